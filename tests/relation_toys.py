@@ -96,7 +96,7 @@ def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps
     work = folder.with_name(folder.name + "-run")
     work.mkdir(parents=True)
     config = toy_relation_config(work, num_facets=num_facets, num_steps=num_steps)
-    train(lambda: RelationTrainer(config), work / "run", progress=False)
+    train(lambda: RelationTrainer(config), work / "run")
     export_relation_model(config, work / "run", folder)
     # Thresholds are fitted on development data, of which there is none here.
     file = folder / "relations.json"

@@ -79,7 +79,7 @@ def toy_paper_model(folder: Path) -> PaperModel:
         word_learning_rate=0.03,
         optimizer={"learning_rate": 3e-3, "warmup_steps": 5},
     )
-    return train_papers(config, folder / "run", progress=False)
+    return train_papers(config, folder / "run")
 
 
 def add_toy_sentences(model: Path, data: Path, folder: Path) -> Path:
@@ -89,7 +89,7 @@ def add_toy_sentences(model: Path, data: Path, folder: Path) -> Path:
     add_sentences(
         folder / "papers",
         data,
-        encoder=folder / "passages",
+        encoder=str(folder / "passages"),
         num_components=8,
         abstract_chars=100,
         share=SHARE,

@@ -1,14 +1,21 @@
 """A tiny world of four topics: neighbouring sentences share a topic, so there is something to learn."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from facets_lab.texts.data import SentenceTrainingConfig
-from facets_lab.training.corpus import pack_corpus
+from facets_lab.training.corpus import PackedCorpus, pack
 from facets_lab.training.loop import OptimizerConfig
 
 from facets.config import FacetModelConfig
 from facets.language.vectors import WordVectors
+
+
+def packed_corpus(files: Sequence[Path], folder: Path, **options: int) -> PackedCorpus:
+    """Packs files, in one process, and opens the result."""
+    pack(list(map(str, files)), folder, **{"min_count": 1, "workers": 1} | options)
+    return PackedCorpus.open(folder)
 
 
 def make_toy_corpus(folder: Path) -> Path:
@@ -24,7 +31,7 @@ def make_toy_corpus(folder: Path) -> Path:
             lines.append(" ".join(sentences))
         lines.append("")
     (folder / "corpus.txt").write_text("\n".join(lines), encoding="utf-8")
-    corpus = pack_corpus([folder / "corpus.txt"], folder / "packed", min_count=1, num_workers=1, show_progress=False)
+    corpus = packed_corpus([folder / "corpus.txt"], folder / "packed")
     vectors = rng.standard_normal((len(corpus.vocabulary), 32)).astype(np.float32)
     for row, word in enumerate(corpus.vocabulary.words):
         if word.startswith("topic"):

@@ -1,7 +1,11 @@
-"""Runs a command-line program: one-line errors and exit codes."""
+"""Runs a command-line program whose commands are functions of the rooms; an error is one line."""
 
+import json
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -11,27 +15,47 @@ from facets.errors import FacetsError
 
 def run_program(
     name: str,
-    commands: Mapping[str, Callable[..., Any]],
+    commands: Mapping[str, tuple[str, str]],
     arguments: Sequence[str] | None,
     *,
     help: str,
-    log_level: int = logging.WARNING,
+    log_level: int = logging.INFO,
 ) -> int:
     """Runs a program and returns its exit code: 0, 1 after a one-line error, 2 for wrong usage.
 
-    ``arguments`` None: those of this process. ``log_level`` is that of our own messages on standard error.
+    A command is ``(module:function, summary)``. Only the module of the given command is imported; what its function
+    returns is printed as JSON. ``arguments`` None: those of this process.
     """
+    given = sys.argv[1:] if arguments is None else list(arguments)
     program = typer.Typer(no_args_is_help=True, help=help, rich_markup_mode=None)
     program.callback()(lambda: None)  # so that typer keeps the name of an only command
-    for command, function in commands.items():
-        program.command(command)(function)
     logging.basicConfig(format="%(levelname)s %(message)s")
     logging.getLogger("facets_lab").setLevel(log_level)
     try:
-        program(arguments, prog_name=name)
+        for command, (place, summary) in commands.items():
+            function = _printing(place) if given[:1] == [command] else _nothing
+            program.command(command, short_help=summary)(function)
+        program(given, prog_name=name)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except (FacetsError, ImportError) as error:
         typer.echo(f"error: {error}", err=True)
         return 1
     return 0
+
+
+def _nothing() -> None:
+    """Stands for the commands that were not given."""
+
+
+def _printing(place: str) -> Callable[..., None]:
+    module, _, name = place.partition(":")
+    function = getattr(import_module(module), name)
+
+    @wraps(function)
+    def command(**options: Any) -> None:
+        report = function(**options)
+        if report is not None:
+            typer.echo(json.dumps(report, indent=2, allow_nan=False))
+
+    return command

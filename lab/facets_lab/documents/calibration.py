@@ -11,8 +11,10 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from facets.documents.confidence import FEATURES, SIGNALS, RelevanceCurve, features_of
@@ -24,14 +26,13 @@ from facets.model.shipped import find_model
 from facets_lab.documents.beir import (
     RetrievalData,
     read_beir,
-    read_docstrings,
     read_pairs,
-    sample_documents,
-    sample_queries,
+    sampled,
 )
 from facets_lab.documents.collection import EncodedTexts, SearchedModel, indexed, load_searched
 from facets_lab.documents.retrieval import is_itself
 from facets_lab.evaluation.comparison import Report
+from facets_lab.evaluation.options import CalibratedModel, DryRun, NumDocuments, Seed, Source
 from facets_lab.evaluation.statistics import expected_calibration_error, fit_logistic
 
 KINDS = ("asked", "removed", "foreign", "behind")
@@ -43,7 +44,6 @@ _MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
 _DEPTH = 60  # hits to search in order to find ten that are not relevant
 _NONSENSE_SHARE = 0.2  # nonsense queries per query of the set
 _SMALL_SIZES = (200, 40, 8)  # documents of the small collections
-_DOCSTRINGS = "python:"
 _STOP_WORDS = "the of and to a in is it that for on with as was what who how do you this".split()
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -79,25 +79,31 @@ class ObservedHits:
 
 
 def calibrate_search(
-    sources: Sequence[str],
-    name_or_path: str | None = None,
-    *,
-    num_queries: int | None = 300,
-    num_documents: int | None = None,
-    source: str | None = None,
-    seed: int = 0,
-    dry_run: bool = False,
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[KIND=]DIR|FILE...",
+            help="BEIR folders or files of (query, positive) pairs; each with its kind of text.",
+        ),
+    ],
+    name_or_path: CalibratedModel = None,
+    num_queries: Annotated[
+        int, typer.Option("--limit-queries", min=1, metavar="N", help="Sample N queries of each source.")
+    ] = 300,
+    num_documents: NumDocuments = None,
+    source: Source = None,
+    seed: Seed = 0,
+    dry_run: DryRun = False,
 ) -> Report:
-    """Fits a curve for each mode and, unless it is a dry run, stores the curves with the model.
+    """Fit the probability that a hit is relevant; each kind is also measured with a fit on the other kinds (left_out).
 
-    Returns:
-        ``model``, ``revision``, ``data``, ``rows``, ``file`` (None in a dry run) and ``modes``: for each the
-        ``weights`` and, by set, metrics of the curve fitted on the other kinds (``left_out``).
+    Example: facets-eval calibrate-search articles=squad abstracts=bioasq notes=pairs.jsonl questions=quora
     """
     sets, kind_of = [], {}
     for text in sources:
         kind, separator, path = text.partition("=") if "=" in text else ("", "", text)
-        data = sample_documents(sample_queries(_read(Path(path)), num_queries, seed=seed), num_documents, seed=seed)
+        read = read_pairs if Path(path).is_file() else read_beir
+        data = sampled(read(Path(path)), num_queries, num_documents, seed=seed)
         sets.append(data)
         kind_of[data.name] = kind if separator and kind else data.name
     names = [data.name for data in sets]
@@ -129,12 +135,6 @@ def calibrate_search(
         "modes": modes,
         "file": None if dry_run else str(curve.write(folder)),
     }
-
-
-def _read(path: Path) -> RetrievalData:
-    if path.name.startswith(_DOCSTRINGS):
-        return read_docstrings(path.name.removeprefix(_DOCSTRINGS).split(","))
-    return read_pairs(path) if path.is_file() else read_beir(path)
 
 
 def fit_curve(observed: Sequence[ObservedHits]) -> dict[str, float]:
@@ -173,7 +173,7 @@ def small_collections(data: RetrievalData, *, seed: int) -> Iterator[RetrievalDa
     for size in _SMALL_SIZES:
         if size >= len(data.documents):
             continue
-        sample = sample_queries(data, size // 2, seed=seed)
+        sample = sampled(data, size // 2, seed=seed)
         judged = {key for grades in sample.judgements.values() for key in grades}
         answers = {max(grades, key=lambda key: (grades[key], key)) for grades in sample.judgements.values()}
         small = replace(
@@ -184,7 +184,7 @@ def small_collections(data: RetrievalData, *, seed: int) -> Iterator[RetrievalDa
                 for query, grades in sample.judgements.items()
             },
         )
-        yield sample_documents(small, size, seed=seed)
+        yield sampled(small, None, size, seed=seed)
 
 
 def _foreign_queries(data: RetrievalData, sets: Sequence[RetrievalData], *, seed: int) -> list[str]:
@@ -243,25 +243,11 @@ def _measure(weights: Mapping[str, float], mode: SearchMode, hits: ObservedHits)
     behind, first = hits.select(hits.kinds == _BEHIND), hits.select(hits.kinds != _BEHIND)
     behind_M = np.asarray(curve.confidence(mode, behind.features), dtype=np.float64)
     first_M = np.asarray(curve.confidence(mode, first.features), dtype=np.float64)
-    is_asked, is_removed, is_foreign = (first.kinds == kind for kind in (_ASKED, _REMOVED, _FOREIGN))
-
-    def auc(chosen: NDArray[np.bool_]) -> float | None:
-        has_both = 0 < first.relevant[chosen].sum() < chosen.sum()
-        return float(roc_auc_score(first.relevant[chosen], first_M[chosen])) if has_both else None
-
-    groups = {
-        "right": first.relevant,
-        "wrong": is_asked & ~first.relevant,
-        "removed": is_removed,
-        "foreign": is_foreign,
-    }
+    is_asked = first.kinds == _ASKED
+    has_both = 0 < first.relevant.sum() < len(first.relevant)
     return {
         "right_share": float(first.relevant[is_asked].mean()),
-        "auc": auc(np.ones_like(is_asked)),
-        "auc_asked": auc(is_asked),
-        "auc_removed": auc(is_asked | is_removed),
-        "auc_foreign": auc(is_asked | is_foreign),
+        "auc": float(roc_auc_score(first.relevant, first_M)) if has_both else None,
         "calibration_error": expected_calibration_error(first_M, first.relevant, first.weights()),
         "calibration_error_behind": expected_calibration_error(behind_M, behind.relevant) if len(behind_M) else None,
-        **{f"mean_{name}": float(first_M[rows].mean()) if rows.any() else None for name, rows in groups.items()},
     }

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
@@ -26,11 +27,12 @@ from facets.config import (
 from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer
 from facets.model.network import Backbone
+from facets.model.passage_encoding import length_batches
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets.storage.files import write_atomically
 from facets_lab.evaluation.files import Record, read_records
-from facets_lab.training.corpus import expand_files, read_titled_documents
-from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
+from facets_lab.training.corpus import expand_files, in_blocks, read_titled_documents
+from facets_lab.training.loop import BatchSize, ConfigFile, OptimizerConfig, TrainingConfig
 
 KINDS = ("passage", "sentence", "question")
 _DATA = "data.npz"
@@ -121,12 +123,7 @@ def read_groups(config: PassageDataConfig) -> list[list[Passage]]:
     for source in config.sources:
         of_source = list(_READERS[source.kind](source, config.max_neighbours, random_choice))
         random_choice.shuffle(of_source)
-        count = 0
-        for group in of_source:
-            if count >= source.max_passages:
-                break
-            groups.append(group)
-            count += len(group)
+        groups += next(in_blocks(of_source, len, source.max_passages), [])
     random_choice.shuffle(groups)
     return groups[: config.max_groups]
 
@@ -146,8 +143,7 @@ def _read_questions(source: SourceConfig, size: int, _random_choice: random.Rand
         if _fits(line.positive, source):
             questions_of.setdefault(line.positive.strip(), []).append(line.query.strip())
     passages = [Passage(text, tuple(dict.fromkeys(questions))) for text, questions in questions_of.items()]
-    for start in range(0, len(passages), size):
-        yield passages[start : start + size]
+    yield from in_blocks(passages, lambda _: 1, size)
 
 
 def _read_papers(source: SourceConfig, size: int, random_choice: random.Random) -> Iterator[list[Passage]]:
@@ -160,8 +156,7 @@ def _read_papers(source: SourceConfig, size: int, random_choice: random.Random) 
             passages.append(Passage(f"{title}. {abstract}"))
         else:
             passages.append(Passage(abstract, (title,)))
-    for start in range(0, len(passages), size):
-        yield passages[start : start + size]
+    yield from in_blocks(passages, lambda _: 1, size)
 
 
 class _QuestionRecord(Record):
@@ -189,16 +184,9 @@ _READERS: dict[str, Callable[[SourceConfig, int, random.Random], Iterator[list[P
 def vectors_of(encoder: SentenceEncoder, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float16]:
     """Unit vectors of texts, ``[N, W]``."""
     vectors = np.zeros((len(rows), encoder.config.width), dtype=np.float16)
-    order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
-    start = 0
-    while start < len(order):
-        stop, tokens = start, 0
-        while stop < len(order) and (stop == start or tokens + len(rows[order[stop]]) <= _BATCH_TOKENS):
-            tokens += len(rows[order[stop]])
-            stop += 1
-        batch = RaggedBatch.of([rows[number] for number in order[start:stop]])
-        vectors[order[start:stop]] = average_states(encoder(batch), batch).numpy().astype(np.float16)
-        start = stop
+    for chosen in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
+        batch = RaggedBatch.of([rows[number] for number in chosen])
+        vectors[chosen] = average_states(encoder(batch), batch).numpy().astype(np.float16)
     return vectors
 
 
@@ -237,7 +225,17 @@ class PreparedPassages:
         self.num_groups = int(self.texts["passage"].owners[-1]) + 1
 
 
-def prepare_passages(config: PassageDataConfig, folder: Path) -> PreparedPassages:
+def prepare_passages(config: ConfigFile, out: Annotated[Path, typer.Option(help="Folder of the data.")]) -> None:
+    """Read raw texts, and encode passages, sentences and questions with the teacher.
+
+    Example: facets-train prepare-passages --config lab/configs/passages-data.toml --out runs/passages-data
+    """
+    data = prepare(PassageDataConfig.from_toml(config), out)
+    counts = ", ".join(f"{len(texts):,} {kind}s" for kind, texts in data.texts.items())
+    typer.echo(f"{out}: {counts} in {data.num_groups:,} groups", err=True)
+
+
+def prepare(config: PassageDataConfig, folder: Path) -> PreparedPassages:
     """Prepares the data of the settings; finished data of the same settings are opened."""
     settings = config.to_dict()
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

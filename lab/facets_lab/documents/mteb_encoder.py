@@ -24,8 +24,10 @@ class FacetsEncoder:
 
     def __init__(self, model_name: str | Path, revision: str | None = None, *, device: str | None = None) -> None:
         require_extra("mteb", "mteb")
+        from mteb import similarity_functions
         from mteb.models import ModelMeta
 
+        self._similarity = similarity_functions
         self.model = load(model_name, PassageModel, device=device or "cpu")
         if revision not in (None, self.model.revision):
             raise ValueError(f"{self.model.name} has revision {self.model.revision}, expected {revision}")
@@ -43,37 +45,27 @@ class FacetsEncoder:
     def encode(
         self, inputs: Iterable[Mapping[str, Sequence[str]]], *, prompt_type: object = None, **_settings: object
     ) -> Embeddings:
-        """Embeddings of batches of ``text``.
-
-        Returns:
-            With prompt type ``query`` or ``document`` a tensor ``[K, D]`` for each text, else ``[N, D]`` float32.
-        """
+        """Embeddings of batches of ``text``: ``[K, D]`` each for queries and documents, else ``[N, D]`` float32."""
         batches = [[text if text.strip() else "." for text in batch["text"]] for batch in inputs]
         kind = getattr(prompt_type, "value", prompt_type)
         if kind is None:
             return np.concatenate([self.model.embed(batch) for batch in batches])
-        facets_of = self._query_facets if kind == "query" else self._document_facets
-        return [torch.from_numpy(facets[facets.any(axis=1)]) for batch in batches for facets in facets_of(batch)]
+        facets: list[NDArray[np.float32]] = []
+        for batch in batches:
+            if kind == "query":  # scaled by their weights, so that MaxSim is the score of a search
+                queries = self.model.encode_queries(batch)
+                facets += list(queries.facets * queries.weights[:, :, None])
+            else:
+                passages = self.model.encode_passages(batch)
+                facets += [passages.document(row)[0] for row in range(len(batch))]
+        return [torch.from_numpy(of_text[of_text.any(axis=1)]) for of_text in facets]
 
     def similarity(self, embeddings1: Embeddings, embeddings2: Embeddings) -> torch.Tensor:
         """Scores ``[N, M]`` of every pair."""
-        from mteb.similarity_functions import cos_sim, max_sim
-
-        score = max_sim if embeddings1[0].ndim == 2 else cos_sim
+        score = self._similarity.max_sim if embeddings1[0].ndim == 2 else self._similarity.cos_sim
         return torch.as_tensor(score(embeddings1, embeddings2))
 
     def similarity_pairwise(self, embeddings1: Embeddings, embeddings2: Embeddings) -> torch.Tensor:
         """Scores ``[N]`` of pairs in their order."""
-        from mteb.similarity_functions import pairwise_cos_sim, pairwise_max_sim
-
-        score = pairwise_max_sim if embeddings1[0].ndim == 2 else pairwise_cos_sim
-        return torch.as_tensor(score(embeddings1, embeddings2))
-
-    def _query_facets(self, texts: Sequence[str]) -> Iterable[NDArray[np.float32]]:
-        """Facets scaled by their weights, so that MaxSim is the score of a search."""
-        encoded = self.model.encode_queries(texts)
-        return encoded.facets * encoded.weights[:, :, None]
-
-    def _document_facets(self, texts: Sequence[str]) -> Iterable[NDArray[np.float32]]:
-        encoded = self.model.encode_passages(texts)
-        return (encoded.document(row)[0] for row in range(len(texts)))
+        kinds = self._similarity.pairwise_max_sim, self._similarity.pairwise_cos_sim
+        return torch.as_tensor(kinds[embeddings1[0].ndim != 2](embeddings1, embeddings2))

@@ -5,11 +5,13 @@ Shape suffixes: N documents, Q queries, C candidates, D dimensions.
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
+from scipy.stats import zscore
 
 from facets.documents.types import SearchMode
 from facets.errors import ConfigError
@@ -22,17 +24,16 @@ from facets_lab.documents.beir import (
     RetrievalData,
     query_metrics,
     read_beir,
-    sample_documents,
-    sample_queries,
+    sampled,
 )
 from facets_lab.documents.collection import SearchedModel, indexed, load_searched
 from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, load_models, minilm, model2vec
+from facets_lab.evaluation.options import Baselines, Bootstrap, Folders, Models, NumDocuments, Seed
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 
 BASELINE_MODELS = ("facets-en-k1",)
 _MODES: tuple[SearchMode, ...] = ("facets", "lexical", "hybrid")
 _K1, _B = 0.9, 0.4
-_LEXICAL_WEIGHT = 0.5
 
 Rankings = dict[str, list[Ranking]]  # by method, one ranking for each query
 System = Callable[[RetrievalData], Rankings]
@@ -69,7 +70,7 @@ def model_rankings(model: SearchedModel, data: RetrievalData) -> Rankings:
     """Rankings by ``facets``, ``lexical`` and ``hybrid``; for a passage model also by ``vector``, one per text."""
     rankings: Rankings = {}
     if isinstance(model, PassageModel):
-        rankings["vector"] = _by_scores(vector_scores(model.embed, data), data)
+        rankings |= vector_rankings(model.embed, data)
     with indexed(model, data.documents) as collection:
         found = collection.search(list(data.queries.values()), _MODES, top_k=DEPTH + 1)
     return rankings | {mode: [[hit.id for hit in hits] for hits in found[mode]] for mode in _MODES}
@@ -85,18 +86,15 @@ def vector_scores(embed: Embed, data: RetrievalData) -> NDArray[np.float32]:
     return queries_QD @ units_ND.T
 
 
-def _by_scores(scores_QN: NDArray[np.float32], data: RetrievalData) -> list[Ranking]:
+def vector_rankings(embed: Embed, data: RetrievalData) -> Rankings:
+    """Ranks all documents by cosine."""
     keys = list(data.documents)
-    return [[keys[row] for row in best_rows(scores_N, DEPTH + 1)] for scores_N in scores_QN]
+    scores_QN = vector_scores(embed, data)
+    return {"vector": [[keys[row] for row in best_rows(scores_N, DEPTH + 1)] for scores_N in scores_QN]}
 
 
 def best_rows(scores_N: NDArray[np.floating], num_rows: int) -> NDArray[np.int64]:
-    """Rows of the highest scores, best first, ties by row.
-
-    Example:
-        >>> best_rows(np.array([0.1, 0.7, 0.3, 0.7]), 3).tolist()
-        [1, 3, 2]
-    """
+    """Rows of the highest scores, best first, ties by row."""
     return np.argsort(-scores_N, kind="stable")[:num_rows]
 
 
@@ -115,66 +113,49 @@ def bm25_rankings(data: RetrievalData) -> Rankings:
 
 
 def fused_rankings(embed: Embed, data: RetrievalData) -> Rankings:
-    """Ranks the candidates of vectors and BM25 by the mean of their z-scores over the candidates.
-
-    References:
-        Bruch, Gai and Ingber 2023, "An analysis of fusion functions for hybrid retrieval".
-    """
+    """Ranks the candidates of vectors and BM25 by the mean of their z-scores over them (Bruch et al. 2023)."""
     keys = list(data.documents)
     rankings: list[Ranking] = []
     for vector_N, lexical_N in zip(vector_scores(embed, data), _bm25_scores(data), strict=True):
         lexical_rows = best_rows(lexical_N, DEPTH + 1)
         rows_C = np.union1d(best_rows(vector_N, DEPTH + 1), lexical_rows[lexical_N[lexical_rows] > 0])
-        fused_C = (1 - _LEXICAL_WEIGHT) * z_scores(vector_N[rows_C]) + _LEXICAL_WEIGHT * z_scores(lexical_N[rows_C])
+        fused_C = sum(np.nan_to_num(zscore(scores_N[rows_C].astype(np.float64))) for scores_N in (vector_N, lexical_N))
         rankings.append([keys[row] for row in rows_C[best_rows(fused_C, DEPTH + 1)]])
     return {"hybrid": rankings}
-
-
-def z_scores(scores_C: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Scores minus their mean, divided by their standard deviation; zeros when all are equal.
-
-    Example:
-        >>> z_scores(np.array([1.0, 3.0])).tolist()
-        [-1.0, 1.0]
-    """
-    values_C = scores_C.astype(np.float64)
-    deviation = values_C.std()
-    return (values_C - values_C.mean()) / deviation if deviation > 0 else np.zeros_like(values_C)
 
 
 def baseline_systems() -> Iterator[tuple[str, System]]:
     """Yields the installed baselines."""
     yield "bm25", bm25_rankings
     for embed in if_installed("minilm", minilm):
-        yield "minilm", lambda data, embed=embed: {"vector": _by_scores(vector_scores(embed, data), data)}  # type: ignore[misc]
-        yield "minilm+bm25", lambda data, embed=embed: fused_rankings(embed, data)  # type: ignore[misc]
+        yield "minilm", partial(vector_rankings, embed)
+        yield "minilm+bm25", partial(fused_rankings, embed)
     for embed in if_installed("model2vec", model2vec):
-        yield "model2vec", lambda data, embed=embed: {"vector": _by_scores(vector_scores(embed, data), data)}  # type: ignore[misc]
+        yield "model2vec", partial(vector_rankings, embed)
 
 
 def evaluate_retrieval(
-    folders: Sequence[Path],
-    names_or_paths: Sequence[str] = (),
+    folders: Folders,
+    names_or_paths: Models = None,
     *,
-    baselines: bool = False,
-    num_queries: int | None = None,
-    num_documents: int | None = None,
-    seed: int = 0,
-    num_resamples: int = 0,
+    baselines: Baselines = False,
+    num_resamples: Bootstrap = 0,
+    num_queries: Annotated[
+        int | None, typer.Option("--limit-queries", min=1, metavar="N", help="Sample N queries per folder.")
+    ] = None,
+    num_documents: NumDocuments = None,
+    seed: Seed = 0,
 ) -> Report:
-    """Metrics of every model on every folder (``folders``) and their means over the folders (``models``)."""
-    sets = [
-        sample_documents(sample_queries(read_beir(folder), num_queries, seed=seed), num_documents, seed=seed)
-        for folder in folders
-    ]
+    """Evaluate search on BEIR folders, in the same engine that the server uses.
+
+    Example: facets-eval retrieval data/retrieval/squad data/retrieval/bioasq --baselines
+    """
+    sets = [sampled(read_beir(folder), num_queries, num_documents, seed=seed) for folder in folders]
     names = [data.name for data in sets]
     if len(set(names)) < len(names):
         raise ConfigError(f"folders must have different names, got {', '.join(names)}")
     models = load_models(names_or_paths, BASELINE_MODELS if baselines else (), load_searched)
-    systems: dict[str, System] = {
-        model.name: lambda data, model=model: model_rankings(model, data)  # type: ignore[misc]
-        for model in models
-    }
+    systems: dict[str, System] = {model.name: partial(model_rankings, model) for model in models}
     for name, system in baseline_systems() if baselines else ():
         if name in systems:
             raise ConfigError(f"names of models must differ from those of the baselines, got {name!r} twice")
@@ -214,12 +195,7 @@ def is_itself(data: RetrievalData, query_id: str) -> bool:
 
 
 def _means(measured: Sequence[Mapping[str, MethodMetrics]]) -> dict[str, dict[str, Metrics]]:
-    return {
-        name: {
-            method: {
-                metric: float(np.mean([results[name][method][metric] for results in measured])) for metric in METRICS
-            }
-            for method in methods
-        }
-        for name, methods in measured[0].items()
-    }
+    def mean(name: str, method: str) -> Metrics:
+        return {m: float(np.mean([results[name][method][m] for results in measured])) for m in METRICS}
+
+    return {name: {method: mean(name, method) for method in methods} for name, methods in measured[0].items()}

@@ -5,11 +5,12 @@ Shape suffixes: B passages, K facets, W width, T tokens, S targets, N texts, G g
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -22,8 +23,18 @@ from facets.model.passage_model import PassageModel
 from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
 from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, Texts, vectors_of
 from facets_lab.evaluation.files import parse_count, read_table
-from facets_lab.losses import distillation_loss, facet_losses
-from facets_lab.training.loop import CHECKPOINT, LOSS, Trainer, load_checkpoint
+from facets_lab.losses.passages import distillation_loss, facet_losses
+from facets_lab.training.loop import (
+    CHECKPOINT,
+    LOSS,
+    ConfigFile,
+    ModelOut,
+    Resume,
+    RunOut,
+    Trainer,
+    load_checkpoint,
+    train,
+)
 
 _DISTANCE_WEIGHT = 5.0  # of the cosine relative to the divergence, so that both count about equally
 _MAX_WORD_TOKENS = 32
@@ -72,8 +83,7 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
 
     def batches(self, start_step: int) -> Iterator[PassageBatch]:
         """Groups, in a different order in each pass over the data, the same for the same seed."""
-        for groups in islice(self._groups_of_steps(), start_step, None):
-            yield self._batch(groups)
+        return map(self._batch, islice(self._groups_of_steps(), start_step, None))
 
     def step(self, batch: PassageBatch, number: int) -> dict[str, Tensor]:
         """See ``Trainer``."""
@@ -102,22 +112,19 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         texts = self._data.texts
         with_questions = np.unique(texts["passage"].owners[texts["question"].owners])
         repeated = np.tile(with_questions[with_questions < len(groups)], self.config.question_repeats - 1)
-        epoch = 0
-        while True:
-            random_choice = np.random.default_rng((self.config.seed, epoch))
-            order = random_choice.permutation(np.concatenate([groups, repeated]))
+        for epoch in count():
+            order = np.random.default_rng((self.config.seed, epoch)).permutation(np.concatenate([groups, repeated]))
             yield from self._cut(similar_neighbours(order, self._group_vectors, self.config.similar_groups))
-            epoch += 1
 
     def _cut(self, groups: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """Yields the groups of each step, enough for a batch of passages; the remainder is left out."""
         passages = self._data.texts["passage"]
-        first, count = 0, 0
+        first, size = 0, 0
         for position, group in enumerate(groups.tolist()):
-            count += len(passages.of(group))
-            if count >= self.config.batch_size:
+            size += len(passages.of(group))
+            if size >= self.config.batch_size:
                 yield groups[first : position + 1]
-                first, count = position + 1, 0
+                first, size = position + 1, 0
 
     def _batch(self, groups: NDArray[np.int64]) -> PassageBatch:
         texts = self._data.texts
@@ -150,10 +157,8 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         texts = self._data.texts
         both = [(texts["sentence"], batch.sentences), (texts["question"], batch.questions)]
         targets = np.concatenate([of_kind.vectors[numbers] for of_kind, numbers in both]).astype(np.float32)
-        owners = np.concatenate(
-            [np.searchsorted(np.sort(batch.passages), of_kind.owners[numbers]) for of_kind, numbers in both]
-        )
-        owners = np.argsort(batch.passages)[owners]
+        position_of = {passage: position for position, passage in enumerate(batch.passages.tolist())}
+        owners = np.array([position_of[p] for of_kind, numbers in both for p in of_kind.owners[numbers].tolist()])
         weights = np.repeat([1.0, self.config.question_weight], [len(batch.sentences), len(batch.questions)])
         ranking_S, fit_S = facet_losses(
             self.tensor(targets),
@@ -174,8 +179,8 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
             for kind, numbers in (("sentence", batch.sentences), ("question", batch.questions))
             for number in numbers.tolist()
         ]
-        count = min(len(short), self.config.distilled_texts)
-        chosen = [short[position] for position in random_choice.choice(len(short), count, replace=False)]
+        size = min(len(short), self.config.distilled_texts)
+        chosen = [short[position] for position in random_choice.choice(len(short), size, replace=False)]
         ragged = RaggedBatch.of([texts.row(number) for texts, number in chosen], self.device)
         with self.autocast():
             short_NW = average_states(self.network.encoder(ragged), ragged)
@@ -186,6 +191,18 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
             temperature=self.config.ranking_temperature,
         )
         return {"distance": distance, "divergence": divergence}
+
+
+def passages(config: ConfigFile, out: RunOut, resume: Resume = False, model_out: ModelOut = None) -> None:
+    """Train a model of passages, or distil its encoder; Ctrl-C saves a checkpoint.
+
+    Example: facets-train passages --config lab/configs/facets-passages-en.toml --out runs/facets-passages-en
+    """
+    settings, folder = PassageTrainingConfig.from_toml(config), model_out or out / "model"
+    train(lambda: PassageTrainer(settings), out, resume=resume)
+    if settings.facets:
+        export_passage_model(settings, out, folder)
+        typer.echo(f"{settings.name}: model in {folder}", err=True)
 
 
 def _load_weights(run: Path, network: nn.Module, prefix: str) -> None:

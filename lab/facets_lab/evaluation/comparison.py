@@ -1,8 +1,6 @@
 """Shared by all evaluations: loading the compared models and peers, and the report."""
 
-import json
 import logging
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,19 +18,18 @@ logger = logging.getLogger(__name__)
 Report = dict[str, object]
 MethodMetrics = Mapping[str, Metrics]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+T = TypeVar("T")
 
 
 class Named(Protocol):
-    """Anything with a name."""
+    """Anything with a name, which is its key in the report."""
 
     @property
-    def name(self) -> str:
-        """Key in the report."""
+    def name(self) -> str:  # noqa: D102
         ...
 
 
 NamedT = TypeVar("NamedT", bound=Named)
-T = TypeVar("T")
 
 
 def make_report(file: Path, num_rows: int, measured: Iterable[tuple[str, MethodMetrics]]) -> Report:
@@ -45,13 +42,8 @@ def make_report(file: Path, num_rows: int, measured: Iterable[tuple[str, MethodM
     return {"data": str(file), "rows": num_rows, "models": models}
 
 
-def print_report(report: Mapping[str, object]) -> None:
-    """Prints one JSON object on standard output."""
-    sys.stdout.write(json.dumps(report, indent=2, allow_nan=False) + "\n")
-
-
 def load_models(
-    names_or_paths: Sequence[str], baselines: Sequence[str], load: Callable[[str | None], NamedT]
+    names_or_paths: Sequence[str] | None, baselines: Sequence[str], load: Callable[[str | None], NamedT]
 ) -> list[NamedT]:
     """The requested models, or the shipped one (``load(None)``), then the baselines that exist."""
     models: dict[str, NamedT] = {}

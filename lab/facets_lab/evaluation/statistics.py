@@ -24,21 +24,8 @@ def with_intervals(
 ) -> Metrics:
     """Metrics of all rows and, with ``num_resamples``, their 95 % percentile bootstrap intervals.
 
-    Args:
-        metrics_of: Metrics of columns of equal length.
-        columns: ``[R, ...]`` each; rows are resampled together. Calls with the same R use the same resamples.
-        num_resamples: B; 0: no intervals.
-
-    Returns:
-        The metrics; each metric ``m`` also has ``m_ci95_from`` and ``m_ci95_to``, None where all resamples are
-        undefined.
-
-    References:
-        Efron and Tibshirani 1993, section 13.3.
-
-    Example:
-        >>> with_intervals(lambda x: {"mean": float(x.mean())}, np.array([0.0, 1.0, 1.0, 1.0]), num_resamples=100)
-        {'mean': 0.75, 'mean_ci95_from': 0.25, 'mean_ci95_to': 1.0}
+    Rows of the columns, ``[R, ...]`` each, are resampled together. Each metric ``m`` also gets ``m_ci95_from`` and
+    ``m_ci95_to``, None where all resamples are undefined (Efron and Tibshirani 1993, section 13.3).
     """
     metrics = metrics_of(*columns)
     if num_resamples == 0:
@@ -57,31 +44,12 @@ def _bins(confidence_C: NDArray[np.floating]) -> NDArray[np.int64]:
     return np.minimum((np.asarray(confidence_C) * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
 
 
-def reliability(confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_]) -> list[dict[str, float]]:
-    """The reliability diagram as a table: mean confidence and share of right claims in ten bins of equal width.
-
-    Example:
-        >>> reliability(np.array([0.72, 0.78]), np.array([True, False]))
-        [{'confidence': 0.75, 'right': 0.5, 'claims': 2}]
-    """
-    bin_C = _bins(confidence_C)
-    table = []
-    for number in np.unique(bin_C):
-        confidence, right = confidence_C[bin_C == number].mean(), right_C[bin_C == number].mean()
-        claims = int((bin_C == number).sum())
-        table.append({"confidence": round(float(confidence), 4), "right": round(float(right), 4), "claims": claims})
-    return table
-
-
 def expected_calibration_error(
     confidence_C: NDArray[np.floating],
     right_C: NDArray[np.bool_],
     weights_C: NDArray[np.floating] | None = None,
 ) -> float:
-    """Mean difference between confidence and share of right claims over ten bins of equal width.
-
-    References:
-        Guo et al. 2017, eq. 3.
+    """Mean difference between confidence and share of right claims in ten bins of equal width (Guo et al. 2017).
 
     Example:
         >>> expected_calibration_error(np.array([0.75, 0.75]), np.array([True, False]))
@@ -107,11 +75,9 @@ def fit_logistic(
 def repeat_seeds(
     names: Sequence[str], num_seeds: int, measure: Callable[[str, int], Mapping[str, float]]
 ) -> dict[str, dict[str, Any]]:
-    """Measures each name with the seeds 1 to ``num_seeds``.
+    """Measures each name with the seeds 1 to ``num_seeds``: ``mean``, ``ci95`` and ``runs`` of each figure.
 
-    Returns:
-        For each name and figure ``mean``, ``ci95`` (half the width of the 95 % interval of the mean; None for one
-        run) and ``runs``.
+    ``ci95`` is half the width of the 95 % interval of the mean; None for one run.
     """
     report: dict[str, dict[str, Any]] = {}
     for name in names:

@@ -6,12 +6,13 @@ Shape suffixes: B sequences, L positions, T pieces of a corpus, J topics, V word
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 from tokenizers import ByteLevelBPETokenizer, Tokenizer
 from torch import Tensor, nn
@@ -22,6 +23,8 @@ from facets.config import AtLeastOne
 from facets.errors import ConfigError
 from facets.language.vectors import WordVectors
 from facets.model import FacetModel, load
+from facets_lab.evaluation.comparison import Report
+from facets_lab.evaluation.options import Corpus, Seed, Steps, Threads, WorkDir
 from facets_lab.training.corpus import clean_paragraph, read_documents
 from facets_lab.training.loop import (
     CHECKPOINT,
@@ -125,9 +128,9 @@ def with_conditions(
     for place in np.sort(random.choice(np.arange(1, length), config.num_insertions, replace=False)):
         following = words[place + 1 :]
         following = following[following >= 0][: config.next_words]
-        count = int(random.integers(min(config.max_topics, len(following)) + 1))
-        told = np.append(told, random.choice(following, count, replace=False) if count else [])
-        places = np.append(places, np.full(count, place))
+        num = int(random.integers(min(config.max_topics, len(following)) + 1))
+        told = np.append(told, random.choice(following, num, replace=False) if num else [])
+        places = np.append(places, np.full(num, place))
     width = length + config.num_insertions * config.max_topics
     read, asked = np.full(width, END), np.full(width, _IGNORED)
     read[: length + len(told)] = np.insert(tokens[:-1], places, ~told.astype(np.int64))
@@ -189,11 +192,10 @@ class GenerationTrainer(Trainer[GenerationConfig, tuple[NDArray[np.int64], NDArr
 
     def batches(self, start_step: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Random sequences; the end of the corpus is held out."""
-        last, step = len(self._pieces.tokens) - (_VALIDATED + 1) * self.config.max_length, start_step
-        while True:
+        last = len(self._pieces.tokens) - (_VALIDATED + 1) * self.config.max_length
+        for step in count(start_step):
             random = np.random.default_rng((self.config.seed, step))
             yield self._batch(random.integers(last, size=self.config.batch_size), random)
-            step += 1
 
     def _batch(
         self, starts: NDArray[np.int64], random: np.random.Generator
@@ -239,11 +241,6 @@ class Generator:
         network = ConditionalGenerator(config, tokenizer.get_vocab_size(), model.dim)
         network.load_state_dict(state["trainer"]["network"])
         return cls(config, network.eval(), tokenizer, model)
-
-    @property
-    def longest(self) -> int:
-        """Maximum number of pieces and topics, including generated ones."""
-        return int(self.network.language.config.n_positions)
 
     def decode(self, tokens: NDArray[np.int64]) -> str:
         """The text of pieces."""
@@ -296,9 +293,35 @@ def told(tokens: NDArray[np.int64], num_topics: int) -> NDArray[np.int64]:
     return np.insert(tokens, np.full(num_topics, len(tokens) - 1), ~np.arange(num_topics))
 
 
-def train_generator(
-    config: GenerationConfig, files: Sequence[Path], folder: Path, *, num_tokens: int
-) -> dict[str, object]:
+def train(
+    files: Corpus,
+    work_dir: WorkDir,
+    steps: Steps = 2_400,
+    batch_size: Annotated[int, typer.Option(min=2, help="Sequences per batch.")] = 8,
+    layers: Annotated[int, typer.Option(min=1)] = 4,
+    dim: Annotated[int, typer.Option(min=1)] = 256,
+    num_pieces: Annotated[int, typer.Option(min=300, help="Size of the vocabulary.")] = 8_000,
+    num_tokens: Annotated[int, typer.Option(min=1, help="Pieces of text to train on.")] = 4_000_000,
+    seed: Seed = 1,
+    threads: Threads = 0,
+) -> Report:
+    """Train a decoder that is given some of the next words; an existing run is resumed.
+
+    Example: python -m facets_lab.generation train shard-00.txt.xz --work-dir runs/generation
+    """
+    config = GenerationConfig(
+        num_steps=steps,
+        batch_size=batch_size,
+        num_layers=layers,
+        dim=dim,
+        num_pieces=num_pieces,
+        seed=seed,
+        num_threads=threads,
+    )
+    return train_generator(config, files, work_dir, num_tokens=num_tokens)
+
+
+def train_generator(config: GenerationConfig, files: Sequence[Path], folder: Path, *, num_tokens: int) -> Report:
     """Learns pieces and trains; an existing run is resumed, or loaded if finished."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / PIECES).exists():

@@ -5,14 +5,17 @@ Shape suffixes: J topics, D dimensions of a word vector.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
-from facets.errors import ConfigError, InvalidInputError
-from facets.texts.topics import suggest_topics, topic_vectors
-from facets_lab.generation.generator import WORD, Generator, Pieces, cut_pieces, read_pieces, told
+from facets.errors import ConfigError
+from facets.texts.topics import suggest_topics
+from facets_lab.evaluation.comparison import Report
+from facets_lab.evaluation.options import Corpus, Seed, WorkDir
+from facets_lab.generation.generator import WORD, Generator, Pieces, read_pieces, told
 
 PROMPT, CONTINUATION = 64, 50  # pieces
 NUM_WORDS = 3  # words per topic
@@ -78,30 +81,12 @@ def perplexities(generator: Generator, prompts: Sequence[Prompt], *, seed: int) 
 
 
 def continuations(generator: Generator, prompts: Sequence[Prompt], *, seed: int) -> dict[str, NDArray[np.int64]]:
-    """Generated pieces, given nothing, the topics' words as text, or the topics as vectors."""
-    tokens, none = [prompt.tokens for prompt in prompts], [prompt.vectors[:0] for prompt in prompts]
-    spelt = (" ".join(word for topic in prompt.topics for word in topic) for prompt in prompts)
-    pasted = (cut_pieces(generator.tokenizer, text, generator.model.words)[0] for text in spelt)
-    room = generator.longest - CONTINUATION
+    """Generated pieces, given nothing or the topics."""
     read = {
-        "none": (tokens, none),
-        "words_pasted": ([np.insert(t, -1, p)[-room:] for t, p in zip(tokens, pasted, strict=True)], none),
+        "none": ([prompt.tokens for prompt in prompts], [prompt.vectors[:0] for prompt in prompts]),
         "topics": ([told(p.tokens, len(p.topics)) for p in prompts], [prompt.vectors for prompt in prompts]),
     }
     return {name: generator.continued(*both, num_tokens=CONTINUATION, seed=seed) for name, both in read.items()}
-
-
-def met(text: str, topics: Iterable[Sequence[str]]) -> tuple[int, int, int]:
-    """Numbers of topic words in a text, of distinct topic words, and of topics with at least one.
-
-    Example:
-        >>> met("The concert, the music and the concert.", [("music", "concert"), ("war", "army")])
-        (3, 2, 1)
-    """
-    topics = list(topics)
-    wanted = {word for topic in topics for word in topic}
-    found = [word for word in WORD.findall(text.lower()) if word in wanted]
-    return len(found), len(set(found)), sum(bool(set(topic) & set(found)) for topic in topics)
 
 
 def distinct(sequences: Iterable[NDArray[np.int64]], n: int) -> float:
@@ -115,62 +100,45 @@ def distinct(sequences: Iterable[NDArray[np.int64]], n: int) -> float:
     return len(set(grams)) / len(grams)
 
 
-def report(folder: Path, files: Sequence[Path], *, num_prompts: int, shown: int, seed: int) -> dict[str, object]:
-    """All measures of the run in ``folder`` on documents of other corpus files, and ``shown`` examples."""
-    generator = Generator.from_folder(folder)
+def evaluate(
+    files: Corpus,
+    work_dir: WorkDir,
+    num_prompts: Annotated[int, typer.Option("--prompts", min=2, help="Number of document beginnings.")] = 200,
+    examples: Annotated[int, typer.Option(min=0, help="How many to print with continuations.")] = 20,
+    seed: Seed = 1,
+) -> Report:
+    """Measure perplexity, topic use and variety of continuations, with and without topics.
+
+    Example: python -m facets_lab.generation evaluate shard-05.txt.xz --work-dir runs/generation
+    """
+    generator = Generator.from_folder(work_dir)
     # Far more pieces than are used, because short documents are left out.
     pieces = read_pieces(files, generator.tokenizer, generator.model.words, num_tokens=4_000 * num_prompts)
     prompts = read_prompts(generator, pieces, count=num_prompts, seed=seed)
     written = continuations(generator, prompts, seed=seed)
-    num_topics = sum(len(prompt.topics) for prompt in prompts)
-    generated: dict[str, dict[str, float]] = {}
+    texts = {name: list(map(generator.decode, tokens)) for name, tokens in written.items()}
+    generated = {}
     for name, tokens in written.items():
-        hits = np.array([met(generator.decode(t), p.topics) for t, p in zip(tokens, prompts, strict=True)])
-        none = prompts[0].vectors[:0]
-        losses = [generator.losses(p.tokens, t, none) for t, p in zip(tokens, prompts, strict=True)]
+        words = [set(WORD.findall(text.lower())) for text in texts[name]]
+        met = [bool(set(topic) & own) for prompt, own in zip(prompts, words, strict=True) for topic in prompt.topics]
+        losses = [generator.losses(p.tokens, t, p.vectors[:0]) for t, p in zip(tokens, prompts, strict=True)]
         generated[name] = {
-            **dict(zip(("token_hits", "word_hits", "topic_hits"), hits.mean(axis=0).tolist(), strict=True)),
-            "share_of_topics_met": float(hits[:, 2].sum() / num_topics),
+            "share_of_topics_met": float(np.mean(met)),
             "distinct_1": distinct(tokens, 1),
             "distinct_2": distinct(tokens, 2),
             "perplexity_told_nothing": float(np.exp(np.concatenate(losses).mean())),
         }
     return {
         "prompts": len(prompts),
-        "topics": num_topics / len(prompts),
+        "topics": sum(len(prompt.topics) for prompt in prompts) / len(prompts),
         "held_out_perplexity": perplexities(generator, prompts, seed=seed),
         "continuations": generated,
         "examples": [
             {
                 "prompt": generator.decode(prompt.tokens),
                 "chosen": [" ".join(topic) for topic in prompt.topics],
-                **{name: generator.decode(tokens[place]) for name, tokens in written.items()},
+                **{name: of_prompts[place] for name, of_prompts in texts.items()},
             }
-            for place, prompt in enumerate(prompts[:shown])
+            for place, prompt in enumerate(prompts[:examples])
         ],
-    }
-
-
-def continued(folder: Path, text: str, topics: Sequence[str], *, num_tokens: int, seed: int) -> dict[str, object]:
-    """Continues one text under topics of a few words each."""
-    generator = Generator.from_folder(folder)
-    words, spelt = generator.model.words, [WORD.findall(topic.lower()) for topic in topics]
-    for place, found in enumerate(spelt):
-        if not found or (words.vocabulary.rows(found) == len(words)).any():
-            raise InvalidInputError(f"expected known words, got {topics[place]!r}", path=("topics", place))
-    room = generator.longest - num_tokens - len(topics)
-    if room < 2:
-        raise InvalidInputError(f"tokens and topics must be at most {generator.longest - 2}, got {num_tokens}")
-    tokens, _ = cut_pieces(generator.tokenizer, text, words)
-    if not len(tokens):
-        raise InvalidInputError("text has no word, expected at least one")
-    vectors = topic_vectors(words, [[(word, 1.0) for word in found] for found in spelt])
-    drawn = generator.continued([told(tokens[-room:], len(topics))], [vectors], num_tokens=num_tokens, seed=seed)[0]
-    suggested = suggest_topics(generator.model, [text], num_words=NUM_WORDS)[0].topics
-    return {
-        "text": text,
-        "topics": list(topics),
-        "continuation": generator.decode(drawn),
-        "topics_met": met(generator.decode(drawn), spelt)[2],
-        "suggested": [" ".join(word.word for word in topic.words) for topic in suggested],
     }

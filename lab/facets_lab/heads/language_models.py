@@ -9,23 +9,58 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 
 from facets.errors import ConfigError
-from facets_lab.heads.networks import NetworkTrainingConfig, SequenceTrainer
+from facets_lab.evaluation.comparison import Report
+from facets_lab.evaluation.options import Corpus, Seeds, Steps, Threads, WorkDir
+from facets_lab.evaluation.statistics import repeat_seeds
+from facets_lab.heads.networks import Heads, NetworkTrainingConfig, SequenceTrainer, experiment_config
 from facets_lab.training.corpus import clean_paragraph, read_documents
-from facets_lab.training.loop import train_or_load
+from facets_lab.training.loop import TrainingResult, train_or_load
 
 UNKNOWN = 1
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _HELD_OUT_SHARE = 20  # one document in this many
+NumTokens = Annotated[int, typer.Option(min=1, help="Words of text to train on.")]
+NumWords = Annotated[int, typer.Option(min=3, help="Size of the vocabulary.")]
+
+
+def language(
+    files: Corpus,
+    work_dir: WorkDir,
+    head: Heads = None,
+    seeds: Seeds = 5,
+    steps: Steps = 2_000,
+    dim: Annotated[int, typer.Option(min=1)] = 128,
+    num_tokens: NumTokens = 2_000_000,
+    num_words: NumWords = 10_000,
+    rank_contexts: Annotated[int, typer.Option(min=0, help="Contexts for the effective rank; 0: none.")] = 2_000,
+    threads: Threads = 0,
+) -> Report:
+    """Predict the next words of a corpus: perplexity, parameters, rank.
+
+    Example: python -m facets_lab.heads language shard-00.txt.xz --head softmax --head c --work-dir runs/words
+    """
+    config = experiment_config("language", dim=dim, max_length=64, batch_size=32, steps=steps, threads=threads)
+    corpus = read_corpus(files, num_tokens=num_tokens, num_words=num_words, length=config.max_length)
+
+    def measure(name: str, seed: int) -> dict[str, float]:
+        run = config.replaced(head=name, seed=seed)
+        return measure_language_model(corpus, run, work_dir / f"{name}-{seed}", num_contexts=rank_contexts)
+
+    measured = repeat_seeds(head or ["softmax", "sigsoftmax", "mos", "c"], seeds, measure)
+    shape = {"sequences": len(corpus.sequences), "held_out": len(corpus.held_out), "words": corpus.num_words}
+    return {"data": {**shape, "share_unknown": corpus.share_unknown}, "layers": measured}
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class WordCorpus:
     """Text as word numbers: 0 is padding, 1 stands for all rare words, the others are ordered by frequency."""
 
     sequences: NDArray[np.int64]  # [N, L + 1]; each starts with the last word of the one before
@@ -34,7 +69,7 @@ class Corpus:
     share_unknown: float  # share of rare words among the held-out words
 
 
-def read_corpus(files: Iterable[Path], *, num_tokens: int, num_words: int, length: int) -> Corpus:
+def read_corpus(files: Iterable[Path], *, num_tokens: int, num_words: int, length: int) -> WordCorpus:
     """The first ``num_tokens`` words of corpus files; every twentieth document is held out."""
     kept: list[str] = []
     apart: list[str] = []
@@ -51,7 +86,7 @@ def read_corpus(files: Iterable[Path], *, num_tokens: int, num_words: int, lengt
     )
     if not len(sequences) or not len(held_out):
         raise ConfigError(f"expected more than {length} words to learn from and to hold out, got {len(kept)}")
-    return Corpus(sequences, held_out, len(numbers) + 2, float((held_out == UNKNOWN).mean()))
+    return WordCorpus(sequences, held_out, len(numbers) + 2, float((held_out == UNKNOWN).mean()))
 
 
 def _cut(words: NDArray[np.int64], length: int) -> NDArray[np.int64]:
@@ -59,18 +94,23 @@ def _cut(words: NDArray[np.int64], length: int) -> NDArray[np.int64]:
     return words[starts[:, None] + np.arange(length + 1)]
 
 
-def measure_language_model(
-    corpus: Corpus, config: NetworkTrainingConfig, folder: Path, *, num_contexts: int = 0
-) -> dict[str, float]:
-    """Trains a model in ``folder`` (or loads it) and measures it on the held-out documents.
-
-    Returns:
-        ``perplexity``, ``num_parameters``, ``seconds`` of training and the effective ranks ``rank_0.001`` and
-        ``rank_0.0001`` of the log-probabilities of ``num_contexts`` contexts.
-    """
-    trainer, result = train_or_load(
+def train_language_model(
+    corpus: WordCorpus, config: NetworkTrainingConfig, folder: Path
+) -> tuple[SequenceTrainer, TrainingResult]:
+    """Trains a model in ``folder``, or loads it."""
+    return train_or_load(
         lambda: SequenceTrainer(config, corpus.sequences, corpus.held_out, num_words=corpus.num_words), folder
     )
+
+
+def measure_language_model(
+    corpus: WordCorpus, config: NetworkTrainingConfig, folder: Path, *, num_contexts: int = 0
+) -> dict[str, float]:
+    """``perplexity`` of the held-out documents, ``num_parameters``, ``seconds`` of training, and effective ranks.
+
+    ``rank_0.001`` and ``rank_0.0001`` are those of the log-probabilities of ``num_contexts`` contexts.
+    """
+    trainer, result = train_language_model(corpus, config, folder)
     network = trainer.network.eval()
     with torch.no_grad():
         figures = {

@@ -4,10 +4,10 @@ A softmax of one hidden state's products with all words cannot give every distri
 (mixtures), a curve over the products, or separate states for parts of the vocabulary or for words just read.
 
 Shape suffixes: B sequences, L positions, V words (word 0 is padding, never predicted), H hidden dimensions,
-Q dimensions of the input of the projections, S softmaxes, R words of a reranker, G gates.
+Q dimensions of the input of the projections, S softmaxes, R words of a reranker.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -21,11 +21,6 @@ from facets.errors import ConfigError
 PADDING = 0
 _BLOCK = 3  # last positions and last layers that multi-input reads (Chang 2022, section 2.3.1.2)
 _TINY_WEIGHT = 1e-10  # initial weight of local embeddings: the layer starts as a softmax (section 2.4.1.5)
-_MIXTAPE_GATES = 3  # four facets as leaves of a tree of two levels (Parthiban 2020, eq. 3.11)
-_MIXTAPE_SHARE = 4  # hidden dimensions divided by those of a gate
-_PLIF_REACH = 20.0  # products beyond it keep the outermost slope
-_PLIF_PIECES = 64
-ReadAgain = Callable[[Tensor, Tensor], Tensor]
 _NEVER = -1e9  # product of padding; -inf would make the gradient of a mixture NaN
 
 
@@ -34,28 +29,25 @@ class HeadConfig:
     """Parts of a layer."""
 
     num_softmaxes: int = 1  # facets
-    # One distribution of the facets: mean of their probabilities (MoS) or of the facets (MoC), the largest product (for
-    # nearest-neighbour search), or weights of each word (Mixtape; four facets).
-    mixture: Literal["probabilities", "contexts", "largest", "words"] = "probabilities"
+    # One distribution of the facets: mean of their probabilities (MoS) or of the facets (MoC), or the largest product
+    # (for nearest-neighbour search).
+    mixture: Literal["probabilities", "contexts", "largest"] = "probabilities"
     # Facets of the last layer, of a block of last positions and layers (multi-input), or of one layer each (DOC).
     source: Literal["last", "block", "layers"] = "last"
     num_partitions: int = 1  # parts of the vocabulary in the first softmax, with one facet each
-    curve: Literal["none", "gss", "plif"] = "none"  # over the products; plif is learned
+    curve: Literal["none", "gss"] = "none"  # over the products
     curve_start: float = 0.0  # of gss
     curve_slope: float = 2.0
     context: bool = False  # words already read have a separate facet (C)
     local: bool = False  # and are also compared with the states that read them (L)
     rerankers: tuple[int, ...] = ()  # numbers of most likely words with a separate facet, ascending (R)
-    second_stage: int = 0  # most likely words that the network reads again after the context (Rs2); 0: none
 
     def __post_init__(self) -> None:
-        if self.mixture == "words" and self.num_softmaxes != _MIXTAPE_GATES + 1:
-            raise ConfigError(f"mixture 'words' needs {_MIXTAPE_GATES + 1} softmaxes, got {self.num_softmaxes}")
         if list(self.rerankers) != sorted(set(self.rerankers)) or any(size < 1 for size in self.rerankers):
             raise ConfigError(f"rerankers must be positive and ascending, got {self.rerankers}")
-        if min(self.num_softmaxes, self.num_partitions, self.second_stage + 1) < 1:
-            counts = f"{self.num_softmaxes}, {self.num_partitions} and {self.second_stage}"
-            raise ConfigError(f"expected num_softmaxes and num_partitions >= 1 and second_stage >= 0, got {counts}")
+        if min(self.num_softmaxes, self.num_partitions) < 1:
+            counts = f"{self.num_softmaxes} and {self.num_partitions}"
+            raise ConfigError(f"expected num_softmaxes and num_partitions >= 1, got {counts}")
 
 
 HEADS: Mapping[str, HeadConfig] = MappingProxyType(
@@ -64,11 +56,9 @@ HEADS: Mapping[str, HeadConfig] = MappingProxyType(
         "multi-input": HeadConfig(source="block"),
         "sigsoftmax": HeadConfig(curve="gss"),  # GSS(0, 2), Parthiban 2020, eq. 4.17
         "gss": HeadConfig(curve="gss", curve_start=-1.0, curve_slope=0.5),
-        "plif": HeadConfig(curve="plif"),
         "moc": HeadConfig(num_softmaxes=3, mixture="contexts"),
         "mos": HeadConfig(num_softmaxes=3),
         "mos-largest": HeadConfig(num_softmaxes=3, mixture="largest"),
-        "mixtape": HeadConfig(num_softmaxes=4, mixture="words"),
         "doc": HeadConfig(num_softmaxes=3, source="layers"),
         "mfs": HeadConfig(num_softmaxes=3, source="block", num_partitions=4),
         "mfs-one-input": HeadConfig(num_softmaxes=3, num_partitions=4),
@@ -78,8 +68,6 @@ HEADS: Mapping[str, HeadConfig] = MappingProxyType(
         "r": HeadConfig(rerankers=(20, 100)),
         "clr": HeadConfig(context=True, local=True, rerankers=(20, 100)),
         "clr-multi-input": HeadConfig(source="block", context=True, local=True, rerankers=(20, 100)),
-        "rs2": HeadConfig(second_stage=20),
-        "clr-rs2": HeadConfig(context=True, local=True, rerankers=(20, 100), second_stage=20),
     }
 )
 
@@ -94,21 +82,17 @@ def head_config(name: str) -> HeadConfig:
 class Head(nn.Module):
     """Probabilities of the next word at every position.
 
-    Args:
-        words_VH: Embeddings of the words, shared with the network below; row 0 is padding.
-        config: Parts of the layer.
-        num_layers: Layers of the network below.
+    ``words_VH`` are the embeddings of the words, shared with the network below; row 0 is padding.
 
     References:
-        Chang 2022, eq. 2.1 to 2.11; Yang 2018, eq. 2 and section 2.5; Parthiban 2020, eq. 3.5 to 3.13 and 4.15.
+        Chang 2022, eq. 2.1 to 2.11; Yang 2018, eq. 2 and section 2.5; Parthiban 2020, eq. 4.15.
     """
 
     def __init__(self, words_VH: Tensor, config: HeadConfig, *, num_layers: int) -> None:
         super().__init__()
         num_words, dim = words_VH.shape
-        widest = max(0, config.second_stage, *config.rerankers)
-        if widest >= num_words:
-            raise ConfigError(f"a reranker of {widest} words needs a larger vocabulary than {num_words - 1}")
+        if max(config.rerankers, default=0) >= num_words:
+            raise ConfigError(f"rerankers {config.rerankers} need a larger vocabulary than {num_words - 1}")
         if config.source == "layers" and num_layers < config.num_softmaxes:
             raise ConfigError(f"source 'layers' needs {config.num_softmaxes} layers, got {num_layers}")
         self.words_VH = words_VH
@@ -123,10 +107,6 @@ class Head(nn.Module):
         self.local_query = nn.Linear(query, dim) if config.local else None
         self.local_words = nn.Linear(query, dim) if config.local else None
         self.rerankers = nn.ModuleList(nn.Linear(query, dim) for _ in config.rerankers)
-        self.again_query = nn.Linear(query, dim) if config.second_stage else None
-        self.again_words = nn.Linear(dim, dim) if config.second_stage else None
-        self.gates = _WordGates(num_words, query) if config.mixture == "words" else None
-        self.slopes = nn.Parameter(torch.full((_PLIF_PIECES,), 0.5413)) if config.curve == "plif" else None  # slope 1
         never_V = torch.zeros(num_words).index_fill(0, torch.tensor([PADDING]), _NEVER)
         self.never_V: Tensor
         self.register_buffer("never_V", never_V, persistent=False)
@@ -135,30 +115,21 @@ class Head(nn.Module):
     def _start_as_softmax(self) -> None:
         """The first facet starts as the state; other softmaxes start at random, because equal ones would stay equal."""
         with torch.no_grad():
-            for linear in (self.facets[0], *self.partitions, self.context, *self.rerankers, self.again_query):
+            for linear in (self.facets[0], *self.partitions, self.context, *self.rerankers):
                 if linear is not None:
                     nn.init.eye_(linear.weight)
                     nn.init.zeros_(linear.bias)
-            for linear in (self.local_query, self.local_words, self.again_words):
+            for linear in (self.local_query, self.local_words):
                 if linear is not None:
                     nn.init.eye_(linear.weight).mul_(_TINY_WEIGHT)
                     nn.init.zeros_(linear.bias)
 
-    def forward(
-        self, states: Sequence[Tensor], inputs_BL: Tensor, read_again: ReadAgain | None = None, *, last: int = 0
-    ) -> Tensor:
-        """Log-probabilities of the word after each position.
+    def forward(self, states: Sequence[Tensor], inputs_BL: Tensor, *, last: int = 0) -> Tensor:
+        """Log-probabilities of the word after each of the ``last`` positions (0: all), ``[B, L, V]``.
 
-        Args:
-            states: ``[B, L, H]`` of each layer of the network below, the last layer last; causal.
-            inputs_BL: Words read, int64, 0 where there is none.
-            read_again: For a second stage: states of ``[B, L, R]`` candidates after a facet.
-            last: Number of last positions to return; 0: all.
-
-        Returns:
-            ``[B, L, V]``; padding has a probability of 0.
+        ``states`` are the causal ``[B, L, H]`` of each layer of the network below, the last one last; ``inputs_BL`` are
+        the words read, int64, 0 where there is none. Padding has a probability of 0.
         """
-        cut, last = last, 0 if self.config.second_stage else last  # a second stage reads every position
         all_BLQ = self._query(states)
         query_BLQ = all_BLQ[:, -last:]
         sources = (source_BLQ[:, -last:] for source_BLQ in self._sources(states))
@@ -168,9 +139,8 @@ class Head(nn.Module):
             mean_BLH = torch.stack(facets, dim=-1) @ weights_BLS.unsqueeze(-1)  # [B, L, H, S] @ [B, L, S, 1]
             facets = [mean_BLH.squeeze(-1)]
         first_BLV = self._first_products(facets[0], query_BLQ, all_BLQ=all_BLQ, inputs_BL=inputs_BL)
-        products = [self._curved(self._second_stage(first_BLV, query_BLQ, read_again))]
-        products += [self._curved(self._products(facet_BLH)) for facet_BLH in facets[1:]]
-        return self._mixed(products, query_BLQ)[:, -cut:]
+        products = [first_BLV, *map(self._products, facets[1:])]
+        return self._mixed(list(map(self._curved, products)), query_BLQ)
 
     def _products(self, facet_BLH: Tensor) -> Tensor:
         return functional.linear(facet_BLH, self.words_VH, self.never_V)  # a bias costs no copy of [B, L, V]
@@ -202,17 +172,6 @@ class Head(nn.Module):
             products_BLV = self._of_words_read(products_BLV, read_BLH, all_BLQ=all_BLQ, inputs_BL=inputs_BL)
         return products_BLV
 
-    def _second_stage(self, products_BLV: Tensor, query_BLQ: Tensor, read_again: ReadAgain | None) -> Tensor:
-        """Scores the most likely words again by their embeddings in this context (section 2.4.1.3)."""
-        if self.again_query is None or self.again_words is None:
-            return products_BLV
-        assert read_again is not None, "a second stage needs the network below"
-        facet_BLH = self.again_query(query_BLQ)
-        best_BLR = products_BLV.detach().topk(self.config.second_stage, dim=-1).indices
-        words_BLRH = self.words_VH[best_BLR] + self.again_words(read_again(facet_BLH, best_BLR))
-        again_BLR = (words_BLRH @ facet_BLH.unsqueeze(-1)).squeeze(-1)
-        return products_BLV.scatter(-1, best_BLR, again_BLR.to(products_BLV.dtype))
-
     def _reranked(self, products_BLV: Tensor, query_BLQ: Tensor) -> Tensor:
         """Eq. 2.8: the widest reranker first; a narrower one uses its products."""
         for size, linear in reversed(list(zip(self.config.rerankers, self.rerankers, strict=True))):
@@ -240,18 +199,13 @@ class Head(nn.Module):
         return products_BLV.scatter_(-1, places_BLL, new_BLL.masked_fill(~read_BLL, _NEVER))
 
     def _curved(self, products_BLV: Tensor) -> Tensor:
-        if self.config.curve == "gss":  # Parthiban 2020, eq. 4.15
-            start, slope = self.config.curve_start, self.config.curve_slope
-            above_BLV = products_BLV - start
-            return slope * above_BLV + start - (slope - 1.0) * functional.softplus(above_BLV)
-        if self.slopes is None:
+        if self.config.curve == "none":
             return products_BLV
-        return piecewise_linear(products_BLV, functional.softplus(self.slopes))
+        start, slope = self.config.curve_start, self.config.curve_slope  # Parthiban 2020, eq. 4.15
+        above_BLV = products_BLV - start
+        return slope * above_BLV + start - (slope - 1.0) * functional.softplus(above_BLV)
 
     def _mixed(self, products: list[Tensor], query_BLQ: Tensor) -> Tensor:
-        if self.config.mixture == "words":
-            assert self.gates is not None
-            return (torch.stack(products, dim=-1) * self.gates(query_BLQ)).sum(dim=-1).log_softmax(dim=-1)
         if len(products) == 1:
             return products[0].log_softmax(dim=-1)
         if self.config.mixture == "largest":  # Chang 2022, section 2.5.1
@@ -259,41 +213,3 @@ class Head(nn.Module):
         weights_BLS = self.prior(query_BLQ).log_softmax(dim=-1)  # eq. 2.2 and 2.4
         each = [p.log_softmax(dim=-1) + weights_BLS[..., facet, None] for facet, p in enumerate(products)]
         return torch.logsumexp(torch.stack(each), dim=0)
-
-
-class _WordGates(nn.Module):
-    """Weights of four facets for every word at every position (Parthiban 2020, eq. 3.11 and 3.12)."""
-
-    def __init__(self, num_words: int, query: int) -> None:
-        super().__init__()
-        width = max(query // _MIXTAPE_SHARE, 1)
-        self.of_words = nn.Embedding(num_words, width)
-        self.of_states = nn.Linear(query, _MIXTAPE_GATES * width, bias=False)
-        self.of_all = nn.Linear(query, _MIXTAPE_GATES)
-        self.of_each = nn.Parameter(torch.zeros(num_words, _MIXTAPE_GATES))
-        nn.init.normal_(self.of_words.weight, std=0.1)
-
-    def forward(self, query_BLQ: Tensor) -> Tensor:
-        """``[B, L, V, 4]``, summing to 1."""
-        states_BLGH = self.of_states(query_BLQ).tanh().unflatten(-1, (_MIXTAPE_GATES, -1))
-        logits_BLVG = (states_BLGH @ self.of_words.weight.T).mT  # [B, L, G, width] @ [width, V] -> [B, L, V, G]
-        logits_BLVG = logits_BLVG + self.of_all(query_BLQ).unsqueeze(-2) + self.of_each
-        root, left, right = logits_BLVG.sigmoid().unbind(dim=-1)
-        leaves = (root * left, root * (1 - left), (1 - root) * right, (1 - root) * (1 - right))
-        return torch.stack(leaves, dim=-1)
-
-
-def piecewise_linear(products: Tensor, slopes: Tensor) -> Tensor:
-    """A continuous piecewise linear function, 0 at 0 (Parthiban 2020, eq. 3.7).
-
-    ``slopes`` are positive, one for each of an even number of equal pieces of ``[-20, 20]``; the outer ones go on.
-
-    Example:
-        >>> piecewise_linear(torch.tensor([-30.0, -1.0, 2.0]), torch.tensor([1.0, 3.0])).tolist()
-        [-30.0, -1.0, 6.0]
-    """
-    width = 2 * _PLIF_REACH / len(slopes)
-    piece = ((products.detach() + _PLIF_REACH) / width).floor().long().clamp(0, len(slopes) - 1)
-    heights = torch.cat((slopes.new_zeros(1), slopes.cumsum(0)[:-1])) * width
-    heights = heights - heights[len(slopes) // 2]  # at the start of each piece, 0 in the middle
-    return heights[piece] + slopes[piece] * (products - (piece * width - _PLIF_REACH))

@@ -4,11 +4,11 @@ Shape suffixes: N sequences, B sequences of a batch, L positions, V words, H hid
 """
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
@@ -17,10 +17,11 @@ from torch.nn import functional
 from facets.config import AtLeastOne
 from facets.errors import ConfigError
 from facets_lab.heads.layers import PADDING, Head, head_config
-from facets_lab.training.loop import LOSS, Trainer, TrainingConfig
+from facets_lab.training.loop import LOSS, OptimizerConfig, Trainer, TrainingConfig
 
 _MEASURED_AT_ONCE = 32  # sequences; the scores of all words at all positions are in memory
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+Heads = Annotated[list[str] | None, typer.Option("--head", metavar="NAME", help="Layer; repeatable.")]
 
 
 class NetworkTrainingConfig(TrainingConfig):
@@ -34,6 +35,18 @@ class NetworkTrainingConfig(TrainingConfig):
     max_length: AtLeastOne = 50  # positions
 
 
+def experiment_config(name: str, *, steps: int, threads: int, **values: Any) -> NetworkTrainingConfig:
+    """Settings that the experiments share; ``values`` are other fields."""
+    return NetworkTrainingConfig(
+        name=name,
+        num_steps=steps,
+        validate_every=steps,
+        num_threads=threads,
+        optimizer=OptimizerConfig(learning_rate=3e-3, warmup_steps=100),
+        **{"batch_size": 64} | values,
+    )
+
+
 class SequenceNetwork(nn.Module):
     """Predicts the next of ``num_words`` words or items (with padding) at every position: SASRec or a small GPT."""
 
@@ -44,7 +57,7 @@ class SequenceNetwork(nn.Module):
         self.words = nn.Embedding(num_words, config.dim, padding_idx=PADDING)
         nn.init.normal_(self.words.weight, std=config.dim**-0.5)
         self.dropout = nn.Dropout(config.dropout)
-        self.places = nn.Embedding(config.max_length + 2, config.dim)  # two more for the second stage
+        self.places = nn.Embedding(config.max_length, config.dim)
         nn.init.normal_(self.places.weight, std=config.dim**-0.5)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(
@@ -74,44 +87,15 @@ class SequenceNetwork(nn.Module):
 
     def forward(self, inputs_BL: Tensor, last: int = 0) -> Tensor:
         """Log-probabilities of the next word at the ``last`` positions (0: all), ``[B, L, V]``."""
-        again = partial(self.read_again, inputs_BL)
-        log_probabilities_BLV: Tensor = self.head(self.states(inputs_BL), inputs_BL, again, last=last)
+        log_probabilities_BLV: Tensor = self.head(self.states(inputs_BL), inputs_BL, last=last)
         return log_probabilities_BLV
-
-    def read_again(self, inputs_BL: Tensor, facet_BLH: Tensor, candidates_BLR: Tensor) -> Tensor:
-        """States ``[B, L, R, H]`` of candidates appended, after a facet, to the words up to each position.
-
-        The words appended at one position see each other.
-
-        References:
-            Chang 2022, section 2.4.1.3 and figure 2.6.
-        """
-        state_BLH, words_BLRH = self.words(inputs_BL), self.words(candidates_BLR)
-        batch, length, num_candidates, dim = words_BLRH.shape
-        places = self.places.weight
-        facet_BL1H = (facet_BLH + places[1 : length + 1]).unsqueeze(2)
-        groups_BLGH = torch.cat((facet_BL1H, words_BLRH + places[2 : length + 2].unsqueeze(1)), dim=2)
-        whole = self.dropout(torch.cat((state_BLH + places[:length], groups_BLGH.flatten(1, 2)), dim=1))
-        of_read = torch.arange(length, device=whole.device)
-        of_groups = of_read.repeat_interleave(num_candidates + 1)
-        position = torch.cat((of_read, of_groups))  # sees the words up to there and its own group
-        is_group = torch.cat((torch.zeros_like(of_read), torch.ones_like(of_groups))).bool()
-        seen = (~is_group & (position <= position[:, None])) | (
-            is_group[:, None] & is_group & (position == position[:, None])
-        )
-        for layer in self.layers:
-            whole = layer(whole, src_mask=~seen)
-        return self.norm(whole[:, length:]).view(batch, length, num_candidates + 1, dim)[:, :, 1:]
 
 
 class SequenceTrainer(Trainer[NetworkTrainingConfig, NDArray[np.int64]]):
     """Minimizes the mean negative log-probability of the next word.
 
-    Args:
-        config: The settings.
-        sequences: ``[N, L + 1]`` int64; 0 is padding, ``-n`` is word n, read but not predicted.
-        held_out: The same for validation.
-        num_words: V with padding.
+    ``sequences`` are ``[N, L + 1]`` int64: 0 is padding, ``-n`` is word n, read but not predicted; ``held_out`` is the
+    same for validation; ``num_words`` is V with padding.
     """
 
     def __init__(

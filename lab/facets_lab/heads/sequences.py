@@ -6,23 +6,60 @@ Shape suffixes: N users, L positions, V items (item 0 is padding).
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp
 from torch.nn.utils.rnn import pad_sequence
 
 from facets.errors import InvalidInputError
+from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.files import read_lines, split_fields
-from facets_lab.heads.hull import interior
+from facets_lab.evaluation.options import Seeds, Steps, Threads, WorkDir
+from facets_lab.evaluation.statistics import repeat_seeds
 from facets_lab.heads.layers import PADDING
-from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork, SequenceTrainer
+from facets_lab.heads.networks import (
+    Heads,
+    NetworkTrainingConfig,
+    SequenceNetwork,
+    SequenceTrainer,
+    experiment_config,
+)
+from facets_lab.heads.stolen import interior
 from facets_lab.training.loop import train_or_load
 
 _TOP = 10
 _USERS_AT_ONCE = 256
+
+
+def items(
+    file: Annotated[Path, typer.Argument(help="Lines of user, tab, items separated by spaces, oldest first.")],
+    work_dir: WorkDir,
+    head: Heads = None,
+    seeds: Seeds = 5,
+    steps: Steps = 800,
+    dim: Annotated[int, typer.Option(min=1)] = 64,
+    batch_size: Annotated[int, typer.Option(min=2, help="Sequences per batch.")] = 64,
+    dropout: Annotated[float, typer.Option(min=0.0, max=0.99)] = 0.2,
+    threads: Threads = 0,
+) -> Report:
+    """Predict the next items of users, with and without items seen before; also measures two baselines.
+
+    Example: python -m facets_lab.heads items ml-100k.tsv.xz --head softmax --head c --work-dir runs/items
+    """
+    data = read_sequences(file)
+    config = experiment_config("items", dim=dim, batch_size=batch_size, dropout=dropout, steps=steps, threads=threads)
+
+    def measure(name: str, seed: int) -> dict[str, float]:
+        return measure_network(data, config.replaced(head=name, seed=seed), work_dir / f"{file.stem}-{name}-{seed}")
+
+    measured = repeat_seeds(head or ["softmax", "c"], seeds, measure)
+    shape = {"users": len(data.users), "items": data.num_items - 1, "asked_for_again": data.share_repeated}
+    return {"data": {"file": file.name, **shape}, "baselines": measure_baselines(data), "layers": measured}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +89,7 @@ def read_sequences(path: Path) -> Sequences:
 
 
 def windows(users: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.int64]:
-    """Pieces of ``length + 1`` items, cut from the end of each sequence; consecutive ones share an item.
-
-    Example:
-        >>> windows([np.array([1, 2, 3, 4, 5, 6])], 3).tolist()
-        [[3, 4, 5, 6], [1, 2, 3, 0]]
-    """
+    """Pieces of ``length + 1`` items, cut from the end of each sequence; consecutive ones share an item."""
     pieces = [items[max(end - length - 1, 0) : end] for items in users for end in range(len(items), 1, -length)]
     result = np.zeros((len(pieces), length + 1), np.int64)
     for row, piece in zip(result, pieces, strict=True):
@@ -107,16 +139,10 @@ ScoresOf = Callable[[Sequence[NDArray[np.int64]]], NDArray[np.float32]]
 
 
 def ranking_figures(data: Sequences, scores_of: ScoresOf) -> dict[str, float]:
-    """Ranks of each user's last item.
+    """Ranks of each user's last item, by log-probabilities ``[N, V]``, up to a constant, after the earlier ones.
 
-    Args:
-        data: The users.
-        scores_of: Returns log-probabilities ``[N, V]``, up to a constant, after users' items without the last one.
-
-    Returns:
-        ``ndcg@10`` and ``hit@10`` times 100 among all items, ``..._unseen`` among unseen items (a repeated
-        last item stays in). An item ranks behind half of those with an equal score. ``loss``: mean negative
-        log-probability of the last item.
+    ``ndcg@10`` and ``hit@10`` are times 100 among all items, ``..._unseen`` among unseen items (a repeated last item
+    stays in). An item ranks behind half of those with an equal score. ``loss``: mean negative log-probability.
     """
     found: dict[str, list[NDArray[np.float64]]] = {"": [], "_unseen": []}
     for start in range(0, len(data.users), _USERS_AT_ONCE):

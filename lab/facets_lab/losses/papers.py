@@ -35,10 +35,7 @@ def squared_loss(
 
     The paper draws one random paper as the negative of a positive pair. Here every other paper of the batch is one, and
     together they have ``negative_weight`` (1 in the paper): the same expectation without the noise of a draw. A
-    positive pair is scored before the cut at 0 of eq. 3.13, which has no gradient there.
-
-    References:
-        Chang 2022, eq. 3.12, 3.13.
+    positive pair is scored before the cut at 0 of eq. 3.13, which has no gradient there (Chang 2022, eq. 3.12, 3.13).
     """
     if not len(positives_P2):
         return facets_BKD.sum() * 0.0
@@ -67,10 +64,8 @@ def softmax_loss(
     """Softmax cross-entropy of the same scores, >= 0; it trains the order of papers for an author, which is measured.
 
     A positive pair competes with the author's scores of every other paper of the batch (the column) and, with
-    ``paper_weight``, with the paper's scores of every other author (the row). Other positives take no part.
-
-    References:
-        Chang 2022, section 3.4.3.3; scores of eq. 3.13 before the cut at 0, weights of eq. 3.12.
+    ``paper_weight``, with the paper's scores of every other author (the row). Other positives take no part. Scores are
+    those of eq. 3.13 before the cut at 0, weights those of eq. 3.12 (Chang 2022).
     """
     if not len(positives_P2):
         return facets_BKD.sum() * 0.0
@@ -95,15 +90,9 @@ def _positive_scores(facets_BKD: Tensor, scores_BU: Tensor, positives_P2: Tensor
 
 
 def paper_autoencoder_loss(facets_BKD: Tensor, words_BD: Tensor, negatives_B: Tensor) -> Tensor:
-    """Mean of ``((p_i . mu_i) - 1)^2 + (p_j . mu_i)^2``, >= 0.
+    """Mean of ``((p_i . mu_i) - 1)^2 + (p_j . mu_i)^2``, >= 0 (Chang 2022, eq. B.3, without its weight gamma).
 
-    Args:
-        facets_BKD: Facets before scaling.
-        words_BD: H of the weighted sum of each text's words (eq. B.4).
-        negatives_B: Text whose words are the negative of each text, int64.
-
-    References:
-        Chang 2022, eq. B.3, without its weight gamma.
+    Facets are not scaled; ``words_BD`` is H of the weighted sum of each text's words (eq. B.4).
     """
     mean_BD = facets_BKD.float().mean(dim=1)
     own_B = (words_BD * mean_BD).sum(dim=-1)

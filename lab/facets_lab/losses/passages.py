@@ -9,10 +9,6 @@ def soft_maximum(cosines: Tensor, temperature: float) -> Tensor:
     """Mean of the last axis weighted by the softmax of ``cosines / temperature``; ``-inf`` is left out.
 
     With a hard maximum a facet that loses once would get no gradient again.
-
-    Example:
-        >>> soft_maximum(torch.tensor([0.2, 0.8, -torch.inf]), 0.01).item()
-        0.800000011920929
     """
     weights = (cosines / temperature).softmax(dim=-1)
     return (weights * cosines.masked_fill(cosines.isneginf(), 0.0)).sum(dim=-1)
@@ -29,17 +25,8 @@ def facet_losses(
     """How badly the facets of passages match the sentences and questions that co-occur with them.
 
     The facets are cluster centres of the targets (Chang 2022, eq. 3.2, assigned softly), and a target must find its own
-    passage among those of the batch by its best facet.
-
-    Args:
-        targets_SW: Unit vectors.
-        owners_S: Passage of each target.
-        facets_BKW: Unit facets; zero rows are no facets.
-        ranking_temperature: Temperature of the softmax over passages.
-        facet_temperature: Temperature of the soft maximum over facets.
-
-    Returns:
-        Cross-entropy over passages, and 1 minus the soft maximum with the own passage; each ``[S]``.
+    passage among those of the batch by its best facet. All vectors are unit vectors; zero rows are no facets. Returns
+    the cross-entropy over passages, and 1 minus the soft maximum with the own passage (``owners_S``); each ``[S]``.
     """
     is_facet_BK = facets_BKW.detach().square().sum(dim=2) > 0
     cosines_SBK = torch.einsum("sw,bkw->sbk", targets_SW, facets_BKW).masked_fill(~is_facet_BK, -torch.inf)
@@ -49,11 +36,10 @@ def facet_losses(
 
 
 def distillation_loss(vectors_NW: Tensor, teacher_NW: Tensor, *, temperature: float) -> tuple[Tensor, Tensor]:
-    """How far unit vectors are from those of a teacher, individually and in how they rank the batch's other texts.
+    """Mean of 1 minus the cosine with a teacher's unit vectors, and mean divergence of the rankings of other texts.
 
-    Returns:
-        Mean of 1 minus the cosine; mean Kullback-Leibler divergence of the student's ranking from the teacher's, of the
-        student's vectors and of the teacher's, because either may have encoded the other texts.
+    The Kullback-Leibler divergence is that of rankings of the student's and of the teacher's vectors, because either
+    may have encoded the other texts.
     """
     itself = torch.eye(len(vectors_NW), dtype=torch.bool, device=vectors_NW.device)
     teacher_NN = (teacher_NW @ teacher_NW.T / temperature).masked_fill(itself, -1e4).log_softmax(dim=1)

@@ -14,15 +14,7 @@ def closest_facet_distance(facets_BKD: Tensor, pairs_BND: Tensor) -> Tensor:
     """Squared distance of each entity pair from its closest facet, which may be shortened, ``[B, N]``.
 
     ``D = min_k min_(0 <= eta <= 1) ||e - eta s_k||^2``, in ``[0, 1]``, solved by ``eta = clamp(e.s / ||s||^2, 0, 1)``.
-    ``pairs_BND`` are unit vectors.
-
-    Example:
-        >>> facets = torch.tensor([[[0.5, 0.0], [0.0, 2.0]]])
-        >>> closest_facet_distance(facets, torch.tensor([[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]])).tolist()
-        [[0.25, 0.0, 1.0]]
-
-    References:
-        Chang 2022, eq. 3.8.
+    ``pairs_BND`` are unit vectors (Chang 2022, eq. 3.8).
     """
     # ||e - eta s||^2 = 1 - 2 eta e.s + eta^2 ||s||^2; [B, N, D] @ [B, D, K] -> [B, N, K]
     dots_BNK = pairs_BND @ facets_BKD.mT
@@ -42,10 +34,8 @@ def universal_schema_loss(
 ) -> Tensor:
     """Weighted mean of ``D(own pairs) - D(pairs of other rows)``, in ``[-1, 1]``.
 
-    Pairs are normalised here. Weights are 1 / frequency of the pair, and 0 where there is no pair.
-
-    References:
-        Chang 2022, eq. 3.9, the weights normalised to a mean of 1 over the batch.
+    Pairs are normalised here. Weights are 1 / frequency of the pair, and 0 where there is no pair; they are normalised
+    to a mean of 1 over the batch (Chang 2022, eq. 3.9).
     """
     facets_BKD = facets_BKD.float()
     total = (positive_weights_BN.sum() + negative_weights_BN.sum()).clamp_min(_TINY) / 2
@@ -59,12 +49,8 @@ def ranking_loss(
 ) -> Tensor:
     """Cross-entropy of a pattern's relations against all others and against no relation, >= 0.
 
-    Args:
-        scores_BR: Scores of labelled patterns and all relations.
-        labels_BR: 1.0 where the pattern expresses the relation, else 0.0; at least one per pattern.
-        similar_RR: True where two relations mean nearly the same, so that one is no negative of the other.
-        threshold: Score of no relation, a scalar.
-        slope: Inverse temperature.
+    ``labels_BR`` has at least one 1.0 per pattern; ``similar_RR`` is true where two relations mean nearly the same, so
+    that one is no negative of the other; ``threshold`` is the score of no relation.
     """
     labelled_BR = labels_BR > 0
     spared_BR = ((labels_BR @ similar_RR.to(labels_BR.dtype)) > 0) & ~labelled_BR

@@ -22,20 +22,10 @@ def nnsc_loss(
 ) -> Tensor:
     """Mean of ``Er(F, W(N_t)) - Er(F, W(N_r))``, errors averaged over the words of a text; at least -1.
 
-    The coefficients are solved for the given facets and then held constant (algorithm 1).
-
-    Args:
-        facets_BKD: Predicted facets; the gradient flows into them.
-        targets_BND: Unit vectors of the co-occurring words.
-        target_mask_BN: True where a target is real; a text without targets adds nothing.
-        negatives_B: Row of the batch whose words are the negatives of each text, int64.
-        l1_weight: lambda of eq. 3.1.
-        tolerance: KKT residual of the coefficients.
-        max_sweeps: Most sweeps of the solver.
-        kmeans: Use the closest facet alone instead of sparse coding.
-
-    References:
-        Chang 2022, eq. 3.1, 3.2 and algorithm 1.
+    The coefficients are solved for the given facets, to a KKT residual of ``tolerance``, and then held constant; with
+    ``kmeans`` only the closest facet counts. Targets are unit vectors; a text without targets adds nothing;
+    ``negatives_B`` is the row of the batch whose words are the negatives of each text (Chang 2022, eq. 3.1, 3.2 and
+    algorithm 1).
     """
     facets_BKD = facets_BKD.float()
     mask_BN = target_mask_BN.to(facets_BKD.dtype)

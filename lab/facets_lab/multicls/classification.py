@@ -5,11 +5,14 @@ Shape suffixes: N sentences, B sentences of a batch, C classes, D dimensions.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
@@ -17,15 +20,69 @@ from torch.nn import functional
 from facets.config import AtLeastOne, Positive
 from facets.errors import ConfigError, InvalidInputError
 from facets.language.sentences import sentences_of
-from facets_lab.evaluation.comparison import Embed
+from facets_lab.evaluation.comparison import Embed, Report, minilm
 from facets_lab.evaluation.files import read_lines
-from facets_lab.evaluation.statistics import expected_calibration_error
-from facets_lab.multicls.encoder import Backbone, ContrastConfig, ContrastTrainer, MultiClassEncoder
+from facets_lab.evaluation.options import Seeds, Threads, WorkDir
+from facets_lab.evaluation.statistics import expected_calibration_error, repeat_seeds
+from facets_lab.multicls.encoder import Backbone, ContrastConfig, ContrastTrainer, MultiClassEncoder, load_minilm
 from facets_lab.training.corpus import clean_paragraph, read_documents
-from facets_lab.training.loop import LOSS, Trainer, TrainingConfig, TrainingLoop, train_or_load
+from facets_lab.training.loop import LOSS, OptimizerConfig, Trainer, TrainingConfig, TrainingLoop, train_or_load
 
 _SENTENCES = 2  # sentences per sequence
 _MEASURED_AT_ONCE = 64
+
+
+def classify(
+    train: Annotated[Path, typer.Argument(help="Sentence and class, in either order, separated by a tab.")],
+    held_out: Annotated[Path, typer.Argument(help="Test data in the same format.")],
+    corpus: Annotated[list[Path], typer.Option(help="'# Title', one paragraph per line, an empty line.")],
+    work_dir: WorkDir,
+    tokens: Annotated[list[int] | None, typer.Option("--tokens", metavar="K", help="Class tokens; repeatable.")] = None,
+    examples: Annotated[list[int] | None, typer.Option(help="Number of labelled sentences; repeatable.")] = None,
+    seeds: Seeds = 4,
+    steps: Annotated[int, typer.Option(min=1, help="Batches of the contrastive training.")] = 200,
+    batch_size: Annotated[int, typer.Option(min=2, help="Groups of texts per such batch.")] = 16,
+    rounds: Annotated[int, typer.Option(min=1, help="Batches of the classifier, as passes over 100 examples.")] = 20,
+    limit: Annotated[int | None, typer.Option(min=1, help="Held-out sentences; default: all.")] = None,
+    threads: Threads = 0,
+) -> Report:
+    """Classify sentences with few examples: K class tokens, and a logistic regression on MiniLM's vectors.
+
+    Example: python -m facets_lab.multicls classify subj-train.tsv.xz subj-dev.tsv.xz --corpus shard-00.txt.xz ...
+    """
+    tested = read_labelled(held_out)
+    data = read_labelled(train), Labelled(tested.texts[:limit], tested.labels[:limit])
+    triples = read_triples(corpus, max(2 * batch_size, steps * batch_size))
+
+    def measure(name: str, seed: int, num_examples: int) -> dict[str, float]:
+        if name == "minilm":
+            return measure_regression(minilm(), num_examples, data, seed=seed)
+        contrast = ContrastConfig(
+            name="multicls",
+            num_steps=steps,
+            batch_size=batch_size,
+            validate_every=steps,
+            checkpoint_every=max(steps // 4, 1),
+            num_classes=int(name.removeprefix("K=")),
+            num_threads=threads,
+            optimizer=OptimizerConfig(learning_rate=2e-4, warmup_steps=min(steps // 10 + 1, 100)),
+        )
+        backbone, encoder, loss = pretrain(contrast, triples, work_dir / f"{name}-{steps}", load_backbone=load_minilm)
+        config = ClassifierConfig(
+            name="multicls",
+            num_threads=threads,
+            num_steps=rounds * 100 // 16,
+            batch_size=16,
+            examples=num_examples,
+            seed=seed,
+            optimizer=OptimizerConfig(learning_rate=1e-4, warmup_steps=10),
+        )
+        return measure_classifier((backbone, encoder), config, data) | {"contrast_loss": loss}
+
+    names = [*(f"K={num}" for num in tokens or (1, 5)), "minilm"]
+    report = {str(n): repeat_seeds(names, seeds, partial(measure, num_examples=n)) for n in examples or (100, 1000)}
+    shape = {"examples": len(data[0].texts), "held_out": len(data[1].texts), "sequences": len(triples)}
+    return {"data": {"file": train.name, **shape}, "by_examples": report}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +92,11 @@ class Labelled:
     texts: Sequence[str]
     labels: NDArray[np.int64]
 
-    def balanced(self, count: int, seed: int) -> "Labelled":
-        """A random sample with equally many examples of each class, ``count`` in total."""
+    def balanced(self, num_examples: int, seed: int) -> "Labelled":
+        """A random sample with equally many examples of each class."""
         random = np.random.default_rng(seed)
         classes = np.unique(self.labels)
-        share = count // len(classes)
+        share = num_examples // len(classes)
         rows_of_class = [np.flatnonzero(self.labels == label) for label in classes]
         if share < 1 or min(map(len, rows_of_class)) < share:
             raise InvalidInputError(f"expected {share} examples of each of {len(classes)} classes, got fewer")
@@ -63,9 +120,9 @@ def read_labelled(path: Path) -> Labelled:
     return Labelled(texts, np.unique(labels, return_inverse=True)[1].astype(np.int64))
 
 
-def read_triples(files: Iterable[Path], count: int) -> list[tuple[str, str, str]]:
+def read_triples(files: Iterable[Path], num_triples: int) -> list[tuple[str, str, str]]:
     """Three sequences of two sentences each that follow each other in a paragraph (Chang 2022, section 5.2.1.4)."""
-    triples = list(islice(_triples(files), count))
+    triples = list(islice(_triples(files), num_triples))
     if not triples:
         raise ConfigError(f"expected paragraphs of {3 * _SENTENCES} sentences, got none")
     return triples
@@ -106,12 +163,10 @@ class ClassifierTrainer(Trainer[ClassifierConfig, NDArray[np.int64]]):
     def batches(self, start_step: int) -> Iterator[NDArray[np.int64]]:
         """Rows of examples, each once per round."""
         size = min(self.config.batch_size, len(self._rows))
-        step = start_step
-        while True:
+        for step in count(start_step):
             number, within = divmod(step, len(self._rows) // size)
             order = np.random.default_rng((self.config.seed, number)).permutation(len(self._rows))
             yield order[within * size :][:size]
-            step += 1
 
     def step(self, batch: NDArray[np.int64], number: int) -> dict[str, Tensor]:
         """The cross-entropy of a batch."""
@@ -171,12 +226,7 @@ def measure_regression(embed: Embed, examples: int, data: tuple[Labelled, Labell
 
 
 def figures(probabilities_NC: NDArray[np.floating], labels_N: NDArray[np.int64]) -> dict[str, float]:
-    """``accuracy``, ``matthews`` and ``ece``, the expected calibration error of the likeliest class, times 100.
-
-    Example:
-        >>> figures(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1]))["accuracy"]
-        100.0
-    """
+    """``accuracy``, ``matthews`` and ``ece``, the expected calibration error of the likeliest class, times 100."""
     from sklearn.metrics import matthews_corrcoef
 
     predicted_N = probabilities_NC.argmax(axis=1)

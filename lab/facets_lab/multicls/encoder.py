@@ -5,6 +5,7 @@ Shape suffixes: B texts, L word pieces, K class tokens, D dimensions, N texts th
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,11 +122,6 @@ def class_similarity(queries_BKD: Tensor, others_NKD: Tensor, *, closest_weight:
     """Similarity of texts by the sums of their class embeddings and by the two closest ones, ``[B, N]`` (eq. 5.2).
 
     ``closest_weight`` is lambda, the weight of the closest pair; the sums have the rest. Both are cosines.
-
-    Example:
-        >>> a, b = torch.eye(2)[None], torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
-        >>> round(float(class_similarity(a, b, closest_weight=0.5)), 3)
-        0.854
     """
     sums_BD, sums_ND = (functional.normalize(part.sum(dim=1), dim=-1) for part in (queries_BKD, others_NKD))
     queries_BKD, others_NKD = (functional.normalize(part, dim=-1) for part in (queries_BKD, others_NKD))
@@ -162,12 +158,10 @@ class ContrastTrainer(Trainer[ContrastConfig, list[Group]]):
 
     def batches(self, start_step: int) -> Iterator[list[Group]]:
         """Random groups; each batch depends on its number alone."""
-        step = start_step
-        while True:
+        for step in count(start_step):
             random = np.random.default_rng((self.config.seed, step))
             chosen = random.choice(len(self._groups), self.config.batch_size, replace=False)
             yield [self._groups[row] for row in chosen]
-            step += 1
 
     def step(self, batch: list[Group], number: int) -> dict[str, Tensor]:
         """The contrastive loss of a batch."""

@@ -8,8 +8,10 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from facets.errors import ConfigError
@@ -21,6 +23,7 @@ from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.files import read_json_lines
+from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun, Folders, Seed, Source
 from facets_lab.evaluation.statistics import expected_calibration_error, fit_logistic
 from facets_lab.papers.data import read_papers
 
@@ -34,20 +37,21 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def calibrate_recommendation(
-    file: Path,
-    folders: Sequence[Path],
-    name_or_path: str | None = None,
-    *,
-    num_texts: int = 300,
-    source: str | None = None,
-    seed: int = 0,
-    dry_run: bool = False,
+    file: DataFile,
+    folders: Folders,
+    name_or_path: CalibratedModel = None,
+    num_texts: Annotated[
+        int, typer.Option("--limit-texts", min=10, metavar="N", help="N texts per folder and 3 N papers.")
+    ] = 300,
+    source: Source = None,
+    seed: Seed = 0,
+    dry_run: DryRun = False,
 ) -> Report:
-    """Fits a curve for each kind of candidate and, unless it is a dry run, stores the curves with the model.
+    """Fit the probability that a paper is in a candidate's field, against texts of other kinds.
 
-    Returns:
-        ``model``, ``revision``, ``rows``, ``file`` (None in a dry run) and ``kinds``: for each the ``weights`` and, by
-        kind of text, metrics of a curve fitted without it (``left_out``).
+    FILE has papers as for the command recommendation. left_out: metrics of a curve fitted without that kind of text.
+
+    Example: facets-eval calibrate-recommendation dev.jsonl.xz bioasq cranfield squad --model models/facets-papers-en
     """
     if len(folders) < 2:
         raise ConfigError(f"expected two or more folders of other texts, got {len(folders)}")

@@ -8,8 +8,9 @@ citing papers, U those of a batch, V words, D dimensions.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from facets.language.vocabulary import Vocabulary
 from facets.papers.reading import typed_rows
 from facets.papers.records import Author, CandidateKind, Paper, year_of_id
 from facets_lab.evaluation.files import NonBlank, Record, read_records
+from facets_lab.training.corpus import in_blocks
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
 
 _TEXTS_AT_A_TIME = 4096
@@ -112,8 +114,7 @@ def read_papers(path: Path) -> list[Paper]:
     return list(papers.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Interactions:
+class Interactions(NamedTuple):
     """Nonzero cells of a matrix of papers and authors (or citing papers), by paper."""
 
     ids: list[str]  # J ids of the columns, sorted
@@ -138,16 +139,15 @@ class PaperCorpus:
         return len(self.papers)
 
 
-def build_vocabulary(papers: Sequence[Paper], *, min_count: int, max_words: int) -> Vocabulary:
+def build_vocabulary(papers: Sequence[Paper], config: PaperTrainingConfig) -> Vocabulary:
     """The words of titles and abstracts, most frequent first, ties by word."""
     counts: Counter[str] = Counter()
-    tokenizer = Tokenizer()
-    for first in range(0, len(papers), _TEXTS_AT_A_TIME):
-        texts = [f"{paper.title} \n {paper.abstract}" for paper in papers[first : first + _TEXTS_AT_A_TIME]]
-        for words in tokenizer.words(texts):
+    tokenizer, min_count = Tokenizer(), config.min_word_count
+    for part in in_blocks(papers, lambda _: 1, _TEXTS_AT_A_TIME):
+        for words in tokenizer.words([f"{paper.title} \n {paper.abstract}" for paper in part]):
             counts.update(words)
-    kept = sorted((word for word, count in counts.items() if count >= min_count), key=lambda w: (-counts[w], w))
-    kept = kept[:max_words]
+    kept = sorted((word for word, num in counts.items() if num >= min_count), key=lambda w: (-counts[w], w))
+    kept = kept[: config.max_words]
     if not kept:
         raise InvalidInputError(f"expected a word that occurs {min_count} times in the papers, got none")
     return Vocabulary(kept, np.array([counts[word] for word in kept]), total_count=counts.total())
@@ -157,8 +157,7 @@ def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperT
     """Word rows and interactions of papers."""
     tokenizer = Tokenizer()
     rows: list[NDArray[np.uint16]] = []
-    for first in range(0, len(papers), _TEXTS_AT_A_TIME):
-        part = papers[first : first + _TEXTS_AT_A_TIME]
+    for part in in_blocks(papers, lambda _: 1, _TEXTS_AT_A_TIME):
         rows += typed_rows(tokenizer, vocabulary, [p.title for p in part], [p.abstract for p in part])
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     titles = {paper.id: paper.title for paper in papers}
@@ -179,7 +178,7 @@ def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperT
 
 def _interactions(columns_of: Sequence[tuple[str, ...]], names: dict[str, str], min_papers: int) -> Interactions:
     counts = Counter(key for keys in columns_of for key in set(keys))
-    ids = sorted(key for key, count in counts.items() if count >= min_papers)
+    ids = sorted(key for key, num in counts.items() if num >= min_papers)
     column = {key: number for number, key in enumerate(ids)}
     pairs = [(row, column[key]) for row, keys in enumerate(columns_of) for key in sorted(set(keys)) if key in column]
     papers, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
@@ -189,8 +188,7 @@ def _interactions(columns_of: Sequence[tuple[str, ...]], names: dict[str, str], 
     return Interactions(ids, [names.get(key, "") for key in ids], papers, columns, weights.astype(np.float32))
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPairs:
+class BatchPairs(NamedTuple):
     """The positive pairs of a batch with authors, or with citing papers."""
 
     columns: NDArray[np.int64]  # [U] int64, distinct rows of the table, ascending
@@ -199,8 +197,7 @@ class BatchPairs:
     weights: NDArray[np.float32]  # [P] float32, r of eq. 3.12
 
 
-@dataclass(frozen=True, slots=True)
-class PaperBatch:
+class PaperBatch(NamedTuple):
     """A batch, its papers sorted by length."""
 
     # padded typed rows [b, L] int64 and lengths [b] int64, one after the other
@@ -229,14 +226,12 @@ class PaperStream:
     def training_batches(self, start_step: int = 0) -> Iterator[PaperBatch]:
         """Batches from a step on; each epoch has a different order."""
         per_epoch = max(1, len(self.training_papers) // self._batch_size)
-        step = start_step
-        while True:
-            order = np.random.default_rng([self._config.seed, 1, step // per_epoch]).permutation(self.training_papers)
-            for number in range(step % per_epoch, per_epoch):
-                rng = np.random.default_rng([self._config.seed, 2, step])
-                papers = order[number * self._batch_size : (number + 1) * self._batch_size]
-                yield self.batch(papers, rng, word_dropout=self._config.word_dropout)
-                step += 1
+        for step in count(start_step):
+            epoch, number = divmod(step, per_epoch)
+            order = np.random.default_rng([self._config.seed, 1, epoch]).permutation(self.training_papers)
+            papers = order[number * self._batch_size : (number + 1) * self._batch_size]
+            rng = np.random.default_rng([self._config.seed, 2, step])
+            yield self.batch(papers, rng, word_dropout=self._config.word_dropout)
 
     def validation_batches(self) -> list[PaperBatch]:
         """The held-out papers, without word dropout."""

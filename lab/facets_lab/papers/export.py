@@ -6,8 +6,10 @@ Shape suffixes: N texts, E dimensions of the encoder, I papers, P pairs, K facet
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from facets.errors import ConfigError, InvalidInputError
@@ -39,24 +41,32 @@ from facets_lab.papers.data import (
     word_counts,
 )
 from facets_lab.papers.training import PaperTrainer
-from facets_lab.training.loop import TrainingResult, train
+from facets_lab.training.loop import ConfigFile, ModelOut, Resume, RunOut, TrainingResult, WordsOf, train
 
 _SPREAD_PAPERS = 4000
 
 
 def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) -> tuple[PaperCorpus, WordVectors]:
-    """Reads the papers and makes their initial word vectors.
-
-    ``words_of`` is a model of the same papers whose vocabulary is used; None: a new vocabulary.
-    """
-    papers = read_papers(Path(config.data))
-    if words_of is None:
-        vocabulary = build_vocabulary(papers, min_count=config.min_word_count, max_words=config.max_words)
-    else:
-        vocabulary = WordVectors.load(words_of).vocabulary
-    corpus = build_corpus(papers, vocabulary, config)
+    """Reads the papers and makes their initial word vectors, with the vocabulary of ``words_of`` if given."""
+    records = read_papers(Path(config.data))
+    vocabulary = build_vocabulary(records, config) if words_of is None else WordVectors.load(words_of).vocabulary
+    corpus = build_corpus(records, vocabulary, config)
     counts = word_counts(corpus.rows, corpus.offsets, len(vocabulary))
     return corpus, WordVectors(vocabulary, singular_word_vectors(counts, config.word_dim, seed=config.seed))
+
+
+def papers(
+    config: ConfigFile, out: RunOut, resume: Resume = False, model_out: ModelOut = None, words_of: WordsOf = None
+) -> None:
+    """Train a model of papers with its author and citing-paper tables; Ctrl-C saves a checkpoint.
+
+    With --words-of, the model has the vocabulary of another model of the same papers.
+
+    Example: facets-train papers --config lab/configs/facets-papers-en.toml --out runs/facets-papers-en
+    """
+    settings, folder = PaperTrainingConfig.from_toml(config), model_out or out / "model"
+    train_papers(settings, out, resume=resume, words_of=words_of, model_dir=folder)
+    typer.echo(f"{settings.name}: model in {folder}", err=True)
 
 
 def train_papers(
@@ -66,15 +76,9 @@ def train_papers(
     resume: bool = False,
     words_of: Path | None = None,
     model_dir: Path | None = None,
-    progress: bool = True,
 ) -> PaperModel:
-    """Trains a model and writes it to ``model_dir``; None: ``out_dir / "model"``.
-
-    ``words_of`` is a model of the same papers whose vocabulary is used, for a baseline.
-    """
-    trainer, result = train(
-        lambda: PaperTrainer(config, *prepare_papers(config, words_of)), out_dir, resume=resume, progress=progress
-    )
+    """Trains a model, with the vocabulary of ``words_of`` if given; ``model_dir`` None: ``out_dir / "model"``."""
+    trainer, result = train(lambda: PaperTrainer(config, *prepare_papers(config, words_of)), out_dir, resume=resume)
     return export_paper_model(trainer, result, model_dir or out_dir / "model")
 
 
@@ -114,10 +118,10 @@ def spread_tables(model: PaperModel) -> PaperTables:
 
     1 is the target of eq. 3.12 for a positive pair; a softmax leaves the length of the vectors open.
     """
-    papers = model.papers
-    chosen = np.random.default_rng(0).choice(len(papers.ids), min(_SPREAD_PAPERS, len(papers.ids)), replace=False)
-    encoded = model.encode_papers([papers.words_of(i) for i in chosen])
-    row_I = np.full(len(papers.ids), -1)
+    known = model.papers
+    chosen = np.random.default_rng(0).choice(len(known.ids), min(_SPREAD_PAPERS, len(known.ids)), replace=False)
+    encoded = model.encode_papers([known.words_of(i) for i in chosen])
+    row_I = np.full(len(known.ids), -1)
     row_I[chosen] = np.arange(len(chosen))
     vectors: dict[str, NDArray[np.float32]] = {}
     spreads: dict[str, NDArray[np.float32]] = {}
@@ -125,7 +129,7 @@ def spread_tables(model: PaperModel) -> PaperTables:
         facets_NKD = encoded.scaled(kind)
         spreads[kind] = spread_matrix(facets_NKD.reshape(-1, model.dim))
         vectors[kind] = unit_rows(model.tables.vectors[kind] @ spreads[kind].T)
-        rows_P, columns_P = row_I[papers.pairs[kind][:, 0]], papers.pairs[kind][:, 1]
+        rows_P, columns_P = row_I[known.pairs[kind][:, 0]], known.pairs[kind][:, 1]
         known_P = rows_P >= 0
         products_PK1 = facets_NKD[rows_P[known_P]] @ vectors[kind][columns_P[known_P], :, None]
         if len(products_PK1):
@@ -151,9 +155,19 @@ def _trained_papers(corpus: PaperCorpus) -> TrainedPapers:
 
 
 def add_sentences(
-    folder: Path, data: Path, *, encoder: str | Path, num_components: int, abstract_chars: int, share: float
-) -> PaperModel:
-    """Adds sentence vectors of its papers to a model of papers."""
+    folder: Annotated[Path, typer.Option("--model", help="Model of papers; sentence vectors are added to its folder.")],
+    data: Annotated[Path, typer.Option(help="Papers the model was trained on, with their texts.")],
+    encoder: Annotated[str, typer.Option(help="Model of passages, by name or folder.")] = "facets-passages-small-en",
+    num_components: Annotated[int, typer.Option("--components", help="Dimensions of a vector.")] = 128,
+    abstract_chars: Annotated[int, typer.Option(help="Characters of an abstract that are encoded.")] = 300,
+    share: Annotated[
+        float, typer.Option(help="Weight of sentences, 0 to 1 (words have the rest), until tuned by facets-eval.")
+    ] = 0.5,
+) -> None:
+    """Add sentence vectors to a model of papers.
+
+    Example: facets-train paper-sentences --model models/facets-papers-en --data train.jsonl.xz
+    """
     model, reader = PaperModel.from_folder(folder), load(encoder, PassageModel)
     if not 1 <= num_components <= reader.dim:
         raise ConfigError(f"components must be in [1, {reader.dim}], the width of {reader.name}, got {num_components}")
@@ -164,13 +178,12 @@ def add_sentences(
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    papers = {paper.id: paper for paper in read_papers(data)}
-    missing = next((key for key in model.papers.ids if key not in papers), None)
+    paper_of = {paper.id: paper for paper in read_papers(data)}
+    missing = next((key for key in model.papers.ids if key not in paper_of), None)
     if missing is not None:
         raise InvalidInputError(f"{data} must hold the papers of the model, {missing!r} is missing")
-    known = [papers[key] for key in model.papers.ids]
+    known = [paper_of[key] for key in model.papers.ids]
     texts = sentence_texts([paper.title for paper in known], [paper.abstract for paper in known], abstract_chars)
     vectors_NE = unit_rows(reader.embed(texts).astype(np.float16).astype(np.float32))
     write_sentence_vectors(folder, SentenceVectors.of(vectors_NE, num_components))
     change_settings(folder, {"sentences": asdict(settings)})
-    return PaperModel.from_folder(folder)

@@ -19,7 +19,7 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import rarity_weights
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.records import CandidateKind
-from facets_lab.losses import paper_autoencoder_loss, softmax_loss, squared_loss
+from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss, squared_loss
 from facets_lab.papers.data import PaperBatch, PaperCorpus, PaperStream, PaperTrainingConfig, word_counts
 from facets_lab.training.loop import LOSS, Trainer
 
@@ -30,13 +30,8 @@ class MatchedTable(nn.Module):
     For fixed facets, and papers spread evenly, the vector of an author that minimises eq. 3.12 points along the sum of
     the best facets of the author's papers. So the sum is updated directly instead of by gradients. An author can then
     be scored without the paper at hand; otherwise the model would learn nothing about unseen papers, because most
-    authors have two or three.
-
-    Args:
-        columns_P: Author of each pair of the corpus.
-        is_used_P: True for pairs of training papers; the others do not count.
-        facets_PD: Initial facet of each pair.
-        num_columns: J.
+    authors have two or three. ``columns_P`` is the author of each pair of the corpus, ``is_used_P`` is true for pairs
+    of training papers, ``facets_PD`` is the initial facet of each pair.
     """
 
     columns: Tensor
@@ -78,13 +73,7 @@ class MatchedTable(nn.Module):
 
     @torch.no_grad()
     def update(self, pairs_P: Tensor, facets_PKD: Tensor, own_PD: Tensor) -> None:
-        """Replaces the facets of pairs by the best new facets of their papers.
-
-        Args:
-            pairs_P: Distinct pairs of the corpus.
-            facets_PKD: Scaled facets of each pair's paper.
-            own_PD: Vectors that choose the facets: each author's without the paper.
-        """
+        """Replaces the facets of distinct pairs by the scaled facets of their papers that are best for ``own_PD``."""
         best_P = (facets_PKD @ own_PD.unsqueeze(2)).squeeze(2).argmax(dim=1)
         new_PD = facets_PKD[torch.arange(len(best_P), device=best_P.device), best_P].half()
         change_PD = new_PD.float() - self.matched[pairs_P].float()

@@ -7,8 +7,10 @@ entailment, G features of paraphrase, W all weights; features include the consta
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +25,8 @@ from facets.relations.model import RelationModel
 from facets.relations.scoring import combined_scores
 from facets.relations.tables import CONSTANT, FEATURES, PARAPHRASE_FEATURES, Confidence, EntailmentWeights, write_tables
 from facets_lab.evaluation.comparison import Report
-from facets_lab.evaluation.statistics import expected_calibration_error, reliability
+from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun
+from facets_lab.evaluation.statistics import expected_calibration_error
 from facets_lab.relations.entailment import EntailmentData, pair_metrics, read_entailment, weigh_features
 from facets_lab.relations.evaluation import (
     PairData,
@@ -59,10 +62,17 @@ def with_confidence(model: RelationModel, confidence: Confidence) -> RelationMod
     )
 
 
-def calibrate_relations(name_or_path: str | None, file: Path, *, threshold: float | None, dry_run: bool) -> Report:
-    """Fits a model and, unless it is a dry run, stores the fit; returns the report of the fitted model on ``file``.
+def calibrate_relations(
+    file: DataFile,
+    name_or_path: CalibratedModel = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=-1.0, max=1.0, help="Lowest accepted score; default: the one with the best F1.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> Report:
+    """Fit the threshold and the probabilities of a relation model; data as for ``relations``.
 
-    ``threshold`` is the lowest accepted score; None: the one with the best F1 of single patterns.
+    Example: facets-eval calibrate-relations webnlg-dev.tsv --model models/facets-relations-en
     """
     data = read_pairs(file)
     folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
@@ -135,12 +145,16 @@ def _fit_schema_scale(
     return max(tried, key=lambda choice: choice[0])
 
 
-def calibrate_entailment(name_or_path: str | None, files: Sequence[Path], *, dry_run: bool) -> Report:
-    """Fits the weights of entailment, with all files weighted equally, and stores them unless it is a dry run.
+def calibrate_entailment(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Pairs, as for the command entailment.")],
+    name_or_path: CalibratedModel = None,
+    dry_run: DryRun = False,
+) -> Report:
+    """Fit the weights of the entailment features; all files have equal weight.
 
-    Returns:
-        For each file, metrics of weights fitted on the other files (``across``; of the prior weights when there is no
-        other) and on all files (``inside``).
+    Reports each file with weights fitted on the other files (across) and on all files (inside).
+
+    Example: facets-eval calibrate-entailment entailment-dev.tsv levy_holt-dev.tsv --model models/facets-relations-en
     """
     folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
     model = load(folder, RelationModel)
@@ -243,5 +257,4 @@ def _measure(source: Source, weights: EntailmentWeights) -> dict[str, object]:
     return {
         **pair_metrics(scores, data),
         "calibration_error": expected_calibration_error(claims_P, right_P),
-        "reliability": reliability(claims_P, right_P),
     }

@@ -4,7 +4,7 @@ Shape suffixes: P patterns, R relations.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
@@ -47,14 +47,7 @@ class CatalogueEntry(Settings):
 
 
 class RelationCatalogue(Settings):
-    """All relations of a catalogue (``lab/configs/relations-en.toml``); every name and alias occurs once.
-
-    Example:
-        >>> entry = {"name": "capital", "inverse_aliases": ["capitalOf"], "head": ["place"], "tail": ["place"]}
-        >>> entry |= {"example": "{Paris} is the capital of [France].", "description": "Seat of a government."}
-        >>> RelationCatalogue.from_dict({"relation": [entry]}).meanings()["capitalOf"]
-        ('capital', True)
-    """
+    """All relations of a catalogue (``lab/configs/relations-en.toml``); every name and alias occurs once."""
 
     relation: Annotated[list[CatalogueEntry], Field(min_length=1)]
 
@@ -74,15 +67,6 @@ class RelationCatalogue(Settings):
             meanings |= dict.fromkeys([entry.name, *entry.aliases], (entry.name, False))
             meanings |= dict.fromkeys(entry.inverse_aliases, (entry.name, True))
         return meanings
-
-    def canonical_triples(self, triples: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-        """Distinct triples of head, tail, relation under canonical names; unknown names are kept."""
-        meanings = self.meanings()
-        result = []
-        for head, tail, name in triples:
-            relation, is_inverse = meanings.get(name, (name, False))
-            result.append((tail, head, relation) if is_inverse else (head, tail, relation))
-        return list(dict.fromkeys(result))
 
 
 def read_phrases(path: Path) -> dict[str, list[str]]:
@@ -114,16 +98,6 @@ def relations_by_pattern(phrases: Mapping[str, Sequence[str]]) -> dict[str, list
     return {pattern: list(names) for pattern, names in relations.items()}
 
 
-def name_words(relation: str) -> list[str]:
-    """Lower-case words of a relation's name.
-
-    Example:
-        >>> name_words("leaderName"), name_words("associatedBand/associatedMusicalArtist")[:3]
-        (['leader', 'name'], ['associated', 'band', 'associated'])
-    """
-    return [word.lower() for word in _CAMEL.findall(relation.replace("_", " "))]
-
-
 def name_patterns(relation: str) -> list[str]:
     """Patterns made of the words of a relation's name.
 
@@ -133,7 +107,7 @@ def name_patterns(relation: str) -> list[str]:
     """
     patterns = []
     for alternative in re.split(r"[/(]", relation):
-        name = name_words(alternative)
+        name = [word.lower() for word in _CAMEL.findall(alternative.replace("_", " "))]
         words = " ".join(name)
         if name and name[-1] not in _PREPOSITIONS:  # ``worksFor`` is a verb, not a noun
             patterns += [

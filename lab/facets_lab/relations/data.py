@@ -73,7 +73,6 @@ class RelationTrainingConfig(TrainingConfig):
     encoder_learning_rate: Positive = 4e-5
     relation_learning_rate: Positive = 3e-4  # of the relations' facets
     pair_learning_rate: NonNegative = 0.1  # of the entity pair embeddings, by plain gradient descent
-    held_out_share: Share = 0.0  # share of the phrases held out for validation, for relations with five or more
     model: PatternNetworkConfig = PatternNetworkConfig()
     factorization: FactorizationConfig = FactorizationConfig()
 
@@ -88,11 +87,6 @@ class RelationMatrix:
     pairs: NDArray[np.int32]  # columns, int32
     names: list[str]  # head and tail of each pair, separated by a tab, N
     pair_sizes: NDArray[np.int64]  # rows of each pair, [N] int64; the frequency behind the weights of eq. 3.9
-
-    @property
-    def num_pairs(self) -> int:
-        """Number of entity pairs, N."""
-        return len(self.names)
 
     @property
     def row_sizes(self) -> NDArray[np.int64]:
@@ -112,9 +106,8 @@ def read_cells(path: Path) -> Iterator[tuple[str, str, str, int]]:
 
 def read_triples(path: Path) -> list[Triple]:
     """The ``kb:`` rows of a matrix file."""
-    triples = [
-        (head, tail, name[len(KB_PREFIX) :]) for head, tail, name, _ in read_cells(path) if name.startswith(KB_PREFIX)
-    ]
+    rows = read_cells(path)
+    triples = [(head, tail, name.removeprefix(KB_PREFIX)) for head, tail, name, _ in rows if name.startswith(KB_PREFIX)]
     if not triples:
         raise ConfigError(f"{path} must hold kb:relation rows, got none")
     return triples
@@ -130,12 +123,8 @@ def load_matrix(
 ) -> RelationMatrix:
     """Reads matrix files into arrays, without patterns that have one pair and pairs that have one pattern.
 
-    Args:
-        cells: Files of cells; ``kb:`` rows are left out.
-        facts: Known facts; facts about pairs without a pattern are left out.
-        relations: Names of the relations, in the order of the rows.
-        max_patterns_per_pair: The first cells of an entity pair are kept.
-        max_pairs_per_pattern: A random choice of the cells of a pattern is kept.
+    ``kb:`` rows and facts about pairs without a pattern are left out. The first cells of a pair and a random choice of
+    the cells of a pattern are kept.
     """
     tokenizer = Tokenizer()
     patterns: dict[str, int] = {}
@@ -155,13 +144,22 @@ def load_matrix(
                     text_cells.append((patterns.setdefault(" ".join(words), len(patterns)), column))
     if not text_cells:
         raise ConfigError(f"{', '.join(map(str, cells)) or 'cells'} must hold cells of patterns, got none")
-    useful = _drop_unsupported(np.unique(np.array(text_cells, dtype=np.int64).T, axis=1))
-    return _compress(
-        list(patterns),
-        list(columns),
-        _limit_rows(useful, max_pairs_per_pattern),
-        relations,
-        _fact_cells(facts, {name: row for row, name in enumerate(relations)}, columns),
+    kept = _limit_rows(_drop_unsupported(np.unique(np.array(text_cells).T, axis=1)), max_pairs_per_pattern)
+    used_rows, rows_C = np.unique(kept[0], return_inverse=True)
+    used_pairs, columns_C = np.unique(kept[1], return_inverse=True)
+    facts_2F = _fact_cells(facts, {name: row for row, name in enumerate(relations)}, columns)
+    facts_2F = facts_2F[:, np.isin(facts_2F[1], used_pairs)]
+    all_rows = np.concatenate([rows_C, len(used_rows) + facts_2F[0]])
+    all_columns = np.concatenate([columns_C, np.searchsorted(used_pairs, facts_2F[1])])
+    counts = np.bincount(all_rows, minlength=len(used_rows) + len(relations))
+    pattern_of, pair_of = list(patterns), list(columns)
+    return RelationMatrix(
+        patterns=[pattern_of[row] for row in used_rows],
+        relations=tuple(relations),
+        offsets=np.cumsum([0, *counts]),
+        pairs=all_columns[np.argsort(all_rows, kind="stable")].astype(np.int32),
+        names=[pair_of[column] for column in used_pairs],
+        pair_sizes=np.bincount(all_columns, minlength=len(used_pairs)),
     )
 
 
@@ -193,31 +191,6 @@ def _limit_rows(cells: NDArray[np.int64], max_pairs_per_pattern: int) -> NDArray
     return cells[:, np.arange(cells.shape[1]) - starts < max_pairs_per_pattern]
 
 
-def _compress(
-    patterns: list[str],
-    pairs: list[str],
-    cells: NDArray[np.int64],
-    relations: Sequence[str],
-    facts: NDArray[np.int64],
-) -> RelationMatrix:
-    """The matrix of text cells and facts; facts of pairs without a text cell are dropped."""
-    used_rows, rows = np.unique(cells[0], return_inverse=True)
-    used_pairs, columns = np.unique(cells[1], return_inverse=True)
-    facts = facts[:, np.isin(facts[1], used_pairs)]
-    all_rows = np.concatenate([rows, len(used_rows) + facts[0]])
-    all_columns = np.concatenate([columns, np.searchsorted(used_pairs, facts[1])])
-    order = np.argsort(all_rows, kind="stable")
-    counts = np.bincount(all_rows, minlength=len(used_rows) + len(relations))
-    return RelationMatrix(
-        patterns=[patterns[row] for row in used_rows.tolist()],
-        relations=tuple(relations),
-        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        pairs=all_columns[order].astype(np.int32),
-        names=[pairs[column] for column in used_pairs.tolist()],
-        pair_sizes=np.bincount(all_columns, minlength=len(used_pairs)),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class PairSample:
     """Entity pairs of some rows, and those of other rows as negatives, ``[B, N]`` each.
@@ -246,15 +219,9 @@ class RelationBatch:
 
 
 class RelationStream:
-    """Draws training batches; ``rows`` are the labelled patterns to draw from, the others are held out."""
+    """Draws training batches."""
 
-    def __init__(
-        self,
-        matrix: RelationMatrix,
-        labelled: LabelledPatterns,
-        rows: NDArray[np.int64],
-        config: RelationTrainingConfig,
-    ) -> None:
+    def __init__(self, matrix: RelationMatrix, labelled: LabelledPatterns, config: RelationTrainingConfig) -> None:
         self._matrix, self._labelled, self._config = matrix, labelled, config
         num_patterns = len(matrix.patterns)
         weights = matrix.row_sizes[:num_patterns].astype(np.float64) ** config.sampling_power
@@ -263,8 +230,7 @@ class RelationStream:
         self._with_facts = np.flatnonzero(sizes)
         self._fact_share = sizes[self._with_facts] ** 0.5 / (sizes[self._with_facts] ** 0.5).sum()
         self._pair_weights = (1.0 / matrix.pair_sizes).astype(np.float32)
-        self._rows = rows
-        self._rows_of = [rows[labelled.labels[rows, relation]] for relation in range(labelled.labels.shape[1])]
+        self._rows_of = [np.flatnonzero(labels) for labels in labelled.labels.T]
         self._with_phrases = np.array([relation for relation, phrases in enumerate(self._rows_of) if len(phrases)])
 
     def training_batches(self, start_step: int) -> Iterator[RelationBatch]:
@@ -299,7 +265,7 @@ class RelationStream:
         pattern = self._labelled.patterns[row]
         if rng.random() >= self._config.composed_share:
             return pattern
-        other = self._labelled.patterns[int(rng.choice(self._rows))]
+        other = self._labelled.patterns[int(rng.choice(len(self._labelled.patterns)))]
         return compose(pattern, other, int(rng.integers(4)))
 
     def _sample(self, rows: NDArray[np.int64], size: int, rng: np.random.Generator) -> PairSample:

@@ -5,13 +5,13 @@ Shape suffixes: P pairs.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, precision_recall_curve
+from sklearn.metrics import average_precision_score
 
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
@@ -20,8 +20,9 @@ from facets.relations.entailment import PairFeatures, label_probabilities
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
 from facets.relations.tables import EntailmentWeights
-from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, make_report, minilm
+from facets_lab.evaluation.comparison import Embed, Report, if_installed, make_report, minilm
 from facets_lab.evaluation.files import read_lines
+from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 from facets_lab.relations.evaluation import load_relation_models
 
@@ -30,8 +31,6 @@ _CONTRADICTION = "!"  # counts as N: the evaluation concerns only entailment
 _POSSIBLE_LABELS = {"True": (">", ":"), "False": ("<", "N")}  # by whether the second triple entails the first
 _ENDING = re.compile("(ies|es|s|y|e)$")
 _DETERMINERS = frozenset("the a an this that these those some any his her its their our my your of in".split())
-_SEED = 0
-_LEAST_PRECISION = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +68,10 @@ class EntailmentData:
 
 
 def read_entailment(path: Path) -> EntailmentData:
-    """Reads one of two formats, chosen by the first line.
+    """Reads one of the two formats of ``evaluate_entailment``, chosen by the first line.
 
-    ``label (> < : N)<TAB>specific<TAB>general<TAB>frequency<TAB>frequency`` has patterns and both directions.
-    ``triple<TAB>triple<TAB>True or False`` says whether the second triple entails the first; a triple is ``entity,
-    words, entity``. Arguments are matched by the entity that both triples share. If a pair occurs in both
-    directions, both judgements determine the label.
+    Arguments of triples are matched by the entity that both share. If a pair occurs in both directions, both judgements
+    determine the label.
     """
     lines = [(place, line.split("\t")) for place, line in read_lines(path) if line.strip()]
     is_judged_one_way = bool(lines) and len(lines[0][1]) == 3
@@ -189,12 +186,6 @@ def frequency_scores(model: RelationModel, data: EntailmentData) -> dict[str, Pa
     return {"frequency_difference": PairScores(difference, difference, difference)}
 
 
-def random_scores(data: EntailmentData) -> dict[str, PairScores]:
-    """Random scores from a seed, without a direction."""
-    scores = np.random.default_rng(_SEED).random(len(data.premises))
-    return {"random": PairScores(scores, scores, np.zeros(len(scores)))}
-
-
 def cosine_scores(embed: Embed, data: EntailmentData) -> dict[str, PairScores]:
     """Cosine of the patterns with X and Y as arguments; it has no direction."""
     first, second = (
@@ -206,47 +197,36 @@ def cosine_scores(embed: Embed, data: EntailmentData) -> dict[str, PairScores]:
 
 
 def evaluate_entailment(
-    file: Path, names_or_paths: Sequence[str] = (), *, baselines: bool = False, num_resamples: int = 0
+    file: DataFile, names_or_paths: Models = None, *, baselines: Baselines = False, num_resamples: Bootstrap = 0
 ) -> Report:
-    """``pair_metrics`` of the models; baselines are random scores, frequencies and MiniLM."""
+    """Evaluate entailment. Tab-separated columns: label (> < : N), specific and general pattern, two frequencies.
+
+    Or triple, triple, True or False: whether the second triple (entity, words, entity) entails the first.
+
+    Example: facets-eval entailment entailment-dev.tsv --baselines
+    """
     data = read_entailment(file)
     models = load_relation_models(names_or_paths, baselines)
 
-    def scored() -> Iterator[tuple[str, dict[str, PairScores]]]:
-        for model in models:
-            yield model.name, model_scores(model, data)
-        if baselines:
-            yield "random", random_scores(data)
-            yield "frequency", frequency_scores(models[0], data)
-            for embed in if_installed("minilm", minilm):
-                yield "minilm", cosine_scores(embed, data)
-
-    def measured() -> Iterator[tuple[str, MethodMetrics]]:
-        for name, methods in scored():
-            yield name, {m: pair_metrics(scores, data, num_resamples=num_resamples) for m, scores in methods.items()}
-
-    return make_report(file, len(data.premises), measured())
+    scored = [(model.name, model_scores(model, data)) for model in models]
+    if baselines:
+        scored += [("frequency", frequency_scores(models[0], data))]
+        scored += [("minilm", cosine_scores(embed, data)) for embed in if_installed("minilm", minilm)]
+    measured = (
+        (name, {m: pair_metrics(scores, data, num_resamples=num_resamples) for m, scores in methods.items()})
+        for name, methods in scored
+    )
+    return make_report(file, len(data.premises), measured)
 
 
 def pair_metrics(scores: PairScores, data: EntailmentData, *, num_resamples: int = 0) -> Metrics:
-    """``ap`` with its ``base_rate``, ``auc_50``, and the accuracy of the direction for pairs that have one.
+    """``ap`` with its ``base_rate``, and the accuracy of the direction for pairs that have one.
 
     A predicted direction of 0 counts as half right.
     """
     ranking = scores.follows if data.is_judged_one_way else scores.one_sided
     columns = (ranking, scores.directions, data.relevant, data.directions, np.array(data.hypernyms))
     return with_intervals(_metrics, *columns, num_resamples=num_resamples)
-
-
-def average_precision_from(relevant_P: NDArray[np.bool_], scores_P: NDArray[np.float64]) -> float:
-    """Area under the precision-recall curve where precision is above 0.5, in steps as for average precision.
-
-    Example:
-        >>> average_precision_from(np.array([True, False, False, True]), np.array([0.9, 0.5, 0.4, 0.3]))
-        0.5
-    """
-    precision, recall, _ = precision_recall_curve(relevant_P, scores_P)
-    return float((-np.diff(recall) * precision[:-1] * (precision[:-1] > _LEAST_PRECISION)).sum())
 
 
 def _metrics(
@@ -256,11 +236,10 @@ def _metrics(
     gold_P: NDArray[np.int64],
     hypernyms_P: NDArray[np.str_],
 ) -> Metrics:
-    metrics: Metrics = dict.fromkeys(("ap", "auc_50", "micro_accuracy", "macro_accuracy"))
+    metrics: Metrics = dict.fromkeys(("ap", "micro_accuracy", "macro_accuracy"))
     metrics["base_rate"] = float(relevant_P.mean())
     if relevant_P.any():
         metrics["ap"] = float(average_precision_score(relevant_P, scores_P))
-        metrics["auc_50"] = average_precision_from(relevant_P, scores_P)
     directed = gold_P != 0
     if directed.any():
         right = (np.sign(directions_P[directed]) * gold_P[directed] + 1) / 2

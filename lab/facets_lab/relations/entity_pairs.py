@@ -45,10 +45,7 @@ Mention = tuple[int, int, str]  # start, negative end, name: sorts by start, lon
 class DocumentMiner:
     """Counts cells of the matrix, document by document; each process has one.
 
-    Args:
-        names: Entity names without common words.
-        limits: Limits of a pattern.
-        finder: Finds more entities; None: only the names.
+    Entities are the ``names`` and what the ``finder`` finds.
     """
 
     def __init__(self, names: Sequence[str], limits: PairLimits, finder: EntityFinder | None = None) -> None:
@@ -66,11 +63,7 @@ class DocumentMiner:
     ) -> int:
         """Adds the cells of a document and returns the number of its sentences.
 
-        Args:
-            title: Title of the document, its subject; may be empty.
-            paragraphs: Its text.
-            cells: Counts by ``(entity TAB entity, pattern)``; changed in place.
-            types: How often the finder gave a name a type, by ``(name, type)``; changed in place.
+        ``cells`` counts ``(entity TAB entity, pattern)``; ``types`` counts ``(name, type)`` as the finder says.
         """
         paragraphs = list(paragraphs)
         subject = bare_name(title)

@@ -4,7 +4,7 @@ Shape suffixes: E entity pairs, P patterns, R relations.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,15 +19,8 @@ from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2
 from facets.relations.scoring import combined_scores
-from facets_lab.evaluation.comparison import (
-    Embed,
-    MethodMetrics,
-    Report,
-    if_installed,
-    load_models,
-    make_report,
-    minilm,
-)
+from facets_lab.evaluation.comparison import Embed, Report, if_installed, load_models, make_report, minilm
+from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 from facets_lab.relations.data import KB_PREFIX, read_cells
 
@@ -35,7 +28,6 @@ MARGINS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 2.0)
 _ARGUMENT = re.compile(r"\$ARG[12](?![A-Za-z0-9])")
 _NO_SCORE = np.float32(-1e9)
 _BASELINES = ("facets-relations-en-k1",)
-_SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +69,7 @@ class PairData:
         return np.array([sum(name not in names for name in relations) for relations in self.relations])
 
     def canonical(self, meanings: Mapping[str, tuple[str, bool]]) -> "PairData":
-        """The pairs with canonical relation names; an inverse relation becomes a relation of the mirrored pair.
-
-        ``meanings`` maps a name to the canonical name and whether head and tail are exchanged.
-        """
+        """The pairs with canonical relation names; an inverse relation becomes a relation of the mirrored pair."""
         pairs: list[tuple[list[str], tuple[str, ...]]] = []
         for row, names in enumerate(self.relations):
             patterns = self.patterns_of(row)
@@ -102,10 +91,7 @@ class PairData:
 
 
 def read_pairs(path: Path) -> PairData:
-    """Reads ``entity<TAB>entity<TAB>pattern or kb:relation<TAB>count``.
-
-    Pairs without a pattern or without a relation are left out.
-    """
+    """The pairs of a matrix file that have a pattern and a relation."""
     pairs: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     num_rows = 0
     for head, tail, cell, _ in read_cells(path):
@@ -177,17 +163,11 @@ def best_decision(
 def relation_metrics(
     model: RelationModel, methods: Methods, data: PairData, *, num_resamples: int = 0
 ) -> dict[str, Metrics]:
-    """Metrics of each method: ``map`` (over relations), ``micro_f1`` and ``direction``.
-
-    Relations that the model does not know count as missed in the F1. ``direction`` is the share of asymmetric facts
-    that score higher than with exchanged arguments; a tie counts half.
-    """
+    """``map`` (over relations) and ``micro_f1`` of each method; relations unknown to the model count as missed."""
     table = model.relations
     data = data.canonical(table.meanings())
     gold_ER = data.gold(table.names)
     missed_E = data.num_unknown(set(table.names))
-    directed_ER = gold_ER & np.array([name not in table.symmetric_names for name in table.names])
-    exchanged = methods(model, [mirror(pattern) for pattern in data.patterns])
     results = {}
     for name, method in methods(model, data.patterns).items():
         scores_ER = pair_scores(data, method.scores)
@@ -196,9 +176,7 @@ def relation_metrics(
             accepted_ER = near_best(scores_ER, margin) >= threshold
         else:
             accepted_ER = near_best(scores_ER, method.margin) >= method.thresholds
-        exchanged_ER = pair_scores(data, exchanged[name].scores)
-        signs_ER = np.sign(np.maximum(scores_ER, _NO_SCORE) - np.maximum(exchanged_ER, _NO_SCORE))
-        columns = scores_ER, accepted_ER, gold_ER, missed_E, signs_ER, directed_ER
+        columns = scores_ER, accepted_ER, gold_ER, missed_E
         results[name] = with_intervals(_metrics, *columns, num_resamples=num_resamples)
     return results
 
@@ -208,19 +186,15 @@ def _metrics(
     accepted_ER: NDArray[np.bool_],
     gold_ER: NDArray[np.bool_],
     missed_E: NDArray[np.int64],
-    signs_ER: NDArray[np.float32],
-    directed_ER: NDArray[np.bool_],
 ) -> Metrics:
     finite = np.maximum(scores_ER, _NO_SCORE)  # scikit-learn accepts only finite scores
     present = np.flatnonzero(gold_ER.any(axis=0))
     precisions = [average_precision_score(gold_ER[:, r], finite[:, r]) for r in present]
     hits = int((accepted_ER & gold_ER).sum())
     total = int(accepted_ER.sum() + gold_ER.sum() + missed_E.sum())
-    signs = signs_ER[directed_ER]
     return {
         "map": float(np.mean(precisions)) if precisions else None,
         "micro_f1": 2 * hits / total if total else 0.0,
-        "direction": float((signs + 1).mean() / 2) if len(signs) else None,
     }
 
 
@@ -241,12 +215,6 @@ def model_methods(model: RelationModel, patterns: Sequence[str]) -> dict[str, Pa
     return methods
 
 
-def random_methods(model: RelationModel, patterns: Sequence[str]) -> dict[str, PatternScores]:
-    """Random scores from a seed, different when arguments are exchanged."""
-    generator = np.random.default_rng([_SEED, *patterns[0].encode()])
-    return {"random": PatternScores(generator.random((len(patterns), len(model.relations.names)), dtype=np.float32))}
-
-
 def nearest_pattern_methods(embed: Embed) -> Methods:
     """Cosine with the nearest training pattern of each relation."""
 
@@ -265,25 +233,25 @@ def nearest_pattern_methods(embed: Embed) -> Methods:
     return methods
 
 
-def load_relation_models(names_or_paths: Sequence[str], baselines: bool) -> list[RelationModel]:
+def load_relation_models(names_or_paths: Sequence[str] | None, baselines: bool) -> list[RelationModel]:
     """The requested models and, with ``baselines``, the one with a single facet."""
     return load_models(names_or_paths, _BASELINES if baselines else (), lambda name: load(name, RelationModel))
 
 
 def evaluate_relations(
-    file: Path, names_or_paths: Sequence[str] = (), *, baselines: bool = False, num_resamples: int = 0
+    file: DataFile, names_or_paths: Models = None, *, baselines: Baselines = False, num_resamples: Bootstrap = 0
 ) -> Report:
-    """``relation_metrics`` of the models; ``baselines`` adds random and MiniLM scores for the first one's relations."""
+    """Evaluate relations of entity pairs. Tab-separated columns: entity, entity, pattern or kb:relation, count.
+
+    Example: facets-eval relations webnlg-dev.tsv --baselines
+    """
     data = read_pairs(file)
     models = load_relation_models(names_or_paths, baselines)
 
-    def measured() -> Iterator[tuple[str, MethodMetrics]]:
-        for model in models:
-            yield model.name, relation_metrics(model, model_methods, data, num_resamples=num_resamples)
-        if baselines:
-            yield "random", relation_metrics(models[0], random_methods, data, num_resamples=num_resamples)
-            for embed in if_installed("minilm", minilm):
-                methods = nearest_pattern_methods(embed)
-                yield "minilm", relation_metrics(models[0], methods, data, num_resamples=num_resamples)
-
-    return make_report(file, data.num_rows, measured())
+    systems: list[tuple[str, RelationModel, Methods]] = [(model.name, model, model_methods) for model in models]
+    if baselines:  # for the relations of the first model
+        systems += [("minilm", models[0], nearest_pattern_methods(embed)) for embed in if_installed("minilm", minilm)]
+    measured = (
+        (name, relation_metrics(model, methods, data, num_resamples=num_resamples)) for name, model, methods in systems
+    )
+    return make_report(file, data.num_rows, measured)

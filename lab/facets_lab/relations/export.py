@@ -9,26 +9,31 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from facets.errors import ConfigError
 from facets.language.vectors import unit_rows
 from facets.model.checkpoint import read_config, read_words
 from facets.model.passage_checkpoint import PassageModelConfig
 from facets.relations.entities import EntityType
 from facets.relations.model import RelationModel, RelationModelConfig
 from facets.relations.tables import Confidence, PatternTable, RelationDetails, RelationTable
+from facets_lab.evaluation.comparison import Report
 from facets_lab.relations.catalogue import RelationCatalogue
 from facets_lab.relations.data import FactorizationConfig, RelationMatrix, RelationTrainingConfig
 from facets_lab.relations.entity_pairs import bare_name
 from facets_lab.relations.facts import type_of_name
+from facets_lab.relations.mining import mine_cells
 from facets_lab.relations.title_types import read_types
 from facets_lab.relations.training import RelationTrainer
-from facets_lab.training.loop import TrainingLoop, TrainingResult
+from facets_lab.training.loop import ModelOut, Resume, TrainingLoop, TrainingResult, train
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +51,7 @@ _FIRST_THRESHOLD = 0.5  # until it is fitted
 
 
 @torch.no_grad()
-def factorize(
-    matrix: RelationMatrix, config: FactorizationConfig, *, seed: int, show_progress: bool = True
-) -> tuple[Tensor, Tensor]:
+def factorize(matrix: RelationMatrix, config: FactorizationConfig, *, seed: int) -> tuple[Tensor, Tensor]:
     """Embeddings of rows ``[P + R, D]`` and of entity pairs ``[N, D]`` that minimise ``-log sigmoid(r.e+ - r.e-)``.
 
     The gradient is written out, because only the embeddings of a batch change.
@@ -57,12 +60,12 @@ def factorize(
     generator = torch.Generator().manual_seed(seed)
     num_rows = len(matrix.offsets) - 1
     rows_D = torch.randn(num_rows, dim, generator=generator) * dim**-0.5
-    pairs_D = torch.randn(matrix.num_pairs, dim, generator=generator) * dim**-0.5
-    row_squares, pair_squares = torch.zeros(num_rows, 1), torch.zeros(matrix.num_pairs, 1)
+    pairs_D = torch.randn(len(matrix.names), dim, generator=generator) * dim**-0.5
+    row_squares, pair_squares = torch.zeros(num_rows, 1), torch.zeros(len(matrix.names), 1)
     row_of = torch.from_numpy(np.repeat(np.arange(num_rows), matrix.row_sizes))
     pair_of = torch.from_numpy(matrix.pairs.astype(np.int64))
     num_cells = len(pair_of)
-    for epoch in tqdm(range(config.num_epochs), disable=not show_progress, desc="factorization"):
+    for epoch in tqdm(range(config.num_epochs), disable=None, desc="factorization"):
         order = torch.randperm(num_cells, generator=generator)
         total = 0.0
         for batch in torch.split(order, config.batch_size):
@@ -78,12 +81,10 @@ def factorize(
             row_gradients = mixed_BD - slope_B1 * own_BD + config.l2_weight * rows_BD
             own_gradients = config.l2_weight * own_BD - slope_B1 * rows_BD
             other_gradients = (slopes_BN.unsqueeze(-1) * rows_BD.unsqueeze(1)).flatten(0, 1)
-            both_pairs, gradients = (
-                torch.cat([pair_B, other_BN.flatten()]),
-                torch.cat([own_gradients, other_gradients]),
-            )
+            both_pairs = torch.cat([pair_B, other_BN.flatten()])
+            pair_gradients = torch.cat([own_gradients, other_gradients])
             _adagrad(rows_D, row_squares, row_B, row_gradients, config.learning_rate)
-            _adagrad(pairs_D, pair_squares, both_pairs, gradients, config.learning_rate)
+            _adagrad(pairs_D, pair_squares, both_pairs, pair_gradients, config.learning_rate)
         logger.info("factorization epoch %d: BPR loss %.4f", epoch + 1, total / num_cells / config.num_negatives)
     return rows_D, pairs_D
 
@@ -104,16 +105,8 @@ def type_log_odds(
 ) -> NDArray[np.float32]:
     """Log-odds of the types of heads and tails of each relation against the average relation, ``[2, R, T]``.
 
-    Relations with few pairs follow the catalogue; relations outside it get zeros.
-
-    Args:
-        triples: Head, tail and canonical relation.
-        catalogue: Types that each relation accepts.
-        types: Types of names.
-        relations: The order of the rows.
-
-    Returns:
-        Natural logarithms in ``[-4, 4]``; 0 for ``UNKNOWN``.
+    Natural logarithms in ``[-4, 4]``; 0 for ``UNKNOWN``. Relations with few triples (head, tail, relation) follow the
+    catalogue; those outside it get zeros.
     """
     row_of = {name: row for row, name in enumerate(relations)}
     counts_ART = np.zeros((2, len(relations), len(_TYPES)))
@@ -153,6 +146,53 @@ def _catalogue_shares(catalogue: RelationCatalogue, row_of: Mapping[str, int]) -
     return shares_ART
 
 
+def relations(
+    out: Annotated[Path, typer.Option(help="Folder of the run, or of the mined matrix.")],
+    config: Annotated[Path | None, typer.Option(help="TOML file with the settings; see lab/configs/.")] = None,
+    resume: Resume = False,
+    model_out: ModelOut = None,
+    mine: Annotated[
+        list[str] | None, typer.Option(help="Corpus files to mine, instead of training; repeatable.")
+    ] = None,
+    gazetteer: Annotated[
+        Path | None, typer.Option(help="Entity names to mine, one per line; default: the titles of the corpus.")
+    ] = None,
+    triples: Annotated[
+        Path | None, typer.Option(help="Matrix file; names in its kb: rows are mined, their pairs kept.")
+    ] = None,
+    recognizer: Annotated[str, typer.Option(help="Installed spaCy pipeline that finds more names.")] = "",
+    phrases: Annotated[
+        Path | None, typer.Option(help="File of relation<TAB>pattern; cells of these patterns are kept.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Mining processes; default: one per core.")] = None,
+) -> Report | None:
+    """Train a relation model, or mine the matrix of patterns and entity pairs it is trained on.
+
+    To continue an interrupted mining, run the same command again.
+
+    Examples: facets-train relations --mine 'corpus/*.txt.xz' --triples triples.tsv --out runs/relations-mined
+
+    facets-train relations --config lab/configs/facets-relations-en.toml --out runs/facets-relations-en
+    """
+    if mine:
+        return mine_cells(
+            mine,
+            out,
+            gazetteer=gazetteer,
+            triples=triples,
+            phrases=phrases,
+            recognizer=recognizer,
+            workers=workers,
+        )
+    if config is None:
+        raise ConfigError("relations needs --config FILE to train, or --mine FILES to mine a matrix")
+    settings, folder = RelationTrainingConfig.from_toml(config), model_out or out / "model"
+    train(lambda: RelationTrainer(settings), out, resume=resume)
+    export_relation_model(settings, out, folder)
+    typer.echo(f"{settings.name}: model in {folder}", err=True)
+    return None
+
+
 def export_relation_model(config: RelationTrainingConfig, run_dir: Path, out_dir: Path) -> None:
     """Writes a model folder from the last checkpoint of a run."""
     trainer = RelationTrainer(config)
@@ -185,7 +225,7 @@ def relation_model(trainer: RelationTrainer, result: TrainingResult, *, encoder_
                 "seconds": round(result.seconds, 1),
                 "patterns": num_patterns,
                 "phrases": len(phrases),
-                "entity_pairs": matrix.num_pairs,
+                "entity_pairs": len(matrix.names),
                 "cells": int(matrix.offsets[num_patterns]),
             },
         ),

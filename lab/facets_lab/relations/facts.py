@@ -3,11 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
 
 from facets.relations.entities import EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY
+from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.files import Columns, parse_count, read_table
 from facets_lab.relations.catalogue import CatalogueEntry, RelationCatalogue, read_phrases, relations_by_pattern
 from facets_lab.relations.data import read_cells
@@ -27,8 +30,7 @@ _EMPTY = frozenset(
 _PARTICLES = frozenset("of the de la von van der den del di du bin ibn al".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """``relation(head, tail)`` under its canonical name, and how often the corpus states it."""
 
     head: str
@@ -38,12 +40,7 @@ class Fact:
 
 
 def type_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
-    """Type of a name: from its form for dates and numbers, otherwise from ``types``.
-
-    Example:
-        >>> type_of_name("1867-11-07", {}), type_of_name("Oslo", {"Oslo": EntityType.PLACE})
-        (<EntityType.DATE: 'date'>, <EntityType.PLACE: 'place'>)
-    """
+    """Type of a name: from its form for dates and numbers, otherwise from ``types``."""
     if _DATE.fullmatch(name):
         return EntityType.DATE
     if _NUMBER.fullmatch(name):
@@ -51,15 +48,28 @@ def type_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
     return types.get(name, EntityType.UNKNOWN)
 
 
-def find_facts(cells: Sequence[Path], *, phrases: Path, catalogue: Path) -> list[Fact]:
-    """``facts_of_cells`` of matrix files with ``types.tsv`` beside them."""
+def relation_facts(
+    out: Annotated[Path, typer.Option(help="File of the facts: head, tail, relation, support.")],
+    cells: Annotated[list[Path], typer.Option(help="Mined matrix, in a folder with types.tsv; repeatable.")],
+    phrases: Annotated[Path, typer.Option(help="File of relation<TAB>pattern.")] = Path(
+        "lab/configs/relation-phrases.tsv"
+    ),
+    catalogue: Annotated[Path, typer.Option(help="Catalogue of the relations.")] = Path(
+        "lab/configs/relations-en.toml"
+    ),
+) -> Report:
+    """Find facts in mined matrices: pairs that occur with a phrase of a relation and have fitting types.
+
+    Mine with --phrases, so that patterns with a single pair are kept.
+
+    Example: facets-train relation-facts --cells runs/relations-mined/cells.tsv --out runs/relation-facts.tsv
+    """
     types = {name: kind for path in cells for name, kind in read_types(path.parent / TYPES_FILE).items()}
-    return facts_of_cells(
-        (cell for path in cells for cell in read_cells(path)),
-        relations_by_pattern(read_phrases(phrases)),
-        RelationCatalogue.from_toml(catalogue),
-        types,
-    )
+    rows = (cell for path in cells for cell in read_cells(path))
+    phrases_of = relations_by_pattern(read_phrases(phrases))
+    facts = facts_of_cells(rows, phrases_of, RelationCatalogue.from_toml(catalogue), types)
+    out.write_text("".join("\t".join(map(str, fact)) + "\n" for fact in facts), encoding="utf-8")
+    return {"num_facts": len(facts), "relations": dict(Counter(fact.relation for fact in facts).most_common())}
 
 
 def facts_of_cells(
@@ -68,20 +78,12 @@ def facts_of_cells(
     catalogue: RelationCatalogue,
     types: Mapping[str, EntityType],
 ) -> list[Fact]:
-    """Finds the facts that cells state.
+    """Facts that cells (entity, entity, pattern, count) state, by relation, support (highest first) and name.
 
-    A cell states a relation when its pattern is one of the relation's phrases and the types of both entities fit. A
-    fact needs a cell that fits one relation only and has a meaningful word; cells that fit several relations add to its
-    support. Lone first names and months without a year are ambiguous and left out.
-
-    Args:
-        cells: Entity, entity, mined pattern, count.
-        relations_of: Relations by pattern.
-        catalogue: Types of the arguments of each relation.
-        types: Types of names.
-
-    Returns:
-        Facts ordered by relation, support (highest first) and name. Symmetric facts are listed in one direction.
+    A cell states a relation when its pattern is one of the relation's phrases (``relations_of``) and the types of both
+    entities fit. A fact needs a cell that fits one relation only and has a meaningful word; cells that fit several
+    relations add to its support. Lone first names and months without a year are ambiguous and left out. Symmetric facts
+    are listed in one direction.
     """
     entries = {entry.name: entry for entry in catalogue.relation}
     support: Counter[tuple[str, str, str]] = Counter()
@@ -139,13 +141,7 @@ def _is_whole(name: str, kind: EntityType) -> bool:
             return True
 
 
-def write_facts(path: Path, facts: Iterable[Fact]) -> None:
-    """Writes ``head<TAB>tail<TAB>relation<TAB>support`` lines."""
-    lines = (f"{fact.head}\t{fact.tail}\t{fact.relation}\t{fact.support}\n" for fact in facts)
-    path.write_text("".join(lines), encoding="utf-8")
-
-
 def read_facts(path: Path) -> list[Fact]:
-    """Reads what ``write_facts`` wrote."""
+    """Reads what ``relation_facts`` wrote."""
     columns: Columns = {"head": str, "tail": str, "relation": str, "support": parse_count}
     return [Fact(*fields) for fields in read_table(path, columns)]

@@ -5,7 +5,6 @@ The noun after the copula of the first sentence decides (``title_nouns.txt``), t
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -35,6 +34,7 @@ _LIFE = re.compile(
 )
 TYPES_FILE = "types.tsv"
 _OPENING_CHARS = 600
+_SHORT_CHARS = 40  # a shorter paragraph is no opening
 _PHRASE_CHARS = 120
 _MAX_SEGMENTS = 4
 
@@ -53,14 +53,7 @@ def _type_of_noun() -> dict[str, EntityType]:
 
 
 def type_of_opening(title: str, opening: str) -> EntityType:
-    """Type of the entity that a document with this title and first paragraph is about, or ``UNKNOWN``.
-
-    Example:
-        >>> type_of_opening("Ottawa", "Ottawa ( ) is the capital city of Canada, and the fourth largest city.")
-        <EntityType.PLACE: 'place'>
-        >>> type_of_opening("Mercury (planet)", "Mercury orbits the Sun.")
-        <EntityType.PLACE: 'place'>
-    """
+    """Type of the entity that a document with this title and first paragraph is about, or ``UNKNOWN``."""
     text = opening[:_OPENING_CHARS]
     is_person = _LIFE.search(text) is not None
     for _ in range(2):  # nested brackets
@@ -97,21 +90,9 @@ def _type_of_phrase(text: str) -> EntityType:
     return EntityType.UNKNOWN
 
 
-class TitleTypes:
-    """Types of titles, collected over documents; a name that several titles share gets the type of most of them."""
-
-    def __init__(self) -> None:
-        self._votes: dict[str, Counter[EntityType]] = {}
-
-    def add(self, title: str, paragraphs: Sequence[str]) -> None:
-        """Adds one document."""
-        kind = type_of_opening(title, next((paragraph for paragraph in paragraphs if len(paragraph) > 40), ""))
-        if kind is not EntityType.UNKNOWN:
-            self._votes.setdefault(bare_name(title), Counter())[kind] += 1
-
-    def types(self) -> dict[str, EntityType]:
-        """Type of each name that has one."""
-        return {name: votes.most_common(1)[0][0] for name, votes in self._votes.items()}
+def type_of_document(title: str, paragraphs: Sequence[str]) -> EntityType:
+    """Type of the entity that a document is about, or ``UNKNOWN``."""
+    return type_of_opening(title, next((paragraph for paragraph in paragraphs if len(paragraph) > _SHORT_CHARS), ""))
 
 
 def write_types(path: Path, types: Mapping[str, EntityType]) -> None:

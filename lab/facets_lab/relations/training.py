@@ -20,11 +20,9 @@ from facets.model.checkpoint import read_config
 from facets.model.passage_checkpoint import PassageModelConfig, read_passage_weights, read_word_pieces
 from facets.model.passage_encoding import length_batches
 from facets.relations.model import PatternNetwork, PatternPieces, encoder_pieces
-from facets.relations.patterns import mirrored
-from facets.relations.scoring import asymmetric_scores
 from facets_lab.evaluation.files import read_texts
-from facets_lab.losses import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss
-from facets_lab.relations.catalogue import LabelledPatterns, RelationCatalogue, label_patterns, read_phrases
+from facets_lab.losses.relations import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss
+from facets_lab.relations.catalogue import RelationCatalogue, label_patterns, read_phrases
 from facets_lab.relations.data import (
     PairSample,
     RelationBatch,
@@ -42,7 +40,6 @@ logger = logging.getLogger(__name__)
 _FIRST_WORDS = ("x", "y", "z")  # initial embeddings of the placeholders
 _FIRST_THRESHOLD = 0.75
 _SPREAD = 0.002  # initial distance of the facets of a relation
-_FEWEST_PHRASES = 5  # a relation needs this many for some to be held out
 _ENCODER = "encoder."
 _BATCH_TOKENS = 4096
 
@@ -81,8 +78,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
             max_patterns_per_pair=config.max_patterns_per_pair,
             max_pairs_per_pattern=config.max_pairs_per_pattern,
         )
-        self._held_rows, rows = _split(self.labelled, config)
-        self._stream = RelationStream(self.matrix, self.labelled, rows, config)
+        self._stream = RelationStream(self.matrix, self.labelled, config)
         torch.manual_seed(config.seed)
         patterns = self._pattern_network(Path(config.encoder_of))
         self.network = RelationNetwork(patterns, len(self.labelled.relations), config.num_relation_facets)
@@ -91,7 +87,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         labels = self.labelled.labels.astype(np.float32)
         self._labels_PR = torch.from_numpy(labels).to(self.device)
         self._directed_R = torch.from_numpy(~self.labelled.is_symmetric).to(self.device)
-        self._first_vectors, self.pair_vectors = self._start(rows)
+        self._first_vectors, self.pair_vectors = self._start()
         firsts_RD = functional.normalize(self.network.relations.detach().mean(dim=1), dim=1)
         self._similar_RR = (firsts_RD @ firsts_RD.mT > config.similar_relations).fill_diagonal_(False)
         self._used_pairs: tuple[tuple[Tensor, Tensor], ...] = ()  # of the current step
@@ -121,15 +117,13 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         return network
 
     @torch.no_grad()
-    def _start(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+    def _start(self) -> tuple[Tensor, Tensor]:
         """Initial sentence vectors of the mined patterns, and entity pairs as means of their patterns.
 
         Sets the facets of each relation to the mean of its phrases.
         """
         phrases_PD = self._encode(self.pieces.rows(self.labelled.patterns))[1]
-        labels_PR = self._labels_PR.new_zeros(self._labels_PR.shape)
-        labels_PR[rows] = self._labels_PR[rows]
-        means_RD = functional.normalize(labels_PR.mT @ phrases_PD, dim=1)
+        means_RD = functional.normalize(self._labels_PR.mT @ phrases_PD, dim=1)
         noise = torch.randn(self.network.relations.shape).to(self.device) * _SPREAD
         self.network.relations.copy_(means_RD[:, None] + noise)
         vectors_PW, facets_PD = self._encode(self._rows)
@@ -137,7 +131,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         num_cells = int(matrix.offsets[len(matrix.patterns)])
         row_of = torch.from_numpy(np.repeat(np.arange(len(matrix.patterns)), matrix.row_sizes[: len(matrix.patterns)]))
         pair_of = torch.from_numpy(matrix.pairs[:num_cells].astype(np.int64)).to(self.device)
-        pairs_ND = facets_PD.new_zeros(matrix.num_pairs, facets_PD.shape[1])
+        pairs_ND = facets_PD.new_zeros(len(matrix.names), facets_PD.shape[1])
         pairs_ND.index_add_(0, pair_of, facets_PD[row_of])
         return vectors_PW, functional.normalize(pairs_ND, dim=1)
 
@@ -193,37 +187,6 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
             self._move_pairs(pairs_BN, vectors_BND, rate)
         self._used_pairs = ()
 
-    @torch.no_grad()
-    def validate(self) -> dict[str, float]:
-        """Shares of the held-out phrases whose best relation is right, and whose order of arguments scores higher."""
-        rows = self._held_rows
-        if not len(rows):
-            return {}
-        patterns = [self.labelled.patterns[row] for row in rows.tolist()]
-        given_PR, mirrored_PR = (
-            self._scores(self.pieces.rows(texts)) for texts in (patterns, [mirrored(pattern) for pattern in patterns])
-        )
-        labels_PR = self._labels_PR[rows].bool()
-        right_P = labels_PR.gather(1, given_PR.argmax(dim=1)[:, None])[:, 0]
-        directed_PR = labels_PR & self._directed_R
-        is_directed_P = directed_PR.any(dim=1)
-        given_P = given_PR.masked_fill(~directed_PR, -1.0).amax(dim=1)
-        mirrored_P = mirrored_PR.masked_fill(~directed_PR, -1.0).amax(dim=1)
-        return {
-            LOSS: 1.0 - float(right_P.float().mean()),
-            "top1": float(right_P.float().mean()),
-            "direction": float((given_P > mirrored_P)[is_directed_P].float().mean()),
-        }
-
-    def _scores(self, rows: Sequence[NDArray[np.int64]]) -> Tensor:
-        scores = torch.empty(len(rows), len(self.labelled.relations), device=self.device)
-        relations_RJD = self.network.relations.detach()
-        for batch in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
-            with self.autocast():
-                facets_BKD = self.network.patterns([rows[row] for row in batch])
-            scores[batch] = asymmetric_scores(facets_BKD.float(), relations_RJD)[0]
-        return scores
-
     def parameter_groups(self) -> list[dict[str, Any]]:
         """The encoder and the relations have separate learning rates."""
         network, config = self.network, self.config
@@ -270,18 +233,10 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
 
 
 def _read_facts(config: RelationTrainingConfig, catalogue: RelationCatalogue) -> list[Triple]:
-    """Facts of the knowledge base and of the corpus, under canonical names."""
-    triples = catalogue.canonical_triples(read_triples(Path(config.triples))) if config.triples else []
-    facts = [fact for path in config.facts for fact in read_facts(Path(path))]
-    return list(dict.fromkeys([*triples, *((fact.head, fact.tail, fact.relation) for fact in facts)]))
-
-
-def _split(labelled: LabelledPatterns, config: RelationTrainingConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of labelled patterns that are held out, and the others."""
-    rng = np.random.default_rng([config.seed, 30])
-    is_held = np.zeros(len(labelled.patterns), dtype=np.bool_)
-    for relation in range(len(labelled.relations)):
-        rows = np.flatnonzero(labelled.labels[:, relation])
-        if len(rows) >= _FEWEST_PHRASES:
-            is_held[rng.permutation(rows)[: int(config.held_out_share * len(rows))]] = True
-    return np.flatnonzero(is_held), np.flatnonzero(~is_held)
+    """Distinct facts of the knowledge base and of the corpus, under canonical names; unknown names are kept."""
+    meanings, facts = catalogue.meanings(), list[Triple]()
+    for head, tail, name in read_triples(Path(config.triples)) if config.triples else ():
+        relation, is_inverse = meanings.get(name, (name, False))
+        facts.append((tail, head, relation) if is_inverse else (head, tail, relation))
+    facts += [fact[:3] for path in config.facts for fact in read_facts(Path(path))]
+    return list(dict.fromkeys(facts))

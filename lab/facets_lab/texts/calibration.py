@@ -3,10 +3,11 @@
 Shape suffixes: P pairs, B bins, N points of a curve.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
@@ -14,23 +15,18 @@ from facets.model.loading import DEFAULT_MODEL
 from facets.model.score_curves import apply_curve, write_score_curves
 from facets.model.shipped import find_model
 from facets_lab.evaluation.comparison import Report
+from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun, Source
 from facets_lab.evaluation.statistics import Metrics
-from facets_lab.texts.pairs import available_methods, load_text_model, method_of, model_scores, read_sts
+from facets_lab.texts.pairs import Methods, available_methods, load_text_model, method_of, model_scores, read_sts
 
 HIGHEST_GOLD = 5.0  # of the STS data sets
 _NUM_BINS = 32  # fewer bins lose shape, more add noise (STS dev)
 
 
 def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, highest: float) -> NDArray[np.float64]:
-    """Isotonic regression of human scores on a method's scores, over bins of equal size.
+    """Isotonic regression of human scores in ``[0, 1]`` on a method's scores, ``[2, N]``, N <= 33, for ``apply_curve``.
 
-    Args:
-        scores_P: Scores of one method.
-        gold_P: Human scores, in ``[0, 1]``.
-        highest: Score of a text with itself; it maps to 1.
-
-    Returns:
-        ``[2, N]``, N <= 33, for ``apply_curve``.
+    ``highest`` is the score of a text with itself; it maps to 1.
     """
     from sklearn.isotonic import IsotonicRegression
 
@@ -56,15 +52,17 @@ def calibration_error(
 
 
 def calibrate_similarity(
-    name_or_path: str | None,
-    file: Path,
-    *,
-    test: Path | None,
-    source: str,
-    dry_run: bool,
-    methods: Sequence[str] = (),
+    file: DataFile,
+    test: Annotated[Path | None, typer.Option(metavar="FILE", help="Other pairs, used to measure the curves.")] = None,
+    name_or_path: CalibratedModel = None,
+    methods: Methods = None,
+    source: Source = "STS Benchmark, training pairs (Cer et al. 2017)",
+    dry_run: DryRun = False,
 ) -> Report:
-    """Fits score curves and, unless it is a dry run, stores them with the model."""
+    """Fit what similarity scores mean. Tab-separated columns: score 0 to 5, sentence, sentence.
+
+    Example: facets-eval calibrate-similarity stsb-train.tsv --test stsb-dev.tsv --model models/facets-en
+    """
     train = read_sts(file)
     tested = None if test is None else read_sts(test)
     low, high = train.gold.min(), train.gold.max()
@@ -72,13 +70,13 @@ def calibrate_similarity(
         raise InvalidInputError(f"scores must be in [0, {HIGHEST_GOLD:g}], got {low:g} to {high:g}")
     folder = find_model(DEFAULT_MODEL if name_or_path is None else name_or_path)
     model = load_text_model(str(folder))
-    names = tuple(methods) or available_methods(model)
+    names = methods or available_methods(model)
     curves = {
         name: fit_curve(scores_P, train.gold / HIGHEST_GOLD, highest=method_of(name).row.range[1])
         for name, scores_P in model_scores(model, train.pairs, names)
     }
     if not dry_run:
-        write_score_curves(folder, model.revision, {**model.score_curves, **curves}, source=source)
+        write_score_curves(folder, model.revision, {**model.score_curves, **curves}, source=source or "")
     report: dict[str, object] = {name: {"points": curve_2N.shape[1]} for name, curve_2N in curves.items()}
     if tested is not None:
         mean = float(train.gold.mean())

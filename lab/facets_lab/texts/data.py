@@ -6,6 +6,7 @@ N targets, V words, T word pieces of a text.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -68,12 +69,7 @@ class SentenceBatch:
 
 
 class SentenceStream:
-    """Training and validation batches of sentences.
-
-    Attributes:
-        training_sentences: Sentences to train on, ascending.
-        validation_sentences: Sentences of held-out documents.
-    """
+    """Training and validation batches of sentences."""
 
     def __init__(self, corpus: PackedCorpus, config: SentenceTrainingConfig) -> None:
         self._corpus = corpus
@@ -84,9 +80,9 @@ class SentenceStream:
         is_alone = sizes[self._document_of] < 2  # neighbours are in the same document
         if config.targets == "next":  # nothing follows the last sentence of a document
             is_alone |= np.append(self._document_of[1:] != self._document_of[:-1], True)
-        self.training_sentences = np.flatnonzero(~is_validation & ~is_alone)
-        self.validation_sentences = np.flatnonzero(is_validation & ~is_alone)
-        for name, sentences in (("training", self.training_sentences), ("validation", self.validation_sentences)):
+        self._training = np.flatnonzero(~is_validation & ~is_alone)
+        self._validation = np.flatnonzero(is_validation & ~is_alone)
+        for name, sentences in (("training", self._training), ("validation", self._validation)):
             if len(sentences) < config.batch_size:
                 raise ConfigError(
                     f"{corpus.path} leaves {len(sentences)} {name} sentences, one batch needs {config.batch_size}"
@@ -94,30 +90,28 @@ class SentenceStream:
 
     def training_batches(self, start_step: int) -> Iterator[SentenceBatch]:
         """Endless batches starting at a step, identical in every run with this seed."""
-        batch_size, num_sentences = self._config.batch_size, len(self.training_sentences)
+        batch_size, num_sentences = self._config.batch_size, len(self._training)
         # A corpus smaller than a chunk is one chunk per epoch; the last incomplete batch is dropped.
         chunk_batches = min(_BATCHES_PER_CHUNK, num_sentences // batch_size)
         chunks_per_epoch = num_sentences // (batch_size * chunk_batches)
         epoch = -1
-        for chunk in range(start_step // chunk_batches, np.iinfo(np.int64).max):
+        for chunk in count(start_step // chunk_batches):
             if chunk // chunks_per_epoch != epoch:
                 epoch = chunk // chunks_per_epoch
-                order = np.random.default_rng([self._config.seed, 1, epoch]).permutation(self.training_sentences)
+                order = np.random.default_rng([self._config.seed, 1, epoch]).permutation(self._training)
             first = (chunk % chunks_per_epoch) * batch_size * chunk_batches
             rng = np.random.default_rng([self._config.seed, 2, chunk])
             batches = self._length_sorted(order[first : first + batch_size * chunk_batches], rng)
-            skip = start_step - chunk * chunk_batches if chunk == start_step // chunk_batches else 0
-            for position, (sentences, ends, lengths) in enumerate(batches):
+            for position in range(max(0, start_step - chunk * chunk_batches), len(batches)):
                 # Drawn from its own generator, so that skipped batches change nothing.
                 batch_rng = np.random.default_rng([self._config.seed, 3, chunk, position])
-                if position >= skip:
-                    yield self._batch(sentences, ends, lengths, batch_rng)
+                yield self._batch(*batches[position], batch_rng)
 
     def validation_batches(self) -> list[SentenceBatch]:
         """The same held-out batches every time, with the same targets and negatives."""
         rng = np.random.default_rng([self._config.seed, 4])
-        count = min(self._config.validation_sentences, len(self.validation_sentences))
-        sentences = rng.choice(self.validation_sentences, count - count % self._config.batch_size, replace=False)
+        size = min(self._config.validation_sentences, len(self._validation))
+        sentences = rng.choice(self._validation, size - size % self._config.batch_size, replace=False)
         return [self._batch(*parts, rng) for parts in self._length_sorted(sentences, rng)]
 
     def _length_sorted(
@@ -142,16 +136,7 @@ class SentenceStream:
         lengths: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> SentenceBatch:
-        rows, _ = gather(self._corpus.tokens, self._corpus.sentence_offsets[sentences], lengths)
-        targets, target_mask = self._draw_targets(sentences, ends, rng)
-        # A random cyclic shift gives every text another one as its negative.
-        negatives = np.roll(np.arange(len(sentences)), rng.integers(1, len(sentences)))
-        return SentenceBatch(rows, lengths, targets, target_mask, negatives)
-
-    def _draw_targets(
-        self, sentences: NDArray[np.int64], ends: NDArray[np.int64], rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Up to ``max_targets`` random non-stop words of the sentences around, or of what follows, ``[B, N]``."""
+        """Targets are up to ``max_targets`` random non-stop words of the sentences around, or of what follows."""
         corpus, offsets = self._corpus, self._corpus.sentence_offsets
         documents = self._document_of[sentences]
         only_next = self._config.targets == "next"
@@ -162,13 +147,17 @@ class SentenceStream:
         num_after = np.minimum(offsets[last] - offsets[ends], _MAX_NEIGHBOUR_TOKENS)
         before, before_mask = gather(corpus.tokens, offsets[sentences] - num_before, num_before)
         after, after_mask = gather(corpus.tokens, offsets[ends], num_after)
-        rows = np.concatenate([before, after], axis=1)
-        mask = np.concatenate([before_mask, after_mask], axis=1) & ~corpus.vocabulary.is_stop[rows]
-        keys = np.where(mask, rng.random(rows.shape, dtype=np.float32), np.float32(2.0))
-        num_targets = min(self._config.max_targets, rows.shape[1])
+        around = np.concatenate([before, after], axis=1)
+        mask = np.concatenate([before_mask, after_mask], axis=1) & ~corpus.vocabulary.is_stop[around]
+        keys = np.where(mask, rng.random(around.shape, dtype=np.float32), np.float32(2.0))
+        num_targets = min(self._config.max_targets, around.shape[1])
         chosen = np.argpartition(keys, num_targets - 1, axis=1)[:, :num_targets]
-        target_mask = np.take_along_axis(mask, chosen, axis=1)
-        return np.where(target_mask, np.take_along_axis(rows, chosen, axis=1), 0), target_mask
+        mask = np.take_along_axis(mask, chosen, axis=1)
+        targets = np.where(mask, np.take_along_axis(around, chosen, axis=1), 0)
+        rows, _ = gather(corpus.tokens, offsets[sentences], lengths)
+        # A random cyclic shift gives every text another one as its negative.
+        negatives = np.roll(np.arange(len(sentences)), rng.integers(1, len(sentences)))
+        return SentenceBatch(rows, lengths, targets, mask, negatives)
 
 
 def held_out_documents(corpus: PackedCorpus, config: SentenceTrainingConfig) -> NDArray[np.bool_]:
@@ -211,16 +200,14 @@ class PhraseStream:
 
     def training_batches(self, start_step: int) -> Iterator[SentenceBatch]:
         """Endless batches starting at a step, identical in every run with this seed."""
-        for step in range(start_step, np.iinfo(np.int64).max):
+        for step in count(start_step):
             yield self._batch(np.random.default_rng([self._config.seed, 1, step]), validation=False)
 
     def validation_batches(self) -> list[SentenceBatch]:
         """The same held-out batches every time, with the same targets and negatives."""
-        count = max(1, self._config.validation_sentences // self._config.batch_size)
-        return [
-            self._batch(np.random.default_rng([self._config.seed, 4, number]), validation=True)
-            for number in range(count)
-        ]
+        num_batches = max(1, self._config.validation_sentences // self._config.batch_size)
+        seeds = ([self._config.seed, 4, number] for number in range(num_batches))
+        return [self._batch(np.random.default_rng(seed), validation=True) for seed in seeds]
 
     def _draw(self, rng: np.random.Generator, validation: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First token and length of up to ``batch_size`` phrases, ``[B]`` each."""
@@ -267,12 +254,7 @@ def word_pieces(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Word rows of texts as the word pieces of a backbone, ``[B, T]`` padded with 0, and their number ``[B]``.
 
-    Args:
-        encoder: The backbone.
-        words: The ``V`` words of the rows; row ``V`` is unknown.
-        rows_BL: Word rows, padded at the end.
-        lengths_B: Words of each text.
-        max_pieces: Maximum number of pieces; longer texts are cut.
+    ``words`` are the ``V`` words of the rows; row ``V`` is unknown.
     """
     known = [*words, _UNKNOWN_PIECE]
     texts = [

@@ -7,8 +7,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
@@ -32,7 +34,8 @@ from facets_lab.evaluation.comparison import (
     minilm,
     model2vec,
 )
-from facets_lab.evaluation.files import parse_number, read_lines, split_fields
+from facets_lab.evaluation.files import parse_number, read_lines, require_rows, split_fields
+from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 
 logger = logging.getLogger(__name__)
@@ -52,6 +55,19 @@ Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float32]  # [P]
 
 
+def _known_methods(names: list[str] | None) -> list[str] | None:
+    for name in names or ():
+        if name not in PAIR_METHODS:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(PAIR_METHODS)}")
+    return names
+
+
+Methods = Annotated[
+    list[str] | None,
+    typer.Option("--method", callback=_known_methods, help="Repeatable; default: all available methods."),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class ScoredPairs:
     """Sentence pairs with human similarity scores and, in some files, inference labels."""
@@ -59,22 +75,6 @@ class ScoredPairs:
     gold: NDArray[np.float64]  # [P]
     pairs: tuple[tuple[str, str], ...]
     labels: NDArray[np.str_] | None = None  # [P], values of InferenceLabel
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledPairs:
-    """Pairs that are similar or not."""
-
-    is_similar: NDArray[np.bool_]  # [P]
-    pairs: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PhraseChoices:
-    """Phrases of two words, each with five candidates; the first candidate has the same meaning."""
-
-    phrases: tuple[tuple[str, str], ...]
-    candidates: tuple[tuple[str, ...], ...]
 
 
 def read_sts(path: Path) -> ScoredPairs:
@@ -92,13 +92,14 @@ def read_sts(path: Path) -> ScoredPairs:
         gold.append(parse_number(score, place, name="score"))
         pairs.append((first, second))
         labels += label
-    if not pairs:
-        raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
+    require_rows(path, pairs)
     return ScoredPairs(np.array(gold), tuple(pairs), np.array(labels) if labels else None)
 
 
-def _read_labelled(path: Path, names: tuple[str, ...], *, negative: str, positive: str) -> LabelledPairs:
-    """Reads lines that begin with one of two labels and end with the pair."""
+def read_labelled(
+    path: Path, names: tuple[str, ...], *, negative: str, positive: str
+) -> tuple[NDArray[np.bool_], list[tuple[str, str]]]:
+    """Whether each line is positive ``[P]``, and its pair; lines begin with one of two labels and end with the pair."""
     labels, pairs = [], []
     for place, line in read_lines(path):
         label, *_, first, second = split_fields(line, names, place)
@@ -106,25 +107,17 @@ def _read_labelled(path: Path, names: tuple[str, ...], *, negative: str, positiv
             raise InvalidInputError(f"{place}: expected the label {negative} or {positive}, got {label[:40]!r}")
         labels.append(label == positive)
         pairs.append((first, second))
+    require_rows(path, pairs)
     if len(set(labels)) != 2:
-        message = f"{path}: expected lines of both labels, {negative} and {positive}, got {len(labels)} lines"
-        raise InvalidInputError(message + (": an empty file" if not labels else ""))
-    return LabelledPairs(np.array(labels), tuple(pairs))
+        raise InvalidInputError(f"{path}: expected lines of both labels, {negative} and {positive}, got one label")
+    return np.array(labels), pairs
 
 
-def read_opposed_pairs(path: Path) -> LabelledPairs:
-    """Reads ``paraphrase|contradiction<TAB>kind<TAB>sentence<TAB>sentence`` lines; the kind is not used."""
-    names = ("label", "kind", "first sentence", "second sentence")
-    return _read_labelled(path, names, negative="contradiction", positive="paraphrase")
+def read_phrase_choices(path: Path) -> tuple[list[tuple[str, str]], list[tuple[str, ...]]]:
+    """The two words of each phrase, and its five candidates, the answer first.
 
-
-def read_phrase_pairs(path: Path) -> LabelledPairs:
-    """Reads ``0|1<TAB>phrase<TAB>word`` lines."""
-    return _read_labelled(path, ("label", "phrase", "word"), negative="0", positive="1")
-
-
-def read_phrase_choices(path: Path) -> PhraseChoices:
-    """Reads lines of phrase, answer, the phrase's two words and four distractors, separated by tabs."""
+    Lines have phrase, answer, the phrase's two words and four distractors, separated by tabs.
+    """
     names = ("phrase", "answer", "first word", "second word", *(f"distractor {i + 1}" for i in range(_NUM_DISTRACTORS)))
     phrases, candidates = [], []
     for place, line in read_lines(path):
@@ -135,9 +128,8 @@ def read_phrase_choices(path: Path) -> PhraseChoices:
             raise InvalidInputError(f"{place}: expected distractors other than the answer, got {answer!r}")
         phrases.append((first, second))
         candidates.append((answer, *distractors))
-    if not phrases:
-        raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
-    return PhraseChoices(tuple(phrases), tuple(candidates))
+    require_rows(path, phrases)
+    return phrases, candidates
 
 
 def load_text_model(name_or_path: str | None) -> TextModel:
@@ -148,7 +140,7 @@ def load_text_model(name_or_path: str | None) -> TextModel:
     return model
 
 
-def load_text_models(names_or_paths: Sequence[str], baselines: bool) -> list[TextModel]:
+def load_text_models(names_or_paths: Sequence[str] | None, baselines: bool) -> list[TextModel]:
     """The requested models and, with ``baselines``, the ablations of the shipped one."""
     return load_models(names_or_paths, BASELINE_MODELS if baselines else (), load_text_model)
 
@@ -160,16 +152,18 @@ def method_of(name: str) -> SimilarityMethod:
 
 def available_methods(model: TextModel, *, skip_wmd: bool = False) -> tuple[str, ...]:
     """Methods that the model and the installed packages support; logs a warning for the others."""
-    kept = {name: method_of(name).row for name in PAIR_METHODS}
     is_missing = missing_modules("ot")
     if is_missing and not skip_wmd:
         logger.warning("the extra 'wmd' is not installed: the methods that need it are left out")
-    if is_missing or skip_wmd:
-        kept = {name: row for name, row in kept.items() if not row.needs_pot}
     if not model.common_components:
         logger.warning("%s stores no common components: sif is left out", model.name)
-        kept = {name: row for name, row in kept.items() if not row.needs_common_component}
-    return tuple(map(str, kept))
+    rows = {str(name): method_of(name).row for name in PAIR_METHODS}
+    return tuple(
+        name
+        for name, row in rows.items()
+        if not (row.needs_pot and (is_missing or skip_wmd))
+        and (model.common_components or not row.needs_common_component)
+    )
 
 
 def model_scores(model: TextModel, pairs: Pairs, methods: Sequence[str]) -> Iterator[tuple[str, Scores]]:
@@ -187,8 +181,8 @@ def cosine_scores(embed: Embed, pairs: Pairs) -> Scores:
     return np.einsum("pd,pd->p", units_TD[first_P], units_TD[second_P])
 
 
-def _embedder_scores(pairs: Pairs) -> Iterator[tuple[str, Scores]]:
-    for name, make in EMBEDDERS.items():
+def _embedder_scores(pairs: Pairs, baselines: bool) -> Iterator[tuple[str, Scores]]:
+    for name, make in EMBEDDERS.items() if baselines else ():
         for embed in if_installed(name, make):
             yield name, cosine_scores(embed, pairs)
 
@@ -198,24 +192,24 @@ def _inference_labels(model: TextModel, pairs: Pairs) -> NDArray[np.str_]:
 
 
 def evaluate_sts(
-    file: Path,
-    names_or_paths: Sequence[str] = (),
+    file: DataFile,
+    names_or_paths: Models = None,
     *,
-    baselines: bool = False,
-    num_resamples: int = 0,
-    methods: Sequence[str] = (),
-    skip_wmd: bool = False,
+    baselines: Baselines = False,
+    num_resamples: Bootstrap = 0,
+    methods: Methods = None,
+    skip_wmd: Annotated[bool, typer.Option("--skip-wmd", help="Leave out the word mover's distances.")] = False,
 ) -> Report:
-    """Correlations of similarity with human scores; where the file has labels also ``labels_right``, in ``[0, 1]``.
+    """Evaluate sentence similarity. Tab-separated columns: score, sentence, sentence and, in SICK, label.
 
-    ``methods`` are names of ``PAIR_METHODS``; empty: all that the model and the installed packages support.
+    Example: facets-eval sts stsb-dev.tsv --model facets-en --model facets-en-k1 --skip-wmd
     """
     data = read_sts(file)
     models = load_text_models(names_or_paths, baselines)
 
     def measured() -> Iterator[tuple[str, MethodMetrics]]:
         for model in models:
-            names = tuple(methods) or available_methods(model, skip_wmd=skip_wmd)
+            names = methods or available_methods(model, skip_wmd=skip_wmd)
             metrics = {
                 name: with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)
                 for name, scores_P in model_scores(model, data.pairs, names)
@@ -224,7 +218,7 @@ def evaluate_sts(
                 right = _inference_labels(model, data.pairs) == data.labels
                 metrics[SimilarityMethod.ALIGNMENT]["labels_right"] = float(right.mean())
             yield model.name, metrics
-        for name, scores_P in _embedder_scores(data.pairs) if baselines else ():
+        for name, scores_P in _embedder_scores(data.pairs, baselines):
             yield name, {"cosine": with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)}
 
     return make_report(file, len(data.pairs), measured())
@@ -233,38 +227,31 @@ def evaluate_sts(
 def correlations(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64]) -> Metrics:
     """``pearson`` and ``spearman`` of all pairs; ``..._low`` of the pairs with a gold score below the median.
 
-    Values are in ``[-1, 1]``; None if undefined because of fewer than two pairs or constant scores.
-
-    References:
-        Chang 2022, section 3.2.2.3 (STSB Low).
+    Values are in ``[-1, 1]``; None if undefined because of fewer than two pairs or constant scores (Chang 2022, section
+    3.2.2.3).
     """
-    low_P = gold_P < np.median(gold_P)
-    return {
-        "pearson": _correlation(pearsonr, scores_P, gold_P),
-        "spearman": _correlation(spearmanr, scores_P, gold_P),
-        "pearson_low": _correlation(pearsonr, scores_P[low_P], gold_P[low_P]),
-        "spearman_low": _correlation(spearmanr, scores_P[low_P], gold_P[low_P]),
-    }
+
+    def correlation(statistic: Callable[..., tuple[float, float]], rows: NDArray[np.bool_]) -> float | None:
+        scores, gold = scores_P[rows].astype(np.float64), gold_P[rows]
+        is_defined = len(scores) >= 2 and np.ptp(scores) > 0 and np.ptp(gold) > 0
+        return float(statistic(scores, gold)[0]) if is_defined else None
+
+    rows = {"": np.ones(len(gold_P), dtype=np.bool_), "_low": gold_P < np.median(gold_P)}
+    statistics = {"pearson": pearsonr, "spearman": spearmanr}
+    return {f"{name}{kind}": correlation(statistics[name], rows[kind]) for kind in rows for name in statistics}
 
 
-def _correlation(
-    statistic: Callable[..., tuple[float, float]], scores: NDArray[np.floating], gold: NDArray[np.float64]
-) -> float | None:
-    if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(gold) == 0:
-        return None
-    return float(statistic(scores.astype(np.float64), gold)[0])
+def evaluate_opposed_pairs(file: DataFile, names_or_paths: Models = None, *, baselines: Baselines = False) -> Report:
+    """Rank paraphrases above contradictions. Tab-separated: paraphrase or contradiction, kind, two sentences.
 
+    above: share of comparisons in which a paraphrase has a higher score than a contradiction. told: share of
+    contradictions that the alignment recognizes. denied: share of paraphrases that it takes for contradictions.
 
-def evaluate_opposed_pairs(file: Path, names_or_paths: Sequence[str] = (), *, baselines: bool = False) -> Report:
-    """How well scores distinguish paraphrases from contradictions.
-
-    ``above`` is the share of comparisons in which a paraphrase has a higher score than a contradiction. The alignment
-    method also has ``told``, the share of contradictions it recognizes, and ``denied``, the share of paraphrases it
-    takes for contradictions.
+    Example: facets-eval opposed-pairs tests/answers/similarity-fresh.tsv --model facets-passages-small-en
     """
-    data = read_opposed_pairs(file)
+    names = ("label", "kind", "first sentence", "second sentence")
+    is_same, pairs = read_labelled(file, names, negative="contradiction", positive="paraphrase")
     models = load_models(names_or_paths, (), load_text_model)
-    is_same = data.is_similar
 
     def above(scores_P: Scores) -> Metrics:
         return {"above": float((scores_P[is_same][:, None] > scores_P[~is_same]).mean())}
@@ -272,46 +259,47 @@ def evaluate_opposed_pairs(file: Path, names_or_paths: Sequence[str] = (), *, ba
     def measured() -> Iterator[tuple[str, MethodMetrics]]:
         for model in models:
             methods = (str(SimilarityMethod.ALIGNMENT), str(SimilarityMethod.ENCODER))
-            metrics = {name: above(scores_P) for name, scores_P in model_scores(model, data.pairs, methods)}
-            is_denied = _inference_labels(model, data.pairs) == InferenceLabel.CONTRADICTS
+            metrics = {name: above(scores_P) for name, scores_P in model_scores(model, pairs, methods)}
+            is_denied = _inference_labels(model, pairs) == InferenceLabel.CONTRADICTS
             told, denied = float(is_denied[~is_same].mean()), float(is_denied[is_same].mean())
             metrics[methods[0]] |= {"told": told, "denied": denied}
             yield model.name, metrics
-        for name, scores_P in _embedder_scores(data.pairs) if baselines else ():
+        for name, scores_P in _embedder_scores(pairs, baselines):
             yield name, {"cosine": above(scores_P)}
 
-    return make_report(file, len(data.pairs), measured())
+    return make_report(file, len(pairs), measured())
 
 
 def phrase_scores(
-    pairs: Pairs, names_or_paths: Sequence[str], baselines: bool
+    pairs: Pairs, names_or_paths: Sequence[str] | None, baselines: bool
 ) -> Iterator[tuple[str, dict[str, Scores]]]:
     """Scores of models, embedders, and the word average of the first model (GloVe Avg of table 3.4)."""
     models = load_text_models(names_or_paths, baselines)
     for model in models:
         yield model.name, dict(model_scores(model, pairs, _PHRASE_METHODS))
+    for name, scores_P in _embedder_scores(pairs, baselines):
+        yield name, {"cosine": scores_P}
     if baselines:
-        for name, scores_P in _embedder_scores(pairs):
-            yield name, {"cosine": scores_P}
         yield "words", dict(model_scores(models[0], pairs, (str(SimilarityMethod.AVERAGE),)))
 
 
 def evaluate_phrase_pairs(
-    file: Path, names_or_paths: Sequence[str] = (), *, baselines: bool = False, num_resamples: int = 0
+    file: DataFile, names_or_paths: Models = None, *, baselines: Baselines = False, num_resamples: Bootstrap = 0
 ) -> Report:
-    """``precision_recall`` of each method."""
-    data = read_phrase_pairs(file)
+    """Recognize similar phrases and words. Tab-separated columns: 0 or 1, phrase, word.
+
+    Example: facets-eval phrase-pairs semeval2013-dev.tsv --bootstrap 1000
+    """
+    is_similar, pairs = read_labelled(file, ("label", "phrase", "word"), negative="0", positive="1")
+
+    def metrics(scores_P: Scores) -> Metrics:
+        return with_intervals(precision_recall, scores_P, is_similar, num_resamples=num_resamples)
+
     measured = (
-        (
-            name,
-            {
-                method: with_intervals(precision_recall, scores_P, data.is_similar, num_resamples=num_resamples)
-                for method, scores_P in scores.items()
-            },
-        )
-        for name, scores in phrase_scores(data.pairs, names_or_paths, baselines)
+        (name, {method: metrics(scores_P) for method, scores_P in scores.items()})
+        for name, scores in phrase_scores(pairs, names_or_paths, baselines)
     )
-    return make_report(file, len(data.pairs), measured)
+    return make_report(file, len(pairs), measured)
 
 
 def precision_recall(scores_P: NDArray[np.floating], is_similar_P: NDArray[np.bool_]) -> Metrics:
@@ -329,39 +317,38 @@ def precision_recall(scores_P: NDArray[np.floating], is_similar_P: NDArray[np.bo
 
 
 def evaluate_phrase_choice(
-    file: Path, names_or_paths: Sequence[str] = (), *, baselines: bool = False, num_resamples: int = 0
+    file: DataFile, names_or_paths: Models = None, *, baselines: Baselines = False, num_resamples: Bootstrap = 0
 ) -> Report:
-    """Accuracies of choosing the word that means the same as a phrase, in ``[0, 1]``.
+    """Choose the word that means the same as a phrase. Columns: phrase, answer, the phrase's words, four distractors.
 
-    ``accuracy_5`` compares the answer with the four distractors. ``accuracy_10`` also has the reversed phrase with
-    the same five words as candidates, so that word order matters. The phrase's own two words, which Turney also offers,
-    are left out as in table 3.4.
+    accuracy_5 compares the answer with the distractors; accuracy_10 also with the same words for the reversed phrase.
+    The phrase's own two words, which Turney also offers, are left out as in table 3.4.
 
-    References:
-        Turney 2012; Yu and Dredze 2015; Chang 2022, section 3.2.2.5.
+    Example: facets-eval phrase-choice turney2012-dev.tsv --baselines
     """
-    data = read_phrase_choices(file)
+    phrases, candidates = read_phrase_choices(file)
     pairs = [
         (phrase, candidate)
-        for (first, second), candidates in zip(data.phrases, data.candidates, strict=True)
+        for (first, second), words in zip(phrases, candidates, strict=True)
         for phrase in (f"{first} {second}", f"{second} {first}")
-        for candidate in candidates
+        for candidate in words
     ]
-    num_candidates = 1 + _NUM_DISTRACTORS
 
-    def accuracies(right_5_C: NDArray[np.float64], right_10_C: NDArray[np.float64]) -> Metrics:
-        return {"accuracy_5": float(right_5_C.mean()), "accuracy_10": float(right_10_C.mean())}
+    def accuracies(scores_CN: Scores) -> Metrics:
+        right_5, right_10 = choice_accuracy(scores_CN[:, : 1 + _NUM_DISTRACTORS]), choice_accuracy(scores_CN)
+        return {"accuracy_5": float(right_5.mean()), "accuracy_10": float(right_10.mean())}
 
-    def measured() -> Iterator[tuple[str, MethodMetrics]]:
-        for name, scores in phrase_scores(pairs, names_or_paths, baselines):
-            metrics = {}
-            for method, scores_P in scores.items():
-                scores_CN = scores_P.reshape(len(data.phrases), 2 * num_candidates)
-                columns = choice_accuracy(scores_CN[:, :num_candidates]), choice_accuracy(scores_CN)
-                metrics[method] = with_intervals(accuracies, *columns, num_resamples=num_resamples)
-            yield name, metrics
-
-    return make_report(file, len(data.phrases), measured())
+    measured = (
+        (
+            name,
+            {
+                method: with_intervals(accuracies, scores_P.reshape(len(phrases), -1), num_resamples=num_resamples)
+                for method, scores_P in scores.items()
+            },
+        )
+        for name, scores in phrase_scores(pairs, names_or_paths, baselines)
+    )
+    return make_report(file, len(phrases), measured)
 
 
 def choice_accuracy(scores_CN: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
-from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextEncoder, TextModel
 from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
 from facets.texts.summarization import summarize
 from facets.texts.words import TextWords
 from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, make_report, minilm
-from facets_lab.evaluation.files import Record, read_records
+from facets_lab.evaluation.files import Record, read_records, require_rows
+from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 from facets_lab.texts.pairs import load_text_models
 
@@ -30,14 +31,6 @@ _SEED = 0
 Document = Sequence[str]  # non-blank sentences, at least one
 Ranking = Callable[[Document], Sequence[int]]  # document -> its sentences, best first
 Summarize = Callable[[Sequence[Document]], list[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceSummaries:
-    """Documents as sentences, and at least one reference summary for each."""
-
-    documents: tuple[tuple[str, ...], ...]
-    references: tuple[tuple[str, ...], ...]
 
 
 def _some(texts: list[str]) -> list[str]:
@@ -51,13 +44,12 @@ class _SummaryRecord(Record):
     references: Annotated[list[str], AfterValidator(_some)]
 
 
-def read_summaries(path: Path) -> ReferenceSummaries:
-    """Reads JSON lines ``{"id", "sentences", "references"}``; blank sentences are left out."""
+def read_summaries(path: Path) -> tuple[list[list[str]], list[list[str]]]:
+    """Documents as non-blank sentences, and the references of each, from ``{"id", "sentences", "references"}``."""
     records = [record for _, record in read_records(_SummaryRecord, path)]
-    if not records:
-        raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
-    documents = tuple(tuple(text for text in record.sentences if text.strip()) for record in records)
-    return ReferenceSummaries(documents, tuple(tuple(record.references) for record in records))
+    require_rows(path, records)
+    documents = [[text for text in record.sentences if text.strip()] for record in records]
+    return documents, [record.references for record in records]
 
 
 class AverageEncoder:
@@ -102,9 +94,9 @@ class Budget:
         self, model: TextModel, coverage: CoverageConfig | None, encoder: TextEncoder | None = None
     ) -> Summarize:
         """Greedy coverage of the document's words (eq. 3.7); ``coverage`` None: the library's default."""
-
-        def summaries(documents: Sequence[Document]) -> list[str]:
-            found = summarize(
+        return lambda documents: [
+            summary.text
+            for summary in summarize(
                 model,
                 documents,
                 num_sentences=self.num_sentences,
@@ -113,9 +105,7 @@ class Budget:
                 encoder=encoder,
                 prose_only=coverage is None,
             )
-            return [summary.text for summary in found]
-
-        return summaries
+        ]
 
 
 def rank_randomly(seed: int) -> Ranking:
@@ -152,33 +142,41 @@ def baseline_summarizers(
 
 
 def evaluate_summarization(
-    file: Path,
-    names_or_paths: Sequence[str] = (),
+    file: DataFile,
+    names_or_paths: Models = None,
     *,
-    baselines: bool = False,
-    num_resamples: int = 0,
-    num_sentences: int | None = None,
-    max_words: int | None = None,
-    as_in_paper: bool = False,
+    baselines: Baselines = False,
+    num_resamples: Bootstrap = 0,
+    num_sentences: Annotated[
+        int | None, typer.Option("--sentences", min=1, metavar="N", help="Sentences of a summary; default: 3.")
+    ] = None,
+    max_words: Annotated[
+        int | None, typer.Option("--words", min=1, metavar="N", help="Or: maximum words of a summary.")
+    ] = None,
+    as_in_paper: Annotated[
+        bool, typer.Option("--paper", help="Coverage as printed in eq. 3.7: facets only, no credit for repetition.")
+    ] = False,
 ) -> Report:
-    """ROUGE of summaries of 3 sentences, of ``num_sentences``, or of at most ``max_words``."""
-    data = read_summaries(file)
+    """Evaluate summaries by ROUGE. FILE has JSON lines {"id", "sentences", "references"}.
+
+    Example: facets-eval summarization bbc-dev.jsonl.xz --sentences 3
+    """
+    if num_sentences is not None and max_words is not None:
+        raise typer.BadParameter("--sentences and --words exclude each other")
+    documents, references = read_summaries(file)
     models = load_text_models(names_or_paths, baselines)
     budget = Budget(num_sentences, max_words)
     coverage = PAPER_COVERAGE if as_in_paper else None
 
-    def summarizers() -> Iterator[tuple[str, str, Summarize]]:
-        for model in models:
-            yield model.name, "coverage", budget.by_coverage(model, coverage)
-        if baselines:
-            yield from baseline_summarizers(models[0], coverage or CoverageConfig(), budget)
-
     def measured() -> Iterator[tuple[str, MethodMetrics]]:
-        for name, method, summaries_of in summarizers():
-            scores = rouge_scores(summaries_of(data.documents), data.references)
+        systems = [(model.name, "coverage", budget.by_coverage(model, coverage)) for model in models]
+        if baselines:
+            systems += baseline_summarizers(models[0], coverage or CoverageConfig(), budget)
+        for name, method, summaries_of in systems:
+            scores = rouge_scores(summaries_of(documents), references)
             yield name, {method: _means(scores, num_resamples)}
 
-    return make_report(file, len(data.documents), measured())
+    return make_report(file, len(documents), measured())
 
 
 def _means(scores: dict[str, NDArray[np.float64]], num_resamples: int) -> Metrics:
@@ -191,10 +189,7 @@ def _means(scores: dict[str, NDArray[np.float64]], num_resamples: int) -> Metric
 def rouge_scores(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, NDArray[np.float64]]:
     """ROUGE F1 with stemming (``rouge1``, ``rouge2``, ``rougeL``, in ``[0, 1]``) and ``length`` in words, by summary.
 
-    With several references, the best one counts for each measure.
-
-    References:
-        Lin 2004.
+    With several references, the best one counts for each measure (Lin 2004).
     """
     from rouge_score.rouge_scorer import RougeScorer
 

@@ -1,38 +1,40 @@
-"""Evaluates suggested topics against the words that come next (Chang 2022, section 4.3.2).
+"""Fits the likelihood of suggested topics to the words that come next (Chang 2022, section 4.3.2).
 
-Shape suffixes: K topics, W words, D dimensions, N facets.
+Shape suffixes: K topics, W words, D dimensions, N points of a curve.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from sklearn.metrics import roc_auc_score
 
 from facets.errors import InvalidInputError
 from facets.model.facet_model import FacetModel
-from facets.model.score_curves import apply_curve
-from facets.texts.topics import cohesion, topic_vectors
+from facets.model.loading import load
+from facets.model.score_curves import apply_curve, write_score_curves
+from facets.model.shipped import find_model
+from facets.texts.topics import CURVE, cohesion, topic_vectors
+from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.files import read_json_lines
+from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun, Source
 from facets_lab.evaluation.statistics import expected_calibration_error
 from facets_lab.texts.calibration import fit_curve
 
-NUM_TOPICS = 10
 NUM_WORDS = 3  # words per topic
 CONTINUATION_WORDS = 25  # without stop words
 PROMPT_WORDS = {"long": 180, "short": 35}
 _ABOUT = 0.5  # cosine above which a word is about a topic
+_DEFAULT_MODEL = "facets-en"
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The beginning of a text, unit vectors of its words and of the next words; both without stop words."""
+    """The beginning of a text, and unit vectors of the next words without stop words."""
 
     text: str
-    words: NDArray[np.float32]  # [W, D]
     next_words: NDArray[np.float32]  # [CONTINUATION_WORDS, D]
 
 
@@ -58,34 +60,12 @@ def cut_prompts(texts: Iterable[str], model: FacetModel, *, num_words: int) -> l
         words = text.split()
         parts = " ".join(words[:num_words]), " ".join(words[num_words : num_words + 3 * CONTINUATION_WORDS])
         rows, next_rows = (vocabulary.rows(tokens) for tokens in model.tokenizer.words(parts))
-        rows, next_rows = rows[~vocabulary.is_stop[rows]], next_rows[~vocabulary.is_stop[next_rows]]
-        if len(rows) >= NUM_TOPICS and len(next_rows) >= CONTINUATION_WORDS:
-            prompts.append(Prompt(parts[0], units[rows], units[next_rows[:CONTINUATION_WORDS]]))
+        next_rows = next_rows[~vocabulary.is_stop[next_rows]]
+        if not vocabulary.is_stop[rows].all() and len(next_rows) >= CONTINUATION_WORDS:
+            prompts.append(Prompt(parts[0], units[next_rows[:CONTINUATION_WORDS]]))
     if not prompts:
         raise InvalidInputError(f"expected texts longer than {num_words} words, got none")
     return prompts
-
-
-Generate = Callable[[Prompt], NDArray[np.float32]]  # topics of a prompt, [K, D], unit vectors
-
-
-def topic_generators(models: Sequence[FacetModel], *, seed: int = 0) -> Mapping[str, Generate]:
-    """The local methods of table 4.1 in the word space of the first model, and the models."""
-    words, random = models[0].words, np.random.default_rng(seed)
-
-    def from_centers(centers: NDArray[np.floating]) -> NDArray[np.float32]:
-        return topic_vectors(words, words.nearest(centers, NUM_WORDS, exclude_stop_words=True))
-
-    def sample(prompt: Prompt) -> NDArray[np.float32]:
-        return from_centers(prompt.words[random.choice(len(prompt.words), NUM_TOPICS, replace=False)])
-
-    def cluster(prompt: Prompt) -> NDArray[np.float32]:
-        return from_centers(KMeans(NUM_TOPICS, n_init=1, random_state=seed).fit(prompt.words).cluster_centers_)
-
-    generators: dict[str, Generate] = {"sample-local": sample, "kmeans-local": cluster}
-    for model in models:
-        generators[model.name] = lambda prompt, model=model: _model_topics(model, prompt)[0]  # type: ignore[misc]
-    return generators
 
 
 def _model_topics(model: FacetModel, prompt: Prompt) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -96,43 +76,26 @@ def _model_topics(model: FacetModel, prompt: Prompt) -> tuple[NDArray[np.float32
     return topic_vectors(model.words, model.words.nearest(facets_KD, NUM_WORDS, exclude_stop_words=True)), facets_KD
 
 
-def measure_topics(prompts: Sequence[Prompt], generate: Generate) -> dict[str, float]:
-    """``sim`` and ``sim_diff`` of table 4.1, and ``met``, the share of topics that one of the next words is about.
+def calibrate_topics(
+    file: DataFile, name_or_path: CalibratedModel = None, source: Source = None, dry_run: DryRun = False
+) -> Report:
+    """Fit the likelihood of topics on one half of the texts, and measure it on the other half.
 
-    ``sim`` sums the cosine of the closest topic over the 25 next words (eq. 4.2); ``sim_diff`` subtracts the same for
-    25 random words of the prompt.
+    Example: facets-eval calibrate-topics wikipedia.jsonl --model models/facets-en --source Wikipedia
     """
-    random = np.random.default_rng(0)
-    figures = []
-    for prompt in prompts:
-        topics_KD = generate(prompt)
-        next_WK = prompt.next_words @ topics_KD.T
-        rows = random.choice(len(prompt.words), CONTINUATION_WORDS, replace=len(prompt.words) < CONTINUATION_WORDS)
-        sim = float(next_WK.max(axis=1).sum())
-        prompt_sim = float((prompt.words[rows] @ topics_KD.T).max(axis=1).sum())
-        figures.append((sim, sim - prompt_sim, float((next_WK.max(axis=0) > _ABOUT).mean())))
-    return dict(zip(("sim", "sim_diff", "met"), np.mean(figures, axis=0).tolist(), strict=True))
-
-
-def evaluate_topics(models: Sequence[FacetModel], texts: Sequence[str]) -> dict[str, object]:
-    """Table 4.1 for long and for short prompts."""
-    generators = topic_generators(models)
-    tables: dict[str, object] = {}
-    for name, num_words in PROMPT_WORDS.items():
-        prompts = cut_prompts(texts, models[0], num_words=num_words)
-        methods = {method: measure_topics(prompts, generate) for method, generate in generators.items()}
-        tables[name] = {"num_prompts": len(prompts), "methods": methods}
-    return tables
+    folder = find_model(name_or_path or _DEFAULT_MODEL)
+    model = load(folder, FacetModel)
+    curve_2N, figures = fit_likelihood(model, read_texts(file))
+    if not dry_run:
+        curves = {**model.score_curves, CURVE: curve_2N}
+        write_score_curves(folder, model.revision, curves, source=source or file.name)
+    return {"points": curve_2N.shape[1], **figures}
 
 
 def fit_likelihood(
     model: FacetModel, texts: Sequence[str], *, seed: int = 0
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
-    """Fits the likelihood of topics on one half of the texts and measures it on the other half.
-
-    Returns:
-        The score curve, ``[2, N]``; ``auc``, ``calibration_error`` and ``base_rate`` on the other half.
-    """
+    """The score curve ``[2, N]``, and its ``auc``, ``calibration_error`` and ``base_rate`` on texts kept apart."""
     scores, is_met, owners = [], [], []
     for num_words in PROMPT_WORDS.values():
         for row, prompt in enumerate(cut_prompts(texts, model, num_words=num_words)):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import typer
 from torch import Tensor
 
 from facets.errors import CheckpointError, ConfigError
@@ -19,7 +20,7 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.texts.words import fit_common_components
-from facets_lab.losses import nnsc_loss
+from facets_lab.losses.texts import nnsc_loss
 from facets_lab.texts.data import (
     PhraseStream,
     SentenceBatch,
@@ -28,11 +29,37 @@ from facets_lab.texts.data import (
     word_pieces,
 )
 from facets_lab.training.corpus import PackedCorpus
-from facets_lab.training.loop import CHECKPOINT, CURVE, LOSS, Trainer, load_checkpoint
+from facets_lab.training.loop import (
+    CHECKPOINT,
+    CURVE,
+    LOSS,
+    ConfigFile,
+    ModelOut,
+    Resume,
+    RunOut,
+    Trainer,
+    WordsOf,
+    load_checkpoint,
+    train,
+)
 
 # KKT residual and sweeps of the solver; a gradient needs less accuracy than a reported figure.
 _TRAINING_ACCURACY = (1e-3, 12)
 _VALIDATION_ACCURACY = (1e-5, 200)
+_COMPONENT_SENTENCES = 20_000  # more change the first principal component by less than its rounding
+
+
+def sentences(
+    config: ConfigFile, out: RunOut, resume: Resume = False, model_out: ModelOut = None, words_of: WordsOf = None
+) -> None:
+    """Train a model of sentences or phrases; Ctrl-C saves a checkpoint.
+
+    Example: facets-train sentences --config lab/configs/facets-en.toml --out runs/facets-en
+    """
+    settings, folder = SentenceTrainingConfig.from_toml(config), model_out or out / "model"
+    train(lambda: SentenceTrainer(settings), out, resume=resume)
+    export_sentence_model(settings, out, folder, words_of=words_of)
+    typer.echo(f"{settings.name}: model in {folder}", err=True)
 
 
 class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
@@ -92,9 +119,6 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
             max_sweeps=accuracy[1],
             kmeans=kmeans,
         )
-
-
-_COMPONENT_SENTENCES = 20_000  # more change the first principal component by less than its rounding
 
 
 def export_sentence_model(

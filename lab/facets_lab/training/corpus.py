@@ -1,8 +1,7 @@
 """Text corpora: reading them, packing them into arrays of word rows, opening packed ones.
 
 Worker processes turn blocks of documents into words numbered within the block; the main process renumbers them over the
-corpus and writes the numbers to a temporary file. When all words are counted, the numbers become vocabulary rows. The
-result does not depend on the number of workers.
+corpus. The result does not depend on the number of workers.
 """
 
 import hashlib
@@ -10,19 +9,19 @@ import html
 import json
 import os
 import re
-import shutil
-import tempfile
 import zipfile
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from glob import glob
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from tqdm import tqdm
 
@@ -36,7 +35,7 @@ FORMAT = 1
 _TITLE = "# "
 BLOCK_CHARS = 2_000_000
 _MIN_LETTER_SHARE = 0.5
-_ROWS_AT_A_TIME = 10_000_000
+_MIN_WORDS = 3  # with a letter; shorter sentences are dropped
 # Tags, templates, table rows, magic words, placeholders of formulas and source code.
 _MARKUP = re.compile(
     r"</?[a-zA-Z][^<>]{0,80}/?>|\{\{[^{}]{0,200}\}\}|\{\{|\}\}|\|\||__[A-Z]{3,}__|\b(?:formula|codice)_\d+"
@@ -48,13 +47,13 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
-def expand_files(patterns: Sequence[str]) -> list[Path]:
+def expand_files(patterns: Iterable[str | Path]) -> list[Path]:
     """Distinct files that match the patterns, sorted within each pattern."""
     files: dict[Path, None] = {}
     for pattern in patterns:
-        matches = sorted(path for path in map(Path, glob(pattern)) if path.is_file())
+        matches = sorted(path for path in map(Path, glob(str(pattern))) if path.is_file())
         if not matches:
-            raise ConfigError(f"corpus files must exist, got {pattern!r}, which matches no file")
+            raise ConfigError(f"corpus files must exist, got {str(pattern)!r}, which matches no file")
         files.update(dict.fromkeys(matches))
     return list(files)
 
@@ -166,88 +165,71 @@ class PackedCorpus:
         return corpus
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Block:
     """Tokenized documents; words are numbered within the block."""
 
-    words: list[str] = field(default_factory=list)
-    tokens: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
-    sentence_lengths: list[int] = field(default_factory=list)  # in tokens
-    paragraph_lengths: list[int] = field(default_factory=list)  # in sentences
-    document_lengths: list[int] = field(default_factory=list)  # in sentences
-    num_dropped: int = 0  # sentences
-    num_chars: int = 0
+    words: list[str]
+    tokens: NDArray[np.uint32]
+    lengths: tuple[list[int], list[int], list[int]]  # tokens of sentences, sentences of paragraphs and of documents
+    num_dropped: int  # sentences
+    num_chars: int
 
 
-def pack_corpus(
-    files: Sequence[Path],
-    out_dir: Path,
-    *,
-    max_words: int = 64_000,
-    min_count: int = 5,
-    min_words: int = 3,
-    vocabulary: Vocabulary | None = None,
-    num_workers: int | None = None,
-    show_progress: bool = True,
-) -> PackedCorpus:
-    """Writes a packed corpus and opens it; an older one in the folder is replaced.
+def pack(
+    files: Annotated[list[str], typer.Argument(help="Corpus: '# Title', a paragraph per line, empty line; .xz, .gz.")],
+    out: Annotated[Path, typer.Option(help="Folder of the packed corpus; an older one is replaced.")],
+    max_words: Annotated[int, typer.Option(min=1, help="Most frequent words to keep.")] = 64_000,
+    min_count: Annotated[int, typer.Option(min=1, help="Words with a lower count become <unk>.")] = 5,
+    words: Annotated[
+        Path | None, typer.Option(help="Folder of word vectors whose vocabulary is used, such as models/facets-en.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Tokenizing processes; default: one per core.")] = None,
+) -> None:
+    """Split, tokenize and pack a corpus.
 
-    Args:
-        files: Text files, see ``read_documents``.
-        out_dir: Folder to write.
-        max_words: Maximum size of the vocabulary: the most frequent words, ties in alphabetical order.
-        min_count: Rarer words become unknown.
-        min_words: Sentences with fewer words that have a letter are dropped, and so are those with less than half
-            letters.
-        vocabulary: Words and counts to use instead, so that existing word vectors fit the corpus.
-        num_workers: Tokenizing processes; None: one per core.
-        show_progress: Show a progress bar on standard error.
+    Example: facets-train pack corpus/*.txt.xz --out runs/packed
     """
-    for name, value in (("max_words", max_words), ("min_count", min_count), ("min_words", min_words)):
-        if value < 1:
-            raise ConfigError(f"{name} must be >= 1, got {value}")
-    out_dir.mkdir(parents=True, exist_ok=True)
-    (out_dir / "meta.json").unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(dir=out_dir, prefix=".packing-") as scratch:
-        numbers = Path(scratch) / "numbers"
-        blocks = _tokenized_blocks(files, min_words, num_workers or os.cpu_count() or 1)
-        corpus, counts = _collect(blocks, numbers, show_progress)
-        if not corpus.sentence_lengths:
-            raise ConfigError(f"the corpus must have a sentence of {min_words} words, got none in {len(files)} files")
-        if vocabulary is None:
-            vocabulary, rows = _choose_words(corpus.words, counts, max_words=max_words, min_count=min_count)
-        else:
-            rows = vocabulary.rows(corpus.words).astype(np.uint32)
-        if not len(vocabulary):
-            raise ConfigError(f"min_count must leave a word, got {min_count} and counts up to {counts.max()}")
-        num_unknown = _write_tokens(numbers, rows, Path(scratch) / "tokens.npy", len(vocabulary))
-        shutil.move(Path(scratch) / "tokens.npy", out_dir / "tokens.npy")
-    vocabulary.save(out_dir / "vocabulary.tsv")
-    lengths = {
-        "sentence_offsets": corpus.sentence_lengths,
-        "paragraph_offsets": corpus.paragraph_lengths,
-        "document_offsets": corpus.document_lengths,
-    }
-    offsets = {name: np.concatenate([[0], np.cumsum(values, dtype=np.int64)]) for name, values in lengths.items()}
-    np.savez(out_dir / "offsets.npz", allow_pickle=False, **offsets)
+    paths = expand_files(files)
+    vocabulary = None if words is None else Vocabulary.load(words / "vocabulary.tsv").without_pieces()
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "meta.json").unlink(missing_ok=True)
+    numbers: dict[str, int] = {}
+    parts: list[NDArray[np.uint32]] = []
+    lengths: tuple[list[int], list[int], list[int]] = ([], [], [])
+    num_dropped = 0
+    with tqdm(desc="packing", unit="char", unit_scale=True, disable=None) as progress:
+        for block in _tokenized_blocks(paths, workers or os.cpu_count() or 1):
+            local = np.array([numbers.setdefault(word, len(numbers)) for word in block.words], dtype=np.uint32)
+            parts.append(local[block.tokens])
+            for kept, more in zip(lengths, block.lengths, strict=True):
+                kept += more
+            num_dropped += block.num_dropped
+            progress.update(block.num_chars)
+    if not lengths[0]:
+        raise ConfigError(f"the corpus must have a sentence of {_MIN_WORDS} words, got none in {len(paths)} files")
+    tokens: NDArray[Any] = np.concatenate(parts)
+    if vocabulary is None:
+        vocabulary = _most_frequent(list(numbers), np.bincount(tokens), max_words=max_words, min_count=min_count)
+    dtype = np.uint16 if len(vocabulary) < np.iinfo(np.uint16).max else np.uint32
+    tokens = vocabulary.rows(list(numbers)).astype(dtype)[tokens]
+    np.save(out / "tokens.npy", tokens)
+    vocabulary.save(out / "vocabulary.tsv")
+    names = ("sentence_offsets", "paragraph_offsets", "document_offsets")
+    offsets = {name: np.cumsum([0, *values], dtype=np.int64) for name, values in zip(names, lengths, strict=True)}
+    np.savez(out / "offsets.npz", allow_pickle=False, **offsets)
     meta = {
         "format": FORMAT,
-        "files": [(path.name, _sha256(path)) for path in files],
-        "num_documents": len(corpus.document_lengths),
-        "num_paragraphs": len(corpus.paragraph_lengths),
-        "num_sentences": len(corpus.sentence_lengths),
-        "num_tokens": int(counts.sum()),
-        "num_unknown": num_unknown,
-        "num_dropped_sentences": corpus.num_dropped,
+        "files": [(path.name, _sha256(path)) for path in paths],
+        **dict(zip(("num_sentences", "num_paragraphs", "num_documents"), map(len, lengths), strict=True)),
+        "num_tokens": len(tokens),
+        "num_unknown": int(np.count_nonzero(tokens == len(vocabulary))),
+        "num_dropped_sentences": num_dropped,
         "num_words": len(vocabulary),
-        "max_words": max_words,
-        "min_count": min_count,
-        "min_words": min_words,
     }
     # Written last, because only a folder with this file is a packed corpus.
-    with write_atomically(out_dir / "meta.json", durable=False) as part:
+    with write_atomically(out / "meta.json", durable=False) as part:
         part.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
-    return PackedCorpus.open(out_dir)
 
 
 def _sha256(path: Path) -> str:
@@ -255,99 +237,59 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _collect(blocks: Iterable[_Block], numbers_path: Path, show_progress: bool) -> tuple[_Block, NDArray[np.int64]]:
-    """The corpus without its tokens, which go to a file as word numbers, and the count of each word."""
-    numbers: dict[str, int] = {}
-    counts: Counter[int] = Counter()
-    corpus = _Block()
-    progress = tqdm(desc="packing", unit="char", unit_scale=True, disable=not show_progress)
-    with progress, numbers_path.open("wb") as out:
-        for block in blocks:
-            local = np.array([numbers.setdefault(word, len(numbers)) for word in block.words], dtype=np.uint32)
-            local[block.tokens].tofile(out)
-            block_counts = np.bincount(block.tokens, minlength=len(local)).tolist()
-            counts.update(dict(zip(local.tolist(), block_counts, strict=True)))
-            corpus.sentence_lengths += block.sentence_lengths
-            corpus.paragraph_lengths += block.paragraph_lengths
-            corpus.document_lengths += block.document_lengths
-            corpus.num_dropped += block.num_dropped
-            progress.update(block.num_chars)
-    corpus.words = list(numbers)
-    return corpus, np.array([counts[number] for number in range(len(numbers))], dtype=np.int64)
+def _most_frequent(words: Sequence[str], counts: NDArray[np.int64], *, max_words: int, min_count: int) -> Vocabulary:
+    """The most frequent words, ties in alphabetical order."""
+    frequent = np.flatnonzero(counts >= min_count).tolist()
+    chosen = sorted(frequent, key=lambda number: (-counts[number], words[number]))[:max_words]
+    if not chosen:
+        raise ConfigError(f"min_count must leave a word, got {min_count} and counts up to {counts.max()}")
+    return Vocabulary([words[number] for number in chosen], counts[chosen], total_count=int(counts.sum()))
 
 
-def _tokenized_blocks(files: Sequence[Path], min_words: int, num_workers: int) -> Iterator[_Block]:
+def _tokenized_blocks(files: Sequence[Path], num_workers: int) -> Iterator[_Block]:
     documents = chain.from_iterable(map(read_documents, files))
     blocks = in_blocks(documents, lambda paragraphs: sum(map(len, paragraphs)), BLOCK_CHARS)
-    tasks = ((block, min_words) for block in blocks)
     if num_workers == 1:
-        yield from map(_tokenize_block, tasks)
+        yield from map(_tokenize_block, blocks)
         return
     with ProcessPoolExecutor(num_workers) as pool:
-        yield from map_in_order(pool, _tokenize_block, tasks, max_waiting=2 * num_workers)
+        yield from map_in_order(pool, _tokenize_block, blocks, max_waiting=2 * num_workers)
 
 
-_process_tokenizer: list[Tokenizer] = []
+@cache
+def _tokenizer() -> Tokenizer:
+    return Tokenizer()
 
 
-def _tokenize_block(task: tuple[list[list[str]], int]) -> _Block:
-    documents, min_words = task
-    if not _process_tokenizer:
-        _process_tokenizer.append(Tokenizer())
-    tokenizer = _process_tokenizer[0]
-    block = _Block()
+def _tokenize_block(documents: list[list[str]]) -> _Block:
     numbers: dict[str, int] = {}
     tokens: list[int] = []
+    of_sentences: list[int] = []
+    of_paragraphs: list[int] = []
+    of_documents: list[int] = []
+    num_read = num_chars = 0
     for document in documents:
-        num_before_document = len(block.sentence_lengths)
+        num_before_document = len(of_sentences)
         for paragraph in document:
-            num_before_paragraph = len(block.sentence_lengths)
-            block.num_chars += len(paragraph)
-            texts = [sentence.text for sentence in tokenizer.sentences(clean_paragraph(paragraph))]
-            for words in tokenizer.words(texts):
-                if not _is_sentence(words, min_words):
-                    block.num_dropped += 1
-                    continue
+            num_before_paragraph = len(of_sentences)
+            num_chars += len(paragraph)
+            texts = [sentence.text for sentence in _tokenizer().sentences(clean_paragraph(paragraph))]
+            num_read += len(texts)
+            for words in filter(_is_sentence, _tokenizer().words(texts)):
                 tokens += [numbers.setdefault(word, len(numbers)) for word in words]
-                block.sentence_lengths.append(len(words))
-            if (length := len(block.sentence_lengths) - num_before_paragraph) > 0:
-                block.paragraph_lengths.append(length)
-        if (length := len(block.sentence_lengths) - num_before_document) > 0:
-            block.document_lengths.append(length)
-    block.words = list(numbers)
-    block.tokens = np.array(tokens, dtype=np.uint32)
-    return block
+                of_sentences.append(len(words))
+            if (length := len(of_sentences) - num_before_paragraph) > 0:
+                of_paragraphs.append(length)
+        if (length := len(of_sentences) - num_before_document) > 0:
+            of_documents.append(length)
+    lengths = of_sentences, of_paragraphs, of_documents
+    return _Block(list(numbers), np.array(tokens, np.uint32), lengths, num_read - len(of_sentences), num_chars)
 
 
-def _is_sentence(words: list[str], min_words: int) -> bool:
+def _is_sentence(words: list[str]) -> bool:
     """Whether enough words have a letter and at least half of the characters are letters."""
     text = "".join(words)
     num_letters = len(text) if text.isalpha() else sum(map(str.isalpha, text))
     if num_letters < _MIN_LETTER_SHARE * len(text):
         return False
-    return sum(word.isalpha() or any(map(str.isalpha, word)) for word in words) >= min_words
-
-
-def _choose_words(
-    words: Sequence[str], counts: NDArray[np.int64], *, max_words: int, min_count: int
-) -> tuple[Vocabulary, NDArray[np.uint32]]:
-    """The vocabulary, and the row of every word number; ``V`` for unknown words."""
-    frequent = np.flatnonzero(counts >= min_count).tolist()
-    chosen = sorted(frequent, key=lambda number: (-counts[number], words[number]))[:max_words]
-    rows = np.full(len(counts), len(chosen), dtype=np.uint32)
-    rows[chosen] = np.arange(len(chosen), dtype=np.uint32)
-    return Vocabulary([words[number] for number in chosen], counts[chosen], total_count=int(counts.sum())), rows
-
-
-def _write_tokens(numbers_path: Path, rows: NDArray[np.uint32], out_path: Path, num_words: int) -> int:
-    """Turns word numbers into rows, one piece at a time; returns how many are unknown."""
-    numbers = np.memmap(numbers_path, dtype=np.uint32, mode="r")
-    dtype = np.uint16 if num_words < np.iinfo(np.uint16).max else np.uint32
-    out = np.lib.format.open_memmap(out_path, mode="w+", dtype=dtype, shape=numbers.shape)
-    num_unknown = 0
-    for start in range(0, len(numbers), _ROWS_AT_A_TIME):
-        piece = rows[numbers[start : start + _ROWS_AT_A_TIME]]
-        out[start : start + _ROWS_AT_A_TIME] = piece
-        num_unknown += int(np.count_nonzero(piece == num_words))
-    out.flush()
-    return num_unknown
+    return sum(word.isalpha() or any(map(str.isalpha, word)) for word in words) >= _MIN_WORDS

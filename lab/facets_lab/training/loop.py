@@ -3,19 +3,19 @@
 import json
 import logging
 import pickle
-import random
 import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+import typer
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
@@ -65,13 +65,13 @@ ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
 BatchT = TypeVar("BatchT")
 
 
-def use_bfloat16(precision: str, device: torch.device) -> bool:
-    """Whether to compute in bfloat16; ``auto``: only where the hardware supports it, elsewhere it is slower."""
-    if precision != "auto":
-        return precision == "bfloat16"
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported()
-    return bool(torch.cpu._is_avx512_bf16_supported())
+RunOut = Annotated[Path, typer.Option(help="Folder of the run: checkpoint, curve and model.")]
+ConfigFile = Annotated[Path, typer.Option(help="TOML file with the settings; see lab/configs/.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")]
+ModelOut = Annotated[Path | None, typer.Option(metavar="DIR", help="Where the model is written; default: OUT/model.")]
+WordsOf = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Model whose word vectors are shared instead of stored again.")
+]
 
 
 def learning_rate_factor(step: int, *, warmup_steps: int, num_steps: int) -> float:
@@ -92,7 +92,12 @@ class Trainer(ABC, Generic[ConfigT, BatchT]):
     def __init__(self, config: ConfigT) -> None:
         self.config = config
         self.device = torch.device(compute_device(config.device))
-        self._use_bfloat16 = use_bfloat16(config.precision, self.device)
+        is_supported = (
+            torch.cuda.is_bf16_supported()
+            if self.device.type == "cuda"
+            else bool(torch.cpu._is_avx512_bf16_supported())
+        )
+        self._use_bfloat16 = config.precision == "bfloat16" or (config.precision == "auto" and is_supported)
         if config.num_threads:
             torch.set_num_threads(config.num_threads)
 
@@ -135,11 +140,9 @@ class Trainer(ABC, Generic[ConfigT, BatchT]):
 TrainerT = TypeVar("TrainerT", bound=Trainer)  # type: ignore[type-arg]  # any settings and batches
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingResult:
+class TrainingResult(NamedTuple):
     """Progress of a run, including the parts before it was resumed."""
 
-    finished: bool  # false when the run was interrupted
     step: int  # steps done
     seconds: float  # seconds of training
     validation_loss: float | None  # the last one; None when nothing is held out
@@ -160,15 +163,17 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         self._optimizer = AdamW(
             trainer.parameter_groups(), lr=optimizer.learning_rate, weight_decay=optimizer.weight_decay, fused=True
         )
-        self._schedule = LambdaLR(self._optimizer, self._learning_rate_factor)
+        self._rate_factor = partial(
+            learning_rate_factor, warmup_steps=optimizer.warmup_steps, num_steps=trainer.config.num_steps
+        )
+        self._schedule = LambdaLR(self._optimizer, self._rate_factor)
         self._step, self._seconds = 0, 0.0
         self._validation_loss: float | None = None
 
     @property
     def result(self) -> TrainingResult:
         """Progress so far."""
-        finished = self._step >= self._config.num_steps
-        return TrainingResult(finished, self._step, self._seconds, self._validation_loss)
+        return TrainingResult(self._step, self._seconds, self._validation_loss)
 
     def resume(self) -> None:
         """Loads the last checkpoint; the run then ends exactly as if it had never stopped.
@@ -187,14 +192,14 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         except (RuntimeError, KeyError, ValueError) as error:
             raise CheckpointError(f"{path} was made with other data or by another version: {error}") from error
 
-    def run(self, *, progress: bool = True) -> TrainingResult:
+    def run(self) -> TrainingResult:
         """Runs to the last step, or to an interrupt (SIGINT, SIGTERM), which saves a checkpoint first."""
         config = self._config
         self._out_dir.mkdir(parents=True, exist_ok=True)
         losses: list[dict[str, float]] = []
         with (
             _collect_interrupts() as interrupts,
-            tqdm(total=config.num_steps, initial=self._step, disable=not progress, unit="step") as bar,
+            tqdm(total=config.num_steps, initial=self._step, disable=None, unit="step") as bar,
         ):
             for batch in self._trainer.batches(self._step):
                 if self._step >= config.num_steps or interrupts:
@@ -210,7 +215,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
                     losses.clear()
                 if self._step % config.checkpoint_every == 0 or is_last:
                     self._save_checkpoint()
-        if not self.result.finished:
+        if self._step < config.num_steps:
             self._save_checkpoint()
         return self.result
 
@@ -231,15 +236,11 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         torch.nn.utils.clip_grad_norm_(network.parameters(), self._config.optimizer.max_gradient_norm)
         self._optimizer.step()
         self._schedule.step()
-        self._trainer.after_step(self._learning_rate_factor(self._step))
+        self._trainer.after_step(self._rate_factor(self._step))
         values = {name: float(loss.detach()) for name, loss in losses.items()}
         if values[LOSS] != values[LOSS]:
             raise CheckpointError(f"the training loss became NaN at step {self._step}; the last checkpoint is kept")
         return values
-
-    def _learning_rate_factor(self, step: int) -> float:
-        warmup_steps = self._config.optimizer.warmup_steps
-        return learning_rate_factor(step, warmup_steps=warmup_steps, num_steps=self._config.num_steps)
 
     def _log_curve(self, training: Sequence[Mapping[str, float]], validation: Mapping[str, float]) -> None:
         """Adds a line to the curve; replaces lines of this step and later ones, which a resumed run repeats."""
@@ -307,30 +308,23 @@ def _collect_interrupts() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _generator_states(device: torch.device) -> dict[str, Any]:
-    """State of every random generator that a step may use: torch's, the device's, NumPy's and Python's."""
-    numpy_state = np.random.get_state(legacy=False)
-    key = torch.from_numpy(numpy_state["state"]["key"].astype(np.int64))  # torch.load accepts tensors, not arrays
+def _generator_states(device: torch.device) -> dict[str, Tensor | None]:
     return {
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
-        "numpy": {**numpy_state, "state": {**numpy_state["state"], "key": key}},
-        "python": random.getstate(),
     }
 
 
-def _restore_generators(states: Mapping[str, Any], device: torch.device) -> None:
-    torch.set_rng_state(states["torch"].cpu())
-    if device.type == "cuda" and states["cuda"] is not None:
-        torch.cuda.set_rng_state(states["cuda"].cpu(), device)
-    inner = states["numpy"]["state"]
-    key = inner["key"].cpu().numpy().astype(np.uint32)
-    np.random.set_state({**states["numpy"], "state": {**inner, "key": key}})
-    random.setstate(states["python"])
+def _restore_generators(states: Mapping[str, Tensor | None], device: torch.device) -> None:
+    for name, state in states.items():
+        if state is not None and name == "torch":
+            torch.set_rng_state(state.cpu())
+        elif state is not None and device.type == "cuda":
+            torch.cuda.set_rng_state(state.cpu(), device)
 
 
 def train(
-    make_trainer: Callable[[], TrainerT], out_dir: Path, *, resume: bool = False, progress: bool = True
+    make_trainer: Callable[[], TrainerT], out_dir: Path, *, resume: bool = False
 ) -> tuple[TrainerT, TrainingResult]:
     """Trains to the last step; ``make_trainer``, which reads the data, is called after the checks."""
     if not resume and (out_dir / CHECKPOINT).exists():
@@ -339,12 +333,12 @@ def train(
     loop = TrainingLoop(trainer, out_dir)
     if resume:
         loop.resume()
-    result = loop.run(progress=progress)
-    if not result.finished:
+    result = loop.run()
+    if result.step < trainer.config.num_steps:
         raise ConfigError(f"interrupted at step {result.step} of {trainer.config.num_steps}; continue with --resume")
     return trainer, result
 
 
 def train_or_load(make_trainer: Callable[[], TrainerT], folder: Path) -> tuple[TrainerT, TrainingResult]:
-    """Trains without a progress bar; an existing run is resumed or, when finished, loaded."""
-    return train(make_trainer, folder, resume=(folder / CHECKPOINT).exists(), progress=False)
+    """Trains; an existing run is resumed or, when finished, loaded."""
+    return train(make_trainer, folder, resume=(folder / CHECKPOINT).exists())

@@ -12,17 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from facets_lab.documents.beir import read_beir
 from facets_lab.documents.calibration import features_of_hits
 from facets_lab.documents.collection import SearchedModel, indexed, load_searched
-from facets_lab.documents.retrieval import model_rankings
 from source_tree import ROOT
-from wikipedia_paragraphs import CORPUS, num_right, write_folder
 
 from facets.documents import RelevanceCurve, SearchHit, SearchMode
-from facets.language.sentences import sentences_of
-from facets.model import PassageModel
-from facets.model.facet_reduction import ALIKE
 from facets.model.shipped import find_model
 
 SMALL, ACCURATE = "facets-passages-small-en", "facets-passages-en"
@@ -72,9 +66,7 @@ def first_samples(name: str) -> dict[SearchMode, int]:
 @pytest.mark.parametrize(
     ("name", "at_least"),
     [
-        ("facets-en", {"lexical": 38, "facets": 25, "hybrid": 38}),
         (SMALL, {"lexical": 38, "facets": 38, "hybrid": 39}),
-        (ACCURATE, {"lexical": 38, "facets": 35, "hybrid": 39}),
     ],
 )
 def test_right_sample_is_first_for_most_of_forty_questions(name: str, at_least: dict[SearchMode, int]) -> None:
@@ -114,8 +106,6 @@ def test_shown_answer_is_right_for_files_of_users(split: str, mode: SearchMode, 
     [
         (SMALL, "notes", {"right": 17, "shown": 16, "hidden": 7}),  # of 20 and 10
         (SMALL, "samples", {"right": 39, "shown": 39, "hidden": 17}),  # of 40 and 21
-        (ACCURATE, "notes", {"right": 17, "shown": 16, "hidden": 8}),
-        (ACCURATE, "samples", {"right": 39, "shown": 39, "hidden": 17}),
     ],
 )
 def test_confidence_separates_right_answers_from_queries_without_one(
@@ -146,26 +136,12 @@ def test_confidence_separates_right_answers_from_queries_without_one(
     assert all(counts[kind] >= wanted for kind, wanted in at_least.items()), counts
 
 
-@pytest.mark.parametrize(("name", "at_least"), [(SMALL, 58), (ACCURATE, 61)])  # of 79
+@pytest.mark.parametrize(("name", "at_least"), [(SMALL, 58)])  # of 79
 def test_a_question_about_any_sentence_finds_its_short_text(name: str, at_least: int) -> None:
     cases = read_answers("plain_facets")
     asked = [(question, case["id"]) for case in cases for question in case["questions"]]
     found = search(name, {case["id"]: case["text"] for case in cases}, [question for question, _ in asked])["facets"]
     assert sum(hits[0].id == wanted for hits, (_, wanted) in zip(found, asked, strict=True)) >= at_least
-
-
-@pytest.mark.parametrize("name", [SMALL, ACCURATE])
-def test_every_sentence_has_a_facet_and_no_two_facets_are_alike(name: str) -> None:
-    texts = [case["text"] for case in read_answers("plain_facets")]
-    model = model_of(name)
-    assert isinstance(model, PassageModel)
-    encoded = model.encode_passages(texts)
-    for text, facets_KD, spans_K2 in zip(texts, encoded.facets, encoded.spans, strict=True):
-        used = facets_KD.any(axis=1)
-        for sentence in sentences_of(text):
-            assert ((spans_K2[used, 0] < sentence.end) & (spans_K2[used, 1] > sentence.start)).any(), sentence.text
-        cosines_KK = facets_KD[used] @ facets_KD[used].T - 2 * np.eye(used.sum())
-        assert cosines_KK.max() <= ALIKE + 1e-3
 
 
 def wrap(text: str, width: int | None, prefix: str) -> str:
@@ -196,30 +172,11 @@ def is_whole(answer: str, case: dict[str, str]) -> bool:
 def test_answers_of_wrapped_texts_are_whole_sentences() -> None:
     cases = read_answers("wrapped_texts")
     num_whole: dict[SearchMode, int] = dict.fromkeys(MODES, 0)
-    for width in (40, 60, 72, 80, None):
+    for width in (40, 72, None):
         texts = {case["kind"]: wrap(case["text"], width, case["prefix"]) for case in cases}
         found = search(SMALL, texts, [case["question"] for case in cases], reasons=True)
         for mode in MODES:
             for hits, case in zip(found[mode], cases, strict=True):
                 answer = words_of(shown_answer(hits, case["kind"]), case["prefix"])
                 num_whole[mode] += is_whole(answer, case)
-    assert num_whole["facets"] >= 54 and num_whole["hybrid"] >= 59, num_whole  # of 60
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "at_least"),
-    [
-        ("facets-en", {"facets": 23, "lexical": 37, "hybrid": 38}),
-        (SMALL, {"vector": 38, "facets": 37, "lexical": 37, "hybrid": 39}),
-    ],
-)
-def test_right_article_is_first_among_four_thousand_paragraphs(
-    name: str, at_least: dict[str, int], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    if not CORPUS.is_dir():
-        pytest.skip("the shared corpus is not beside the checkout")
-    data = read_beir(write_folder(CORPUS, tmp_path_factory.mktemp("answers") / "wikipedia"))
-    rankings = model_rankings(model_of(name), data)
-    found = {method: num_right(rankings[method]) for method in at_least}
-    assert all(found[method] >= wanted for method, wanted in at_least.items()), found
+    assert num_whole["facets"] >= 32 and num_whole["hybrid"] >= 35, num_whole  # of 36

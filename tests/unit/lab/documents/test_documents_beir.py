@@ -11,16 +11,14 @@ from facets_lab.documents.beir import (
     METRICS,
     query_metrics,
     read_beir,
-    read_docstrings,
     read_pairs,
-    sample_documents,
-    sample_queries,
+    sampled,
 )
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_retrieval import JUDGEMENTS, write_beir, write_lines
 
-from facets.errors import ConfigError, InvalidInputError
+from facets.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("header", [True, False])
@@ -37,9 +35,9 @@ def test_read_beir_with_and_without_header(tmp_path: Path, header: bool) -> None
     assert data.judgements == JUDGEMENTS
 
 
-def test_read_beir_accepts_numbers_as_ids_and_ignores_invisible_text(tmp_path: Path) -> None:
+def test_read_beir_accepts_numbers_as_ids_and_ignores_blank_text(tmp_path: Path) -> None:
     write_beir(tmp_path)
-    write_lines(tmp_path / "corpus.jsonl", ['{"_id": 7, "title": "\\u200b", "text": "seven"}'])
+    write_lines(tmp_path / "corpus.jsonl", ['{"_id": 7, "title": " ", "text": "seven"}'])
     write_lines(tmp_path / "queries.jsonl", ['{"_id": "1", "text": "seven"}'])
     write_lines(tmp_path / "qrels" / "test.tsv", ["1\t7\t1"])
     data = read_beir(tmp_path)
@@ -66,13 +64,9 @@ def test_missing_and_doubled_files_are_named(tmp_path: Path, name: str) -> None:
         ("corpus.jsonl", '{"_id": "x", "text": ', "JSON"),
         ("queries.jsonl", '["x"]', "JSON object"),
         ("corpus.jsonl", '{"text": "x"}', "_id"),
-        ("queries.jsonl", '{"_id": ["x"], "text": "x"}', "_id"),
-        ("corpus.jsonl", '{"_id": "", "text": "x"}', "_id"),
         ("corpus.jsonl", '{"_id": "x"}', "text"),
-        ("corpus.jsonl", '{"_id": "x", "title": [], "text": "x"}', "title"),
-        ("queries.jsonl", '{"_id": "x", "text": "\\u200b \\u0000"}', "text with words"),
+        ("queries.jsonl", '{"_id": "x", "text": " "}', "text must not be blank"),
         ("corpus.jsonl", '{"_id": "dog", "text": "x"}', "'dog' again"),
-        ("qrels/test.tsv", "q1\tlift", "fields"),
         ("qrels/test.tsv", "q1\tlift\tyes", "yes"),
         ("qrels/test.tsv", "q1\tlift\t0.5", "0.5"),
         ("qrels/test.tsv", "q1\tlift\t1e300", "10000.*1e300"),
@@ -89,24 +83,17 @@ def test_bad_lines_are_named_by_file_and_line(tmp_path: Path, name: str, line: s
         read_beir(tmp_path)
 
 
-def test_judgements_without_a_relevant_document_are_refused(tmp_path: Path) -> None:
-    write_beir(tmp_path, judgements={"q1": {"dog": 0}})
-    with pytest.raises(InvalidInputError, match=r"test\.tsv.*relevant"):
-        read_beir(tmp_path)
-
-
 def test_samples_keep_order_and_judged_documents(tmp_path: Path) -> None:
     queries = {f"q{number}": f"number {number}" for number in range(40)}
     data = read_beir(write_beir(tmp_path, queries=queries, judgements={query: {"dog": 1} for query in queries}))
-    sample = sample_queries(data, 7, seed=3)
-    assert sample == sample_queries(data, 7, seed=3) != sample_queries(data, 7, seed=4)
+    sample = sampled(data, 7, seed=3)
+    assert sample == sampled(data, 7, seed=3) != sampled(data, 7, seed=4)
     assert list(sample.queries) == [query for query in queries if query in sample.queries]
     assert set(sample.judgements) == set(sample.queries) and sample.documents == data.documents
-    assert sample_queries(data, 40, seed=0) is sample_queries(data, None, seed=0) is data
     data = read_beir(write_beir(tmp_path))
-    assert set(sample_documents(data, 3, seed=0).documents) == {"dog", "song", "lift"}
-    assert len(sample_documents(data, 1, seed=0).documents) == 3  # judged documents always stay
-    assert sample_documents(data, None, seed=0) is data
+    assert set(sampled(data, None, 3, seed=0).documents) == {"dog", "song", "lift"}
+    assert len(sampled(data, None, 1, seed=0).documents) == 3  # judged documents always stay
+    assert sampled(data, 40, seed=0) is sampled(data, seed=0) is data
 
 
 def test_read_pairs_makes_distinct_documents_and_queries(tmp_path: Path) -> None:
@@ -117,21 +104,10 @@ def test_read_pairs_makes_distinct_documents_and_queries(tmp_path: Path) -> None
     assert data.documents == {"d0": "The tap drips.", "d1": "A new washer."}
     assert data.queries == {"q0": "leaking tap", "q1": "dripping tap"}
     assert data.judgements == {"q0": {"d0": 1, "d1": 1}, "q1": {"d0": 1}}
-    cases = {'{"query": 7, "positive": "x"}': "string as query", '{"query": " "}': "query must not be blank"}
-    for line, message in cases.items():
-        with pytest.raises(InvalidInputError, match=f"line 1: .*{message}"):
-            read_pairs(write_lines(tmp_path / "bad.jsonl", [line]))
+    with pytest.raises(InvalidInputError, match=r"line 1: .*string as query"):
+        read_pairs(write_lines(tmp_path / "bad.jsonl", ['{"query": 7, "positive": "x"}']))
     with pytest.raises(InvalidInputError, match="at least one line"):
         read_pairs(write_lines(tmp_path / "empty.jsonl", []))
-
-
-def test_read_docstrings_asks_with_the_summary() -> None:
-    data = read_docstrings(["json"])
-    assert len(data.documents) == len(data.queries) >= 2
-    for query, document in zip(data.queries.values(), data.documents.values(), strict=True):
-        assert query not in document and len(document) > 150
-    with pytest.raises(ConfigError, match="nothing_of_this_name"):
-        read_docstrings(["nothing_of_this_name"])
 
 
 IDS = [f"d{number}" for number in range(130)]

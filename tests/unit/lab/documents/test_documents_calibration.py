@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.documents.beir import read_beir
-from facets_lab.documents.calibration import KINDS, ObservedHits, fit_curve, small_collections
+from facets_lab.documents.calibration import ObservedHits, fit_curve, small_collections
 from facets_lab.evaluation.__main__ import main
 from facets_lab.evaluation.statistics import expected_calibration_error
 from toy_retrieval import write_beir, write_lines
@@ -33,29 +33,6 @@ def test_curve_finds_the_slope_that_made_the_hits() -> None:
     new = draw_hits(8.0, seed=2)
     confidence = RelevanceCurve(revision="r", weights={"facets": weights}).confidence("facets", new.features)
     assert confidence is not None and expected_calibration_error(confidence, new.relevant) < 0.03
-
-
-@pytest.mark.parametrize(("slope", "expected"), [(-6.0, -6.0), (4.0, 0.0)])
-def test_confidence_never_rises_behind_the_first_hit(slope: float, expected: float) -> None:
-    rng = np.random.default_rng(3)
-    features = draw_hits(8.0, seed=4).features
-    features[:, FEATURES.index("behind")] = behind = rng.uniform(0, 0.5, len(features))
-    logits = 8.0 * (features[:, 0] - 0.5) + slope * behind
-    relevant = rng.uniform(0, 1, len(features)) < 1 / (1 + np.exp(-logits))
-    later = ObservedHits(features, relevant, np.full(len(features), KINDS.index("behind")))
-    weights = fit_curve([draw_hits(8.0), later])
-    assert weights["behind"] == pytest.approx(expected, abs=1.2) and weights["behind"] <= 0
-
-
-def test_sets_and_kinds_have_the_same_weight_whatever_their_size() -> None:
-    few, many = draw_hits(8.0, 500), draw_hits(-8.0, 5_000, seed=1)
-    assert abs(fit_curve([few, many])["cosine"]) < 1.0
-    removed = draw_hits(8.0, 5_000, seed=1).features
-    both = ObservedHits.concatenate(
-        [few, ObservedHits(removed, np.zeros(5_000, dtype=np.bool_), np.ones(5_000, dtype=np.int64))]
-    )
-    confidence = RelevanceCurve(revision="r", weights={"facets": fit_curve([both])}).confidence("facets", both.features)
-    assert confidence is not None and confidence[both.relevant].mean() > 0.4
 
 
 def test_small_collections_have_one_answer_for_every_query(tmp_path: Path) -> None:

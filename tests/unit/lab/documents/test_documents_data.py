@@ -2,15 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 from facets_lab.documents.data import Passage, PassageDataConfig, SourceConfig, read_groups
 
-from facets.config import SentenceEncoderConfig
 from facets.errors import ConfigError, InvalidInputError
-from facets.model.network import from_bert
-from facets.model.passage_network import RaggedBatch, SentenceEncoder
 
 
 def _groups(source: SourceConfig, **settings: int) -> list[list[Passage]]:
@@ -47,30 +42,3 @@ def test_bad_data_is_named_by_file_and_line(raw_texts: Path) -> None:
         _groups(SourceConfig(kind="questions", files=[str(path)]))
     with pytest.raises(ConfigError, match="nothing"):
         _groups(SourceConfig(kind="papers", files=[str(raw_texts / "nothing*")]))
-
-
-@torch.no_grad()
-def test_states_are_those_of_bert() -> None:
-    rows = [np.array(row) for row in ([7, 3, 9], [1], [4, 4, 8, 2, 49, 0], [5, 6, 7])]
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(1)
-    bert = transformers.BertModel(
-        transformers.BertConfig(
-            vocab_size=50,
-            hidden_size=32,
-            num_hidden_layers=3,
-            num_attention_heads=4,
-            intermediate_size=48,
-            max_position_embeddings=16,
-        )
-    ).eval()
-    shape = SentenceEncoderConfig(
-        num_layers=2, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=50, max_tokens=16
-    )
-    encoder = SentenceEncoder(shape).eval()
-    encoder.load_state_dict(from_bert(bert.state_dict(), layers=[0, 2]))
-    bert.encoder.layer = torch.nn.ModuleList([bert.encoder.layer[0], bert.encoder.layer[2]])
-    states = encoder(RaggedBatch.of(rows)).split([len(row) for row in rows])
-    for row, found in zip(rows, states, strict=True):
-        expected = bert(input_ids=torch.from_numpy(row)[None]).last_hidden_state[0]
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)

@@ -7,27 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.documents import retrieval
-from facets_lab.documents.beir import METRICS, RetrievalData, read_beir, sample_queries
+from facets_lab.documents.beir import METRICS, RetrievalData, read_beir
 from facets_lab.documents.retrieval import (
     Bm25,
     bm25_rankings,
-    evaluate_retrieval,
     fused_rankings,
     model_rankings,
     ranking_metrics,
     vector_scores,
-    z_scores,
 )
 from facets_lab.evaluation.__main__ import main
 from numpy.testing import assert_array_equal
 from references import reference_search
-from source_tree import ROOT
+from scipy.stats import zscore
 from toy_retrieval import write_beir
 from toys import toy_model, toy_passage_model
 
 from facets.documents.request import weighted_queries
-
-SQUAD = ROOT.parent / "shared" / "data" / "retrieval" / "squad"
 
 
 @pytest.fixture
@@ -85,7 +81,7 @@ def test_fusion_ranks_candidates_of_both_by_the_sum_of_z_scores(data: RetrievalD
     vectors = vector_scores(letters, data)
     lexical = Bm25(list(data.documents.values())).scores(list(data.queries.values()))
     for row, ranking in enumerate(fused_rankings(letters, data)["hybrid"]):
-        fused = z_scores(vectors[row]) + z_scores(lexical[row])
+        fused = zscore(vectors[row].astype(float)) + zscore(lexical[row].astype(float))
         assert ranking == [list(data.documents)[column] for column in np.argsort(-fused, kind="stable")]
 
 
@@ -103,7 +99,10 @@ def test_report_has_folders_means_and_baselines(
     monkeypatch.setattr(retrieval, "model2vec", not_installed)
     monkeypatch.setattr(retrieval, "BASELINE_MODELS", ())
     first, second = write_beir(tmp_path / "first"), write_beir(tmp_path / "second", judgements={"q2": {"dog": 1}})
-    assert main(["retrieval", str(first), str(second), "--model", str(model_folder), "--baselines"]) == 0
+    assert (
+        main(["retrieval", str(first), str(second), "--model", str(model_folder), "--baselines", "--bootstrap", "5"])
+        == 0
+    )
     report = json.loads(capsys.readouterr().out)
     assert set(report) == {"data", "rows", "models", "folders"} and report["rows"] == 3
     for models in (report["models"], *report["folders"].values()):
@@ -118,38 +117,4 @@ def test_report_has_folders_means_and_baselines(
         assert report["models"]["toy"]["facets"][metric] == pytest.approx(sum(values) / 2)
     assert report["folders"]["first"]["bm25"]["lexical"]["mrr_10"] == 1.0
     assert "model2vec is left out" in caplog.text
-
-
-def test_options_limit_the_data_and_add_intervals(
-    tmp_path: Path, model_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = ["--limit-queries", "1", "--limit-documents", "1", "--bootstrap", "20", "--model", str(model_folder)]
-    assert main(["retrieval", str(write_beir(tmp_path / "first")), *options]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["rows"] == 1 and report["models"]["toy"]["hybrid"]["recall_100"] == 1.0
     assert "ndcg_10_ci95_from" in report["folders"]["first"]["toy"]["facets"]
-
-
-def test_bad_folders_end_the_command_before_anything_is_measured(
-    tmp_path: Path, model_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    good, bad = write_beir(tmp_path / "good"), write_beir(tmp_path / "bad")
-    (bad / "queries.jsonl").write_text("{\n")
-    assert main(["retrieval", str(good), str(bad), "--model", str(model_folder)]) == 1
-    output = capsys.readouterr()
-    assert not output.out and output.err.count("\n") == 1 and "queries.jsonl, line 1" in output.err
-    same = write_beir(tmp_path / "other" / "good")
-    assert main(["retrieval", str(good), str(same), "--model", str(model_folder)]) == 1
-    assert "good, good" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_figures_on_squad_are_the_published_ones() -> None:
-    if not SQUAD.is_dir():
-        pytest.skip("the shared data are not beside the checkout")
-    data = read_beir(SQUAD)
-    metrics = ranking_metrics(bm25_rankings(data), data)["lexical"]
-    assert metrics == pytest.approx({"ndcg_10": 0.879, "recall_100": 0.998, "mrr_10": 0.851}, abs=5e-4)
-    assert sample_queries(data, 100, seed=0).documents == data.documents
-    report = evaluate_retrieval([SQUAD], num_queries=100)
-    assert report["models"]["facets-passages-small-en"]["facets"]["recall_100"] > 0.9  # type: ignore[index]

@@ -1,7 +1,6 @@
 """Preparing data and training on it, with a tiny teacher."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from facets_lab.documents.data import (
     PassageTrainingConfig,
     PreparedPassages,
     SourceConfig,
-    prepare_passages,
+    prepare,
     vectors_of,
 )
 from facets_lab.documents.training import (
@@ -62,7 +61,7 @@ def _training_config(data: Path, teacher: Path, **settings: object) -> PassageTr
 
 @pytest.fixture
 def data(raw_texts: Path, teacher_folder: Path) -> Path:
-    prepare_passages(_data_config(raw_texts, teacher_folder), raw_texts / "data")
+    prepare(_data_config(raw_texts, teacher_folder), raw_texts / "data")
     return raw_texts / "data"
 
 
@@ -84,51 +83,19 @@ def test_prepared_texts_know_their_owners_and_the_teachers_vectors(
     assert len(texts["question"]) == 12 + sum(len(texts["question"].of(n)) == 1 for n in range(len(passages)))
 
 
-def test_prepared_data_of_other_settings_are_not_overwritten(data: Path, raw_texts: Path, teacher_folder: Path) -> None:
-    before = (data / "data.npz").stat().st_mtime_ns
-    prepare_passages(_data_config(raw_texts, teacher_folder), data)
-    assert (data / "data.npz").stat().st_mtime_ns == before
-    with pytest.raises(ConfigError, match="other settings"):
-        prepare_passages(_data_config(raw_texts, teacher_folder, seed=2), data)
-    (data / "data.npz").unlink()
-    with pytest.raises(CheckpointError, match="prepare-passages"):
-        PreparedPassages(data)
-
-
 def _run(config: PassageTrainingConfig, out: Path, *, resume: bool = False) -> tuple[PassageTrainer, TrainingResult]:
-    return train(lambda: PassageTrainer(config), out, resume=resume, progress=False)
+    return train(lambda: PassageTrainer(config), out, resume=resume)
 
 
 def test_facets_learn_beside_a_frozen_encoder(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
     optimizer = OptimizerConfig(learning_rate=3e-3, warmup_steps=2)
-    config = _training_config(data, teacher_folder, num_steps=60, validate_every=5, optimizer=optimizer)
+    config = _training_config(data, teacher_folder, num_steps=20, validate_every=5, optimizer=optimizer)
     before = PassageTrainer(config)
     trainer, result = _run(config, tmp_path / "run")
-    assert result.finished and result.validation_loss is not None
+    assert result.validation_loss is not None
     lines = [json.loads(line) for line in (tmp_path / "run" / "curve.jsonl").read_text().splitlines()]
     assert lines[-1]["training_loss"] < lines[0]["training_loss"]
     for old, new in zip(before.network.encoder.parameters(), trainer.network.encoder.parameters(), strict=True):
-        assert torch.equal(old, new)
-
-
-def test_groups_with_questions_can_come_more_often(data: Path, teacher_folder: Path) -> None:
-    def groups(repeats: int) -> Counter[int]:
-        config = _training_config(data, teacher_folder, question_repeats=repeats, batch_size=2)
-        owners = PreparedPassages(data).texts["passage"].owners
-        batches = PassageTrainer(config).batches(0)
-        return Counter(int(owners[next(batches).passages[0]]) for _ in range(80))
-
-    texts = PreparedPassages(data).texts
-    asked = {int(texts["passage"].owners[passage]) for passage in texts["question"].owners} & set(range(8))
-    once, often = groups(1), groups(4)
-    assert max(once.values()) - min(once.values()) <= 1
-    assert all(often[group] >= 3 * often[other] for group in asked for other in set(range(8)) - asked)
-
-
-def test_facets_of_another_run_can_be_begun_with(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
-    first, _ = _run(_training_config(data, teacher_folder), tmp_path / "run")
-    second = PassageTrainer(_training_config(data, teacher_folder, seed=5, start_facets=str(tmp_path / "run")))
-    for old, new in zip(first.network.pooling.parameters(), second.network.pooling.parameters(), strict=True):
         assert torch.equal(old, new)
 
 
@@ -149,7 +116,7 @@ def test_a_run_becomes_a_model_that_loads(data: Path, teacher_folder: Path, tmp_
 
 def test_a_distilled_encoder_comes_closer_to_its_teacher(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
     config = _training_config(
-        data, teacher_folder, facets=False, tune_encoder=True, distillation_weight=1.0, num_steps=30
+        data, teacher_folder, facets=False, tune_encoder=True, distillation_weight=1.0, num_steps=20
     )
     trainer = PassageTrainer(config)
     torch.manual_seed(2)
@@ -158,7 +125,7 @@ def test_a_distilled_encoder_comes_closer_to_its_teacher(data: Path, teacher_fol
             weights.add_(0.3 * torch.randn_like(weights))
     loop = TrainingLoop(trainer, tmp_path / "run")
     before = loop.validate()["distance"]
-    loop.run(progress=False)
+    loop.run()
     assert loop.validate()["distance"] < before
     second = PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "run"), seed=5))
     for old, new in zip(trainer.network.encoder.parameters(), second.network.encoder.parameters(), strict=True):
@@ -178,8 +145,6 @@ def test_settings_that_cannot_be_are_refused(data: Path, teacher_folder: Path, t
         PassageTrainer(_training_config(data, teacher_folder, validation_groups=10))
     with pytest.raises(CheckpointError, match="to start from"):
         PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "none")))
-    with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
-        Backbone(str(tmp_path))
 
 
 def test_groups_that_resemble_one_another_stand_together() -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from facets_lab.evaluation.statistics import expected_calibration_error, reliability, with_intervals
+from facets_lab.evaluation.statistics import expected_calibration_error, with_intervals
 
 
 def test_interval_of_a_mean_is_the_normal_one() -> None:
@@ -12,39 +12,11 @@ def test_interval_of_a_mean_is_the_normal_one() -> None:
     assert result["mean_ci95_to"] == pytest.approx(values.mean() + 1.96 * error, abs=0.2 * error)
 
 
-def test_same_resamples_for_every_call() -> None:
-    seen: list[list[int]] = []
-
-    def record(rows: np.ndarray) -> dict[str, float | None]:
-        seen.append(rows.tolist())
-        return {"x": 0.0}
-
-    with_intervals(record, np.arange(6), num_resamples=4)
-    with_intervals(record, np.arange(6), num_resamples=4)
-    assert seen[:5] == seen[5:] and seen[1] != seen[2]
-
-
 def test_undefined_resamples_are_left_out() -> None:
     nothing = with_intervals(lambda x: {"x": None}, np.arange(3), num_resamples=5)
     assert nothing == {"x": None, "x_ci95_from": None, "x_ci95_to": None}
     sometimes = with_intervals(lambda x: {"x": 1.0 if 0 in x else None}, np.arange(3), num_resamples=50)
     assert sometimes == {"x": 1.0, "x_ci95_from": 1.0, "x_ci95_to": 1.0}
-
-
-def test_columns_are_resampled_together() -> None:
-    column = np.arange(50)
-
-    def metrics(first: np.ndarray, second: np.ndarray) -> dict[str, float | None]:
-        return {"equal": float((first == second / 2).all())}
-
-    assert set(with_intervals(metrics, column, 2 * column, num_resamples=10).values()) == {1.0}
-
-
-def test_bins_hold_every_claim_once() -> None:
-    confidence = np.array([0.0, 0.05, 0.3, 1.0])
-    bins = reliability(confidence, np.array([False, True, False, True]))
-    assert [found["claims"] for found in bins] == [2, 1, 1]
-    assert (bins[0]["right"], bins[0]["confidence"]) == (0.5, pytest.approx(0.025))
 
 
 def test_claims_that_are_right_as_often_as_they_say_have_no_error() -> None:

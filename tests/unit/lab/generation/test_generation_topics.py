@@ -9,15 +9,11 @@ from facets_lab.generation.__main__ import main
 from facets_lab.generation.generator import (
     END,
     GenerationConfig,
-    Generator,
     cut_pieces,
     learn_pieces,
-    read_pieces,
     told,
-    train_generator,
     with_conditions,
 )
-from facets_lab.training.loop import OptimizerConfig
 
 from facets.model import FacetModel, load
 
@@ -70,61 +66,10 @@ def test_words_are_inserted_before_later_pieces_without_labels():
     assert told(np.array([5, 6, 7]), 2).tolist() == [5, 6, ~0, ~1, 7]
 
 
-@pytest.mark.slow
-def test_given_words_become_likely(corpus: Path, tmp_path: Path):
-    shape = {"num_layers": 2, "dim": 64, "num_heads": 2, "num_pieces": 400, "num_threads": 1}
-    places = {"num_insertions": 16, "max_topics": 1, "next_words": 1}
-    optimizer = OptimizerConfig(learning_rate=5e-3, warmup_steps=20)
-    config = GenerationConfig(num_steps=300, batch_size=8, **shape, **places, optimizer=optimizer)
-    assert train_generator(config, [corpus], tmp_path, num_tokens=100_000)["steps"] == 300
-    generator = Generator.from_folder(tmp_path)
-    words = generator.model.words
-    pieces = read_pieces([corpus], generator.tokenizer, words, num_tokens=100_000)
-    losses: dict[int, list[float]] = {0: [], 1: [], 2: []}
-    for start in pieces.starts[:40]:
-        place = start + 40 + int(np.flatnonzero(pieces.words[start + 40 : start + 60] >= 0)[0])
-        noun = words.vocabulary.words[pieces.words[place]]
-        other = _NAMES[_NAMES.index(noun) - 1]
-        for number, told_words in enumerate(([], [noun], [other])):
-            vectors = words.unit_vectors[words.vocabulary.rows(told_words)]
-            codes = told(pieces.tokens[start:place], len(vectors))
-            losses[number].append(float(generator.losses(codes, pieces.tokens[place : place + 1], vectors)[0]))
-    nothing, right, wrong = (np.mean(found) for found in losses.values())
-    assert right < nothing - 0.1 and right < wrong - 0.1
-
-
 def test_evaluation_and_continuation(corpus: Path, run: Path, capsys):
     assert main(["evaluate", str(corpus), "--work-dir", str(run), "--prompts", "6", "--examples", "2"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["held_out_perplexity"]) == {"none", "topics", "next_words", "words_of_another_text"}
-    assert set(found["continuations"]) == {"none", "words_pasted", "topics"}
+    assert set(found["continuations"]) == {"none", "topics"}
     assert all(0 <= of["share_of_topics_met"] <= 1 for of in found["continuations"].values())
     assert len(found["examples"]) == 2 and found["prompts"] == 6
-    options = ["--topic", "piano violin", "--work-dir", str(run), "--tokens", "20"]
-    written = []
-    for seed in ("1", "1", "2"):
-        assert main(["continue", "The horse is here.", *options, "--seed", seed]) == 0
-        written.append(json.loads(capsys.readouterr().out)["continuation"])
-    assert written[0] == written[1] != written[2]
-
-
-def test_a_finished_run_is_loaded(corpus: Path, run: Path, capsys):
-    before = (run / "checkpoint.pt").read_bytes()
-    assert main(["train", str(corpus), "--work-dir", str(run), *_SHAPE]) == 0
-    assert json.loads(capsys.readouterr().out)["steps"] == 4
-    assert (run / "checkpoint.pt").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["A text.", "--topic", "xqzzyt"], "known words, got 'xqzzyt'"),
-        (["A text.", "--topic", "..."], "known words"),
-        (["A text.", "--tokens", "500"], "must be at most"),
-        ([" "], "has no word"),
-    ],
-)
-def test_errors_are_one_line(run: Path, arguments: list[str], message: str, capsys):
-    assert main(["continue", *arguments, "--work-dir", str(run)]) == 1
-    error = capsys.readouterr().err.strip()
-    assert message in error and "\n" not in error

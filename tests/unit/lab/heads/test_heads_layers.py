@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from facets_lab.heads.layers import HEADS, Head, HeadConfig, head_config, piecewise_linear
-from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork
+from facets_lab.heads.layers import HEADS, Head, HeadConfig, head_config
 from torch import Tensor, nn
 
 from facets.errors import ConfigError
@@ -14,8 +13,7 @@ _NUM_WORDS, _DIM, _LAYERS = 13, 6, 3
 def small(config: HeadConfig) -> HeadConfig:
     """The same layer for a vocabulary of a dozen words."""
     values = {name: getattr(config, name) for name in HeadConfig.__slots__}
-    widths = {"rerankers": (2, 5) if config.rerankers else (), "second_stage": 4 if config.second_stage else 0}
-    return HeadConfig(**values | widths)
+    return HeadConfig(**values | {"rerankers": (2, 5) if config.rerankers else ()})
 
 
 def made(config: HeadConfig) -> tuple[Head, list[Tensor], Tensor]:
@@ -30,23 +28,15 @@ def made(config: HeadConfig) -> tuple[Head, list[Tensor], Tensor]:
     return head, states, inputs_BL
 
 
-def read_again(facet_BLH: Tensor, candidates_BLR: Tensor) -> Tensor:
-    """States of candidates that depend on the facet, the word and its place."""
-    places = torch.arange(facet_BLH.shape[1], dtype=torch.float64)[:, None, None]
-    return (facet_BLH.unsqueeze(2) * (candidates_BLR.unsqueeze(-1) + 0.1 * places)).sin()
-
-
 # Weighted sum of the log-probabilities and norm of its gradient; a word-by-word version of the equations gave the same.
 VALUES = {
     "softmax": (-24.855113, 66.514178),
     "multi-input": (-3.11219, 147.099549),
     "sigsoftmax": (-27.992684, 101.718464),
     "gss": (-25.374994, 54.787356),
-    "plif": (-15.584733, 38.861742),
     "moc": (-35.346213, 54.005389),
     "mos": (-19.080822, 49.479543),
     "mos-largest": (-12.109128, 64.107679),
-    "mixtape": (-3.072513, 33.317995),
     "doc": (-8.088863, 46.540921),
     "mfs": (-12.826108, 140.131872),
     "mfs-one-input": (1.40893, 48.674917),
@@ -56,8 +46,6 @@ VALUES = {
     "r": (-13.022387, 55.743105),
     "clr": (36.429923, 76.285993),
     "clr-multi-input": (-38.44588, 341.071116),
-    "rs2": (-33.615231, 255.119122),
-    "clr-rs2": (-45.119618, 225.179562),
 }
 
 
@@ -65,7 +53,7 @@ VALUES = {
 def test_values_and_gradients(name: str) -> None:
     head, states, inputs_BL = made(HEADS[name])
     weights = torch.arange(2 * 7 * (_NUM_WORDS - 1), dtype=torch.float64).view(2, 7, -1).sin()
-    total = (head(states, inputs_BL, read_again)[..., 1:] * weights).sum()
+    total = (head(states, inputs_BL)[..., 1:] * weights).sum()
     total.backward()
     gradients = [leaf.grad for leaf in (*states, *head.parameters()) if leaf.grad is not None]
     norm = torch.cat([gradient.flatten() for gradient in gradients]).norm()
@@ -75,7 +63,7 @@ def test_values_and_gradients(name: str) -> None:
 @pytest.mark.parametrize("name", HEADS)
 def test_probabilities_sum_to_one_and_padding_has_none(name: str) -> None:
     head, states, inputs_BL = made(HEADS[name])
-    probabilities = head(states, inputs_BL, read_again).exp()
+    probabilities = head(states, inputs_BL).exp()
     assert float(probabilities[..., 0].detach().abs().max()) == 0.0
     torch.testing.assert_close(probabilities.sum(dim=-1), torch.ones(2, 7, dtype=torch.float64))
 
@@ -86,9 +74,9 @@ def test_no_position_sees_a_later_one(name: str) -> None:
     later = inputs_BL.clone()
     later[:, 4:] = 11
     changed = [torch.cat((state[:, :4], state[:, 4:] + 1.0), dim=1) for state in states]
-    before = head(states, inputs_BL, read_again)
-    torch.testing.assert_close(head(changed, later, read_again)[:, :4], before[:, :4])
-    torch.testing.assert_close(head(states, inputs_BL, read_again, last=2), before[:, -2:])
+    before = head(states, inputs_BL)
+    torch.testing.assert_close(head(changed, later)[:, :4], before[:, :4])
+    torch.testing.assert_close(head(states, inputs_BL, last=2), before[:, -2:])
 
 
 @pytest.mark.parametrize("name", [name for name, c in HEADS.items() if c.num_softmaxes == 1 and c.curve != "gss"])
@@ -97,36 +85,15 @@ def test_a_layer_with_one_softmax_starts_near_it(name: str) -> None:
     words_VH = nn.Parameter(torch.randn(_NUM_WORDS, _DIM))
     _, states, inputs_BL = made(config)
     states = [state.detach().float() for state in states]
-    begun = Head(words_VH, config, num_layers=_LAYERS)(states, inputs_BL, lambda *_: torch.ones(_DIM))
+    begun = Head(words_VH, config, num_layers=_LAYERS)(states, inputs_BL)
     plain = Head(words_VH, HEADS["softmax"], num_layers=_LAYERS)(states, inputs_BL)
     torch.testing.assert_close(begun, plain, atol=1e-3, rtol=1e-3)
-
-
-def test_a_second_stage_reads_the_context_the_facet_and_the_candidates() -> None:
-    """Chang 2022, figure 2.6, one position at a time."""
-    torch.manual_seed(5)
-    config = NetworkTrainingConfig(name="toy", num_steps=1, batch_size=2, dim=8, max_length=5, head="rs2")
-    network = SequenceNetwork(config, 30).double().eval()
-    inputs_BL = torch.tensor([[3, 5, 3, 12, 5], [4, 4, 2, 0, 0]])
-    facet_BLH = torch.randn(2, 5, 8, dtype=torch.float64)
-    candidates_BLR = torch.randint(1, 30, (2, 5, 3))
-    again = network.read_again(inputs_BL, facet_BLH, candidates_BLR)
-    for b, t in ((0, 0), (0, 4), (1, 2)):
-        row = torch.cat(
-            (network.words(inputs_BL[b, : t + 1]), facet_BLH[b, t : t + 1], network.words(candidates_BLR[b, t]))
-        )
-        row = row + network.places.weight[[*range(t + 2), *[t + 2] * 3]]
-        seen = torch.ones(t + 5, t + 5).tril().bool()
-        seen[t + 1 :] = True  # appended words see everything
-        for layer in network.layers:
-            row = layer(row[None], src_mask=~seen)[0]
-        torch.testing.assert_close(again[b, t], network.norm(row[t + 2 :]))
 
 
 def test_the_mean_of_softmaxes_has_a_higher_rank_than_one() -> None:
     """Yang 2018, section 2.3: log-probabilities of one softmax have at most the rank of the states plus one."""
     ranks = {}
-    for name in ("softmax", "moc", "mos", "mixtape", "sigsoftmax"):
+    for name in ("softmax", "moc", "mos", "sigsoftmax"):
         torch.manual_seed(0)
         words_VH = nn.Parameter(torch.randn(60, 8, dtype=torch.float64))
         head = Head(words_VH, HEADS[name], num_layers=1).double()
@@ -135,27 +102,16 @@ def test_the_mean_of_softmaxes_has_a_higher_rank_than_one() -> None:
         ranks[name] = int(torch.linalg.matrix_rank(matrix, rtol=1e-9))
     assert ranks["softmax"] <= 9
     assert ranks["moc"] <= 9
-    assert min(ranks["mos"], ranks["mixtape"], ranks["sigsoftmax"]) > 20
-
-
-def test_piecewise_linear() -> None:
-    slopes = torch.rand(6, dtype=torch.float64) + 0.1
-    x = torch.linspace(-30, 30, 6001, dtype=torch.float64)
-    y = piecewise_linear(x, slopes)
-    assert float(y.diff().min()) > 0
-    assert float(y.diff().max()) < 1.2 * 0.01 * 1.1
-    assert float(piecewise_linear(torch.zeros(1, dtype=torch.float64), slopes)) == 0.0
+    assert min(ranks["mos"], ranks["sigsoftmax"]) > 20
 
 
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
         (lambda: head_config("softmaxx"), "unknown layer 'softmaxx'"),
-        (lambda: HeadConfig(mixture="words", num_softmaxes=3), "4 softmaxes, got 3"),
         (lambda: HeadConfig(rerankers=(100, 20)), "ascending"),
         (lambda: HeadConfig(num_softmaxes=0), ">= 1"),
-        (lambda: HeadConfig(second_stage=-1), ">= 1"),
-        (lambda: Head(nn.Parameter(torch.zeros(2, 4)), HEADS["clr"], num_layers=1), "reranker of 100 words"),
+        (lambda: Head(nn.Parameter(torch.zeros(2, 4)), HEADS["clr"], num_layers=1), "need a larger vocabulary"),
         (lambda: Head(nn.Parameter(torch.zeros(9, 4)), HEADS["doc"], num_layers=2), "3 layers, got 2"),
     ],
 )

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from facets_lab.losses import nnsc_loss
+from facets_lab.losses.texts import nnsc_loss
 from torch import Tensor
 
 from facets.coding import gram_and_correlations, kmeans_coefficients, solve_coefficients
@@ -44,21 +44,6 @@ def test_loss_equals_the_naive_formula(kmeans: bool) -> None:
     torch.testing.assert_close(loss, _naive_loss(*batch, kmeans=kmeans), atol=1e-5, rtol=1e-5)
 
 
-def test_masked_targets_add_nothing() -> None:
-    facets, targets, mask, negatives = _batch()
-    loss = sparse_loss(facets, targets, mask, negatives)
-    other = torch.where(mask.unsqueeze(-1), targets, 5.0 * torch.ones_like(targets))
-    torch.testing.assert_close(sparse_loss(facets, other, mask, negatives), loss)
-
-
-def test_facets_that_reconstruct_only_their_own_words_reach_the_lower_bound() -> None:
-    targets = torch.eye(4)[None].repeat(2, 1, 1)[:, :2]
-    targets[1] = torch.eye(4)[2:]
-    mask = torch.ones(2, 2, dtype=torch.bool)
-    loss = sparse_loss(targets.clone(), targets, mask, torch.tensor([1, 0]), l1_weight=0.0)
-    assert loss.item() == pytest.approx(-1.0)
-
-
 def test_gradient_is_that_of_constant_coefficients() -> None:
     facets, targets, mask, negatives = _batch()
     facets.requires_grad_()
@@ -69,18 +54,3 @@ def test_gradient_is_that_of_constant_coefficients() -> None:
     assert gradient is not None and facets.grad is not None
     torch.testing.assert_close(gradient, facets.grad, atol=1e-5, rtol=1e-4)
     assert gradient.abs().sum() > 0
-
-
-def test_without_shrinking_the_gradient_is_exact() -> None:
-    """With lambda 0 the coefficients minimise the error itself, so holding them constant loses nothing."""
-    facets, targets, mask, negatives = _batch()
-
-    def loss(facets: Tensor) -> Tensor:
-        return sparse_loss(facets, targets, mask, negatives, l1_weight=0.0)
-
-    facets.requires_grad_()
-    (gradient,) = torch.autograd.grad(loss(facets), facets)
-    direction = torch.randn(facets.shape, generator=torch.Generator().manual_seed(2))
-    step = 1e-2
-    slope = (loss(facets + step * direction) - loss(facets - step * direction)) / (2 * step)
-    assert slope.item() == pytest.approx(float((gradient * direction).sum()), rel=2e-2)

@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 import torch
 from facets_lab.multicls import __main__ as program
-from facets_lab.multicls import encoder as encoder_module
+from facets_lab.multicls import classification
 from facets_lab.multicls.classification import (
-    ClassifierConfig,
     Labelled,
-    figures,
-    measure_classifier,
-    read_labelled,
-    read_triples,
 )
 from facets_lab.multicls.encoder import (
     Backbone,
@@ -23,14 +18,11 @@ from facets_lab.multicls.encoder import (
     MultiClassEncoder,
     class_similarity,
 )
-from facets_lab.training.loop import OptimizerConfig
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 from transformers import BertConfig, BertModel
-
-from facets.errors import ConfigError, InvalidInputError
 
 _WORDS = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "cats", "dogs", "purr", "bark", "and", "then", "they", "sleep", "run")
 
@@ -50,17 +42,6 @@ def tiny(seed: int = 0) -> Backbone:
     pieces.pre_tokenizer = Whitespace()
     pieces.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)])
     return Backbone(BertModel(config, add_pooling_layer=False), pieces)
-
-
-def test_rows_of_other_lengths_do_not_change_a_text() -> None:
-    backbone = tiny()
-    encoder = MultiClassEncoder(backbone, 3).eval()
-    rows = backbone.rows(["cats purr", "dogs bark and then they sleep and run", ""], 8)
-    assert [len(row) for row in rows] == [4, 8, 2]
-    assert {row[-1] for row in rows} == {2}
-    together = encoder(rows)
-    for row, expected in zip(rows, together, strict=True):
-        torch.testing.assert_close(encoder([row])[0], expected)
 
 
 def test_without_inserted_layers_it_is_bert_with_more_tokens() -> None:
@@ -115,59 +96,17 @@ def test_a_hard_negative_stands_on_both_sides() -> None:
         assert float(trainer.step(batch, 0)["loss"]) == pytest.approx(expected, rel=1e-4)
 
 
-def test_figures_of_sure_and_wrong_guesses() -> None:
-    sure = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    found = figures(sure, np.array([0, 1, 1, 1]))
-    assert found["accuracy"] == pytest.approx(75.0)
-    assert found["ece"] == pytest.approx(25.0)
-    assert found["matthews"] == pytest.approx(100 / np.sqrt(3))
-
-
-def test_examples_are_balanced_and_bad_lines_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "labelled.tsv"
-    path.write_text("cats purr\t1\ndogs bark\t0\ndogs run\t0\n", encoding="utf-8")
-    data = read_labelled(path)
-    assert data.labels.tolist() == [1, 0, 0]
-    assert sorted(data.balanced(2, seed=1).labels.tolist()) == [0, 1]
-    with pytest.raises(InvalidInputError, match="2 examples of each of 2"):
-        data.balanced(4, seed=1)
-    for text, expected in (("cats purr\tyes\n", "line 1"), ("1\tcats\n1\tdogs\n", "two classes")):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(InvalidInputError, match=expected):
-            read_labelled(path)
-    with pytest.raises(ConfigError, match="6 sentences"):
-        read_triples([], 10)
-    with pytest.raises(ConfigError, match="got 0"):
-        MultiClassEncoder(tiny(), 0)
-
-
 @pytest.fixture
 def without_minilm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny random weights in the place of MiniLM, and words in the place of its vectors."""
-    monkeypatch.setattr(encoder_module, "load_minilm", tiny)
+    monkeypatch.setattr(classification, "load_minilm", tiny)
     vectors = lambda texts: np.array([[t.count(word) for word in _WORDS] for t in texts], np.float32)  # noqa: E731
-    monkeypatch.setattr(program, "minilm", lambda: vectors)
+    monkeypatch.setattr(classification, "minilm", lambda: vectors)
 
 
 def some_sentences() -> Labelled:
     texts = [f"{'cats' if n % 2 else 'dogs'} {_WORDS[4 + n % 9]} {_WORDS[6 + n % 7]}" for n in range(60)]
     return Labelled(texts, np.arange(60) % 2)
-
-
-@pytest.mark.parametrize("num_classes", [1, 3])
-def test_a_classifier_learns(num_classes: int) -> None:
-    data, backbone = some_sentences(), tiny()
-    config = ClassifierConfig(
-        name="toy",
-        num_steps=80,
-        batch_size=16,
-        examples=40,
-        num_threads=1,
-        optimizer=OptimizerConfig(learning_rate=5e-3, warmup_steps=5),
-    )
-    assert (
-        measure_classifier((backbone, MultiClassEncoder(backbone, num_classes)), config, (data, data))["accuracy"] > 90
-    )
 
 
 @pytest.mark.usefixtures("without_minilm")

@@ -7,42 +7,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.papers.evaluation import SHARES, Positives, column_metrics
+from facets_lab.papers.evaluation import SHARES, column_metrics
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 from toy_papers import toy_records
-
-
-def make_positives(rows: list[int], columns: list[int]) -> Positives:
-    return Positives.from_pairs(np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64))
 
 
 def test_metrics_equal_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     scores = rng.standard_normal((40, 7)).astype(np.float32)
-    positives = make_positives(*np.nonzero(rng.random((40, 6)) < 0.15))  # type: ignore[arg-type]
-    metrics = column_metrics(scores, positives)
-    used = np.unique(positives.columns)
-    assert len(metrics["map"]) == len(used)  # columns without a positive are left out
-    for row, column in enumerate(used):
-        truth = np.zeros(40)
-        truth[positives.rows[positives.columns == column]] = 1
-        assert metrics["map"][row] == pytest.approx(average_precision_score(truth, scores[:, column]))
-        assert metrics["auc"][row] == pytest.approx(roc_auc_score(truth, scores[:, column]))
-        assert metrics["ndcg"][row] == pytest.approx(ndcg_score([truth], [scores[:, column]]))
+    is_positive = rng.random((40, 7)) < 0.15
+    metrics = column_metrics(scores, [np.flatnonzero(column).tolist() for column in is_positive.T])
+    for column, truth in enumerate(is_positive.T):
+        assert metrics["map"][column] == pytest.approx(average_precision_score(truth, scores[:, column]))
+        assert metrics["auc"][column] == pytest.approx(roc_auc_score(truth, scores[:, column]))
+        assert metrics["ndcg"][column] == pytest.approx(ndcg_score([truth], [scores[:, column]]))
 
 
 def test_equal_scores_share_mean_ranks() -> None:
-    constant = column_metrics(np.zeros((9, 1), np.float32), make_positives([0, 3], [0, 0]))
+    constant = column_metrics(np.zeros((9, 1), np.float32), [[0, 3]])
     assert constant["auc"][0] == pytest.approx(0.5)
     assert constant["map"][0] == pytest.approx(1.5 / 5)  # rank 5, and place 1.5 among the positives
-    tied = column_metrics(np.array([[1.0], [1.0], [0.0]], np.float32), make_positives([0, 1], [0, 0]))
+    tied = column_metrics(np.array([[1.0], [1.0], [0.0]], np.float32), [[0, 1]])
     assert tied["map"][0] == tied["auc"][0] == pytest.approx(1.0)
-
-
-def test_recall_counts_the_first_fifty_and_two_hundred() -> None:
-    scores = -np.arange(300, dtype=np.float32)[:, None]
-    metrics = column_metrics(scores, make_positives([0, 49, 50, 199, 200], [0] * 5))
-    assert (metrics["recall_50"][0], metrics["recall_200"][0]) == (pytest.approx(2 / 5), pytest.approx(4 / 5))
 
 
 @pytest.fixture
@@ -81,13 +67,6 @@ def test_baselines_average_words_that_have_only_read_the_papers(
     assert set(models) == {"toy-papers", "cbow-average", "cbow-max", "minilm-average", "minilm-max"}
     # Subjects share no word, so words alone find an author's papers.
     assert models["cbow-max"]["documents"]["authors"]["auc"] > 0.6
-
-
-def test_command_says_when_nothing_is_known(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = work / "unknown.jsonl"
-    path.write_text('{"id": "a", "title": "b", "authors": ["Nobody"]}\n', encoding="utf-8")
-    assert main(["recommendation", str(path), "--model", str(work / "model")]) == 1
-    assert "the model knows" in capsys.readouterr().err
 
 
 def test_tuning_finds_a_share_for_the_sentences(with_sentences: Path, folder: Path, tmp_path: Path) -> None:

@@ -28,4 +28,4 @@ def test_bad_settings_are_refused(
         data = tmp_path / "few.jsonl"
         data.write_text((folder.parents[1] / "papers.jsonl").read_text().splitlines()[0])
     with pytest.raises(error, match=message):
-        add_sentences(copy, data, encoder=with_sentences.parent / "passages", **settings)  # type: ignore[arg-type]
+        add_sentences(copy, data, encoder=str(with_sentences.parent / "passages"), **settings)  # type: ignore[arg-type]

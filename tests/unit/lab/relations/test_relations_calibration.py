@@ -28,15 +28,6 @@ def source(labels: str, **columns: list[float]) -> tuple[PairFeatures, Entailmen
     )
 
 
-def test_exchanging_the_sides_exchanges_the_labels() -> None:
-    rng = np.random.default_rng(0)
-    sides = [rng.random((20, len(FEATURES))) for _ in range(2)]
-    one, other = PairFeatures(sides[0], sides[1]), PairFeatures(sides[1], sides[0])
-    found = label_probabilities(one, EntailmentWeights())
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    np.testing.assert_allclose(label_probabilities(other, EntailmentWeights()), found[:, [1, 0, 2, 3]])
-
-
 def test_weights_follow_the_pairs_and_stay_where_pairs_say_nothing() -> None:
     pairs = source(
         ">>>>::NN" * 20,
@@ -49,11 +40,6 @@ def test_weights_follow_the_pairs_and_stay_where_pairs_say_nothing() -> None:
     assert weights.entails["negated"] == pytest.approx(believed.entails["negated"], abs=1e-3)
     labels = label_probabilities(pairs[0], weights).argmax(axis=1)
     assert labels[:8].tolist() == [0, 0, 0, 0, 2, 2, 3, 3]
-
-
-def test_no_feature_turns_round() -> None:
-    pairs = source(">N" * 30, similarity=[0.1, 0.9] * 30)
-    assert fit_weights([pairs]).entails["similarity"] >= 0.0
 
 
 def test_each_source_weighs_alike() -> None:
@@ -76,6 +62,6 @@ def test_reports_are_across_and_inside(tmp_path: Path) -> None:
     assert set(report) == {"labelled.tsv", "triples.tsv"}
     for metrics in report.values():
         assert set(metrics) == {"across", "inside"}
-        assert {"ap", "auc_50", "base_rate", "calibration_error", "reliability"} <= set(metrics["across"])
+        assert {"ap", "base_rate", "calibration_error"} <= set(metrics["across"])
     with pytest.raises(InvalidInputError, match=r"labelled\.tsv twice"):
         fit_across_sources(model, [labelled, labelled])

@@ -27,12 +27,6 @@ def test_names_aliases_and_inverses_lead_to_the_canonical_relation() -> None:
     }
 
 
-def test_canonical_triples_are_turned_round_and_come_once() -> None:
-    catalogue = RelationCatalogue.from_dict({"relation": [CAPITAL]})
-    triples = [("Paris", "France", "capitalOf"), ("France", "Paris", "capitalCity"), ("a", "b", "other")]
-    assert catalogue.canonical_triples(triples) == [("France", "Paris", "capital"), ("a", "b", "other")]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -46,11 +40,6 @@ def test_canonical_triples_are_turned_round_and_come_once() -> None:
 def test_bad_entries_are_named(change: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         RelationCatalogue.from_dict({"relation": [CAPITAL | change]})
-
-
-def test_catalogue_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere\.toml"):
-        RelationCatalogue.from_toml(tmp_path / "nowhere.toml")
 
 
 def test_shipped_catalogue_names_the_relations_people_try_and_has_phrases_for_all() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.relations.evaluation import PatternScores, best_threshold, pair_scores, read_pairs, relation_metrics
+from facets_lab.relations.evaluation import PatternScores, read_pairs, relation_metrics
 from relation_toys import make_toy_relation_checkpoint
 from toy_retrieval import write_lines
 
@@ -71,15 +71,6 @@ def test_pairs_need_a_pattern_and_a_relation(tmp_path: Path) -> None:
             read_pairs(write_lines(tmp_path / "bad.tsv", lines))
 
 
-def test_a_pair_scores_by_its_best_pattern_and_nan_is_last(tmp_path: Path) -> None:
-    data = read_pairs(write_lines(tmp_path / "pairs.tsv", PAIRS))
-    scores = np.array([[0.1, np.nan], [0.4, np.nan], [0.2, 0.5], [np.nan, 0.3]], dtype=np.float32)
-    assert pair_scores(data, scores)[[0, 2]].tolist() == [
-        [pytest.approx(0.4), -np.inf],
-        [-np.inf, pytest.approx(0.3)],
-    ]
-
-
 def test_perfect_scores_are_perfect_except_for_unknown_relations(tmp_path: Path) -> None:
     data = read_pairs(write_lines(tmp_path / "pairs.tsv", PAIRS))
     scores = [[0.9, 0.1, 0.1], [0.8, 0.2, 0.1], [0.0, 0.9, 0.0], [0.1, 0.0, 0.9]]
@@ -89,12 +80,6 @@ def test_perfect_scores_are_perfect_except_for_unknown_relations(tmp_path: Path)
     assert metrics_of(data, scores) == metrics
     random = metrics_of(data, np.random.default_rng(1).random((4, 3)), num_resamples=20)
     assert random["map_ci95_from"] <= random["map_ci95_to"]
-
-
-def test_best_threshold_keeps_ties_together() -> None:
-    scores = np.array([0.9, 0.5, 0.5, 0.1], dtype=np.float32)
-    assert best_threshold(scores, np.array([True, True, False, False])) == pytest.approx(0.5)
-    assert best_threshold(scores, np.array([True, False, False, False])) == pytest.approx(0.9)
 
 
 def test_inverse_names_mirror_the_pair_and_single_patterns_are_mirrored(tmp_path: Path) -> None:

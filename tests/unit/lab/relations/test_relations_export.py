@@ -40,10 +40,3 @@ def test_pairs_move_the_odds_and_dates_are_known_by_their_form() -> None:
     _, after = type_log_odds(dated, CATALOGUE, types, relations=["born", "birthday", "within"])
     assert after[0, DATE] > before[0, DATE]
     assert after[0, PLACE] < before[0, PLACE]
-
-
-def test_relations_outside_the_catalogue_and_unknown_names_say_nothing() -> None:
-    head, _ = type_log_odds([("x", "y", "other")], CATALOGUE, {}, relations=["other", "born"])
-    assert not head[0].any()
-    same, _ = type_log_odds([("x", "y", "born")] * 5, CATALOGUE, {}, relations=["other", "born"])
-    np.testing.assert_array_equal(head, same)

@@ -1,5 +1,5 @@
 import pytest
-from facets_lab.relations.title_types import TitleTypes, type_of_opening
+from facets_lab.relations.title_types import type_of_opening
 
 from facets.relations import EntityType
 
@@ -8,7 +8,6 @@ from facets.relations import EntityType
     ("title", "opening", "kind"),
     [
         ("Ann Lee", "Ann Lee (born 3 May 1950) is an English singer, dancer and model.", EntityType.PERSON),
-        ("Bob Ray", "Bob Ray was an American science fiction and horror writer.", EntityType.PERSON),
         ("Cy Poe", "Cy Poe (3 May 1850 - 4 June 1901) made clocks.", EntityType.PERSON),
         ("Ottawa", "Ottawa ( ) is the capital city of Canada.", EntityType.PLACE),
         ("Oslo Bank", "Oslo Bank was one of the largest banks in Norway.", EntityType.ORGANIZATION),
@@ -16,20 +15,9 @@ from facets.relations import EntityType
         ("Alien (film)", "In 1979 it came out.", EntityType.WORK),
         ("Battle of Jena", "On 14 October the armies met.", EntityType.EVENT),
         ("Czech", "Czech is a West Slavic language spoken by ten million.", EntityType.GROUP),
-        ("Lion", "The lion is a species of cat.", EntityType.THING),
         ("Kiwi", "The kiwi is a type of bird found in New Zealand.", EntityType.THING),
         ("Odd", "Odd says nothing of itself.", EntityType.UNKNOWN),
-        ("Empty", "", EntityType.UNKNOWN),
     ],
 )
 def test_type_of_opening_reads_the_noun_behind_the_copula(title: str, opening: str, kind: EntityType) -> None:
     assert type_of_opening(title, opening) is kind
-
-
-def test_title_types_take_the_majority() -> None:
-    titles = TitleTypes()
-    titles.add("Mars", ["Mars is the fourth planet from the Sun, as everybody knows."])
-    titles.add("Mars (god)", ["Mars was the god of war of the Romans, and of agriculture."])
-    titles.add("Mars (city)", ["Mars is a town in Pennsylvania with some thousand people."])
-    titles.add("Acme", ["Acme sells everything that a coyote can need in the desert."])
-    assert titles.types() == {"Mars": EntityType.PLACE}

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.texts.calibration import calibration_error, fit_curve
+from facets_lab.texts.calibration import fit_curve
 from numpy.typing import NDArray
-from toys import toy_model, toy_passage_model
+from toys import toy_model
 
-from facets.model import FacetModel, PassageModel, load
+from facets.model import FacetModel, load
 from facets.texts import fit_common_components, score_pairs
 
 pytest.importorskip("sklearn", reason="the extra 'train' is not installed")
@@ -39,13 +39,6 @@ def test_curve_is_the_least_squares_one_of_the_bins_that_never_falls() -> None:
     np.testing.assert_allclose(curve[1, :-1], pooled(gold[order].reshape(32, 20).mean(axis=1)), atol=1e-5)
     assert curve[:, -1].tolist() == [1.0, 1.0]  # a text with itself
     assert (np.diff(curve[0]) > 0).all() and (np.diff(curve[1]) >= 0).all()
-
-
-def test_calibrated_scores_are_closer_to_people_than_the_mean() -> None:
-    scores, gold = noisy(1000)
-    curve = fit_curve(scores[:500], gold[:500], highest=1.0)
-    error = calibration_error(curve, scores[500:], 5 * gold[500:], mean=5 * float(gold[:500].mean()))
-    assert error["mae"] < 0.8 * error["mae_of_mean"]
 
 
 @pytest.fixture
@@ -78,23 +71,6 @@ def test_command_stores_curves_that_the_library_uses(
         load(checkpoint, FacetModel), [("a man", "a man"), ("qwxz", "dog")], "sif", attention=True, calibrated=True
     )
     assert scored.calibrated is not None and scored.calibrated[0] == pytest.approx(1.0)
-
-
-def test_a_dry_run_leaves_the_model_alone(checkpoint: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate-similarity", str(data), "--model", str(checkpoint), "--dry-run"]) == 0
-    assert json.loads(capsys.readouterr().out)["models"]["toy"]["average"]["points"] >= 2
-    assert not (checkpoint / "calibration.json").exists()
-
-
-def test_curves_of_chosen_methods_are_stored_with_models_of_passages(
-    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "passages"
-    toy_passage_model().save(folder)
-    assert main(["calibrate-similarity", str(data), "--model", str(folder), "--method", "alignment"]) == 0
-    assert list(json.loads(capsys.readouterr().out)["models"]["toy-passages"]) == ["alignment"]
-    scored = score_pairs(load(folder, PassageModel), [("a man", "a man")], calibrated=True)
-    assert scored.calibrated is not None and scored.calibrated[0] == pytest.approx(1.0, abs=0.01)
 
 
 def test_scores_off_the_scale_and_unknown_methods_are_refused(

@@ -1,12 +1,10 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from facets_lab.texts.data import PhraseStream, SentenceStream, SentenceTrainingConfig, word_pieces
-from facets_lab.training.corpus import PackedCorpus, pack_corpus
+from facets_lab.training.corpus import PackedCorpus
+from toy_texts import packed_corpus
 
 from facets.config import FacetModelConfig
-from facets.errors import ConfigError
 from facets.model.network import BackboneEncoder
 
 
@@ -16,7 +14,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> PackedCorpus:
     sentence = "The red fox number{0} quickly ate 42 ripe apples of the farmer beside an old mill ."
     documents = [f"# Title {d}\n" + " ".join(sentence.format(d) for _ in range(6)) + "\n" for d in range(40)]
     (folder / "text.txt").write_text("\n".join(documents), encoding="utf-8")
-    return pack_corpus([folder / "text.txt"], folder / "packed", min_count=1, num_workers=1, show_progress=False)
+    return packed_corpus([folder / "text.txt"], folder / "packed")
 
 
 def make_config(corpus: PackedCorpus, **changes: object) -> SentenceTrainingConfig:
@@ -65,13 +63,6 @@ def test_validation_documents_are_never_trained_on(corpus: PackedCorpus, stream_
     batches = stream.training_batches(0)
     trained = {int(row) for _ in range(30) for row in next(batches).rows.flat} & names
     assert held_out and trained and not held_out & trained
-
-
-def test_a_corpus_without_phrases_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("# One\nof the and to in\n\n# Two\nof the and to in\n", encoding="utf-8")
-    corpus = pack_corpus([tmp_path / "text.txt"], tmp_path / "packed", min_count=1, num_workers=1, show_progress=False)
-    with pytest.raises(ConfigError):
-        PhraseStream(corpus, make_config(corpus))
 
 
 def test_pieces_of_a_text_are_those_of_its_words() -> None:

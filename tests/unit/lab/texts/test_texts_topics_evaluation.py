@@ -1,11 +1,11 @@
-"""Topics of twenty plain prompts, and table 4.1 on the samples."""
+"""Topics of twenty plain prompts, and the fit of their likelihood."""
 
 import json
 from pathlib import Path
 
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.texts.topics import NUM_TOPICS, cut_prompts, measure_topics, read_texts, topic_generators
+from facets_lab.texts.topics import read_texts
 from source_tree import ROOT
 
 from facets.errors import InvalidInputError
@@ -36,20 +36,9 @@ def test_most_prompts_get_a_word_that_a_person_expects(model: FacetModel) -> Non
     assert all(0 <= topic.likelihood <= 1 for topics in suggested for topic in topics.topics)
 
 
-def test_models_suggest_what_comes_next_and_clusters_what_was_read(model: FacetModel) -> None:
-    prompts = cut_prompts(articles(), model, num_words=35)[:6]
-    generators = topic_generators([model])
-    figures = {name: measure_topics(prompts, generate) for name, generate in generators.items()}
-    assert set(figures) == {"sample-local", "kmeans-local", "facets-en"}
-    assert figures["kmeans-local"]["sim_diff"] < figures["facets-en"]["sim_diff"]
-    assert all(len(generate(prompts[0])) <= NUM_TOPICS for generate in generators.values())
-
-
-def test_commands_measure_and_calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_measures_the_likelihood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "texts.jsonl"
     data.write_text("".join(json.dumps({"text": text}) + "\n" for text in articles()), encoding="utf-8")
-    assert main(["topics", str(data), "--limit", "8"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"long", "short"}
     folder = ROOT / "models/facets-en"
     before = (folder / "calibration.json").read_bytes()
     assert main(["calibrate-topics", str(data), "--model", str(folder), "--dry-run"]) == 0

@@ -66,11 +66,6 @@ def test_a_bad_setting_ends_the_command_before_any_work(tmp_path: Path, capsys: 
     assert not (tmp_path / "run").exists()
 
 
-def test_relations_without_settings_say_what_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["relations", "--out", str(tmp_path / "run")]) == 1
-    assert "--config FILE to train, or --mine FILES" in capsys.readouterr().err
-
-
 def test_a_corpus_packed_with_the_words_of_vectors_can_be_trained_on(tmp_path: Path) -> None:
     folder = make_toy_corpus(tmp_path)
     words = WordVectors.load(folder / "words")

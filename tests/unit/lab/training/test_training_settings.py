@@ -26,18 +26,13 @@ def loaded(tmp_path: Path, text: str) -> SentenceTrainingConfig:
     ("text", "problem"),
     [
         ('[model]\ncross_attention = "no"', 'model.cross_attention must be a boolean, got "no"'),
-        ("[model]\nnum_facets = 10.0", "model.num_facets must be an integer, got 10.0"),
-        ('[model]\nnum_facets = "5"', 'model.num_facets must be an integer, got "5"'),
         ("[model]\nnum_facets = true", "model.num_facets must be an integer, got true"),
         ("[model]\nnum_facets = 0", "model.num_facets must be >= 1, got 0"),
-        ("[model]\ndim = 33", "model.dim must be a multiple of 32, got 33"),
         ("[model]\nhidden_dim = 36", r"model.hidden_dim must be a multiple of 2 x num_heads \(8\), got 36"),
         ('[model]\nencoder = "rnn"', "model.encoder must be one of 'transformer' .*, got \"rnn\""),
         ('[model]\nbackbone = "b"', "model.backbone must be set exactly when encoder is 'backbone', got \"b\""),
-        ('[model]\nencoder = "backbone"', "model.backbone must be set exactly when encoder is 'backbone', got \"\""),
         ("[model]\nfacets = 3", "model.facets is no setting; there are num_facets, dim"),
         ("[optimizer]\nlearning_rate = 0", "optimizer.learning_rate must be > 0, got 0"),
-        ("[optimizer]\nlearning_rate = nan", "optimizer.learning_rate must be finite"),
         ("num_step = 3", "num_step is no setting; there are .*num_steps"),
         ("input_tokens = 200", r"input_tokens must be <= model.max_tokens \(128\), got 200"),
         ("batch_size = 1", "batch_size must be >= 2, got 1"),
@@ -48,21 +43,6 @@ def loaded(tmp_path: Path, text: str) -> SentenceTrainingConfig:
 def test_a_bad_setting_is_named_with_its_file_and_section(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=rf"x\.toml: {problem}"):
         loaded(tmp_path, text)
-
-
-def test_a_missing_setting_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "x.toml"
-    path.write_text('corpus = "c"', encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"x\.toml: words is missing"):
-        SentenceTrainingConfig.from_toml(path)
-
-
-@pytest.mark.parametrize("content", [None, b"name = ", b"name = '\xff'"])
-def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes | None) -> None:
-    if content is not None:
-        (tmp_path / "x.toml").write_bytes(content)
-    with pytest.raises(ConfigError, match=r"x\.toml"):
-        SentenceTrainingConfig.from_toml(tmp_path / "x.toml")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "lab" / "configs").glob("*.toml")), ids=lambda path: path.stem)
