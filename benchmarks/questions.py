@@ -3,7 +3,7 @@
 ``facets index`` reads the files and a server process answers the questions, in each mode. ``--peers`` adds bm25s and
 MiniLM cosines over the same texts. Questions and answers are in ``tests/answers/people``; READMEs, licences
 and docstrings are from installed packages, and lead sections of Wikipedia articles are from ``../shared/data/corpus``
-(without it, their questions are left out). ``--answers`` shows every answer.
+(without it, their questions are left out).
 """
 
 import argparse
@@ -64,17 +64,11 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """Answer of a system to a question.
+    """Answer of a system to a question."""
 
-    Attributes:
-        names: Names of the first five documents.
-        confidences: Confidences of these documents; empty if the system has none.
-        evidence: Text shown for the first correct document among them, otherwise for the first document.
-    """
-
-    names: Sequence[str]
-    confidences: Sequence[float]
-    evidence: str
+    names: Sequence[str]  # of the first five documents
+    confidences: Sequence[float]  # of these documents; empty if the system has none
+    evidence: str  # text shown for the first correct document among them, otherwise for the first document
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -82,12 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
     parser.add_argument("--peers", action="store_true", help="ask bm25s and MiniLM too")
-    parser.add_argument("--answers", action="store_true", help="print every answer too")
     options = parser.parse_args(arguments)
-    print_report(report(options.model, with_peers=options.peers, with_answers=options.answers))
+    print_report(report(options.model, with_peers=options.peers))
 
 
-def report(model: str | None = None, *, with_peers: bool = False, with_answers: bool = False) -> dict[str, object]:
+def report(model: str | None = None, *, with_peers: bool = False) -> dict[str, object]:
     """Results of every system over all questions and each split."""
     with asked(model) as (client, found):
         systems = {mode: [_answer(client, one, mode) for one in found] for mode in MODES}
@@ -100,18 +93,7 @@ def report(model: str | None = None, *, with_peers: bool = False, with_answers: 
         }
         for name, answers in systems.items()
     }
-    made: dict[str, object] = {"benchmark": "questions", "questions": len(found), "systems": figures}
-    if with_answers:
-        made["answers"] = [
-            {
-                "question": one.question,
-                "documents": one.documents,
-                "split": one.split,
-                **{name: _shown(one, answers[place]) for name, answers in systems.items()},
-            }
-            for place, one in enumerate(found)
-        ]
-    return made
+    return {"benchmark": "questions", "questions": len(found), "systems": figures}
 
 
 def questions() -> list[Question]:
@@ -197,10 +179,9 @@ def _index(target: str, name: str, path: Path, model: str) -> None:
     options = ["--collection", name, "--create", "--no-progress", *(("--model", model) if model else ())]
     options += ["--id", "Ticket"] if path.suffix == ".csv" else []
     command = [sys.executable, "-c", "from facets_client.cli import main; main()", "--target", target, "index"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": str(path.parent / "state")}
-    if path.is_relative_to(_ROOT):
-        environment["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="facets-questions-state-")
-    done = subprocess.run([*command, str(path), *options], env=environment, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory(prefix="facets-questions-state-") as state:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": state}
+        done = subprocess.run([*command, str(path), *options], env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"facets index {path}: exit code {done.returncode}: {done.stdout}{done.stderr}")
 
@@ -225,22 +206,19 @@ def _peers(client: FacetsClient, found: Sequence[Question]) -> dict[str, list[An
     """Answers of bm25s (k1 0.9, b 0.4, stems) and MiniLM (first 256 pieces) over the stored texts."""
     encode = minilm()
     answers: dict[str, list[Answer]] = {"bm25s": [], "minilm": []}
-    collections = dict.fromkeys(one.collection for one in found)
-    for collection in collections:
+    texts_of = {}
+    for collection in {one.collection for one in found}:
         documents = list(client.list_documents(collection, page_size=100))
-        names = [name_of(document.id) for document in documents]
         texts = [document.text for document in documents]
-        own = [one.question for one in found if one.collection == collection]
-        lexical_QN = Bm25(texts).scores(own)
-        cosines_QN = np.asarray(encode(own)) @ np.asarray(encode(texts)).T
-        for name, scores_QN in (("bm25s", lexical_QN), ("minilm", cosines_QN)):
-            for scores_N in scores_QN:
-                best = [names[row] for row in np.argsort(-scores_N, kind="stable")[:5]]
-                answers[name].append(Answer(names=best, confidences=(), evidence=""))
-    order = [one for collection in collections for one in found if one.collection == collection]
-    return {
-        name: [dict(zip(map(id, order), of, strict=True))[id(one)] for one in found] for name, of in answers.items()
-    }
+        names = [name_of(document.id) for document in documents]
+        texts_of[collection] = names, Bm25(texts), np.asarray(encode(texts))
+    for one in found:
+        names, bm25, vectors = texts_of[one.collection]
+        scores = {"bm25s": bm25.scores([one.question])[0], "minilm": vectors @ np.asarray(encode([one.question]))[0]}
+        for name, scores_N in scores.items():
+            best = [names[row] for row in np.argsort(-scores_N, kind="stable")[:5]]
+            answers[name].append(Answer(names=best, confidences=(), evidence=""))
+    return answers
 
 
 def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, int]:
@@ -265,12 +243,6 @@ def holds(text: str, words: Sequence[str]) -> bool:
     """Whether a text contains all words, ignoring line breaks."""
     plain = " ".join(re.sub(r"(?<=[a-z])-\n\s*(?=[a-z])", "", text).split()).casefold()
     return all(word.casefold() in plain for word in words)
-
-
-def _shown(one: Question, answer: Answer) -> dict[str, object]:
-    sure = [round(confidence, 3) for confidence in answer.confidences]
-    right = holds(answer.evidence, one.evidence) if one.evidence else None
-    return {"names": answer.names, "confidences": sure, "evidence": answer.evidence, "evidence_right": right}
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event, Semaphore
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
@@ -52,7 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
     parser.add_argument("--untrained", action="store_true", help="use an untrained model of the default size")
-    parser.add_argument("--texts", type=Path, help="file with one text per line (default: random words)")
     parser.add_argument("--num-texts", type=int, default=4096)
     parser.add_argument("--words", type=int, default=15, help="mean number of words of a drawn text")
     parser.add_argument("--batch", type=int, default=256)
@@ -62,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as directory:
         name = str(make_untrained(Path(directory) / "model")) if options.untrained else options.model
         model = load(name)
-        texts = read_texts(options.texts, model, options.num_texts, options.words)
+        texts = draw_texts(model, options.num_texts, options.words)
         figures = {"bare_model": measure_bare(model, texts, options.batch)}
         with serving(name, Path(directory) / "data") as server:
             figures |= measure_grpc(server, texts, options.batch, options.callers)
@@ -157,27 +156,16 @@ def measure_stream(
     return per_text(sum(map(len, batches)), time.perf_counter() - start, server.cpu_seconds() - cpu)
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Time that a set of calls took.
+class Taken(NamedTuple):
+    """Time that a set of calls took."""
 
-    Attributes:
-        seconds: From the first call to the last answer.
-        latencies_ms: Latency of each call.
-        client_cpu_s: Processor time of the callers.
-    """
-
-    seconds: float
+    seconds: float  # from the first call to the last answer
     latencies_ms: tuple[float, ...]
-    client_cpu_s: float
+    client_cpu_s: float  # of the callers
 
 
 def call_all(target: str, method: str, requests: Sequence[bytes], callers: int) -> Taken:
-    """Sends every request once, from callers that wait for each answer, in separate processes.
-
-    Raises:
-        RuntimeError: A call failed.
-    """
+    """Sends every request once, from callers that wait for each answer, in separate processes."""
     context = multiprocessing.get_context("spawn")
     ready, go = context.Semaphore(0), context.Event()
     num_processes = min(callers, _NUM_PROCESSES)
@@ -206,13 +194,7 @@ def call_all(target: str, method: str, requests: Sequence[bytes], callers: int) 
 
 
 def _call(
-    target: str,
-    method: str,
-    requests: Sequence[bytes],
-    callers: int,
-    ready: Semaphore,
-    go: Event,
-    answer: Connection,
+    target: str, method: str, requests: Sequence[bytes], callers: int, ready: Semaphore, go: Event, answer: Connection
 ) -> None:
     latencies: list[float] = []
     with grpc.insecure_channel(target, options=[("grpc.max_receive_message_length", -1)]) as channel:
@@ -266,13 +248,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def serving(model: str | None, data_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """Runs a server process on a free port.
-
-    Args:
-        model: Name or folder; None: the shipped models.
-        data_dir: Data directory, created if absent.
-        settings: Environment variables ``FACETS_SERVER_...``.
-    """
+    """Runs a server process on a free port; ``model`` None: the shipped models; ``settings``: environment variables."""
     port = free_port()
     command = [sys.executable, "-m", "facets_server", *server_arguments(port, data_dir, [model] if model else [])]
     environment = {**os.environ, "FACETS_SERVER_LOG_LEVEL": "WARNING", **(settings or {})}
@@ -287,20 +263,8 @@ def serving(model: str | None, data_dir: Path, settings: Mapping[str, str] | Non
         process.wait(60)
 
 
-class Process(Protocol):
-    """A process that may exit during startup."""
-
-    def poll(self) -> int | None:
-        """Exit code; None while it runs."""
-        ...
-
-
-def wait_until_serving(channel: grpc.Channel, process: Process, *, log: Path | None = None) -> None:
-    """Waits until health says SERVING.
-
-    Raises:
-        RuntimeError: The process ended, or did not serve in time; with the end of its log.
-    """
+def wait_until_serving(channel: grpc.Channel, process: Any, *, log: Path | None = None) -> None:
+    """Waits until health says SERVING; RuntimeError with the end of the log if the process ends or is too slow."""
     check = channel.unary_unary(
         "/grpc.health.v1.Health/Check",
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
@@ -324,11 +288,8 @@ def embed_request(number: int, *, num_texts: int = 1) -> bytes:
     return texts_pb2.EmbedRequest(texts=texts).SerializeToString()
 
 
-def read_texts(file: Path | None, model: FacetModel, count: int, num_words: int) -> list[str]:
-    """Lines of a file, or words drawn by their frequency with a fixed seed."""
-    if file is not None:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-        return (lines * (count // max(1, len(lines)) + 1))[:count]
+def draw_texts(model: FacetModel, count: int, num_words: int) -> list[str]:
+    """Words drawn by their frequency with a fixed seed."""
     random = np.random.default_rng(0)
     probabilities = model.words.vocabulary.probabilities
     lengths = random.integers(max(1, num_words // 2), num_words * 3 // 2 + 1, size=count)

@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 
@@ -26,19 +26,12 @@ _CHANNELS = 4  # a connection has room for 320 calls
 _WARM_UP_S = 1.5  # not counted: until all callers have started
 
 
-@dataclass(frozen=True, slots=True)
-class Tenant:
-    """Callers of one key.
-
-    Attributes:
-        key: API key.
-        callers: Number of concurrent callers.
-        texts: Texts per call.
-    """
+class Tenant(NamedTuple):
+    """Callers of one key."""
 
     key: str
     callers: int
-    texts: int
+    texts: int  # per call
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -111,7 +104,7 @@ async def _call_all(
             tenant = tenants[place]
             request, metadata = (
                 embed_request(number, num_texts=tenant.texts),
-                (("authorization", f"Bearer {tenant.key}"),),
+                [("authorization", f"Bearer {tenant.key}")],
             )
             await asyncio.sleep(_WARM_UP_S * number / tenant.callers)
             while (started := time.perf_counter()) < until:

@@ -29,15 +29,11 @@ _PROBED = "probed"
 
 
 class Failovers(FaultRun):
-    """Two servers on a primary with a synchronous standby.
-
-    Attributes:
-        pauses_s: For each killed primary, seconds from the promotion until every server accepted a write.
-    """
+    """Two servers on a primary with a synchronous standby."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder, seed)
-        self.pauses_s: list[float] = []
+        self.pauses_s: list[float] = []  # of each primary, from the promotion until every server accepted a write
 
     def kill(self, count: int) -> None:
         """Kills ``count`` times, with an empty database from time to time."""
@@ -144,10 +140,8 @@ class _Cluster:
 
     def _first_write(self, number: int, problems: list[str]) -> float:
         """Time of the first accepted write (monotonic seconds); until then only UNAVAILABLE is allowed."""
-        stub, deadline = (
-            documents_pb2_grpc.DocumentServiceStub(self._servers[number][1]),
-            time.monotonic() + _GIVEN_UP_S,
-        )
+        stub = documents_pb2_grpc.DocumentServiceStub(self._servers[number][1])
+        deadline = time.monotonic() + _GIVEN_UP_S
         document = documents_pb2.Document(id=f"of {number}", text="a cat and a dog")
         request = documents_pb2.UpsertRequest(collection=_PROBED, documents=[document])
         while time.monotonic() < deadline:

@@ -17,21 +17,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One call to a register.
+    """One call to a register."""
 
-    Attributes:
-        began: Start of the call, seconds of one monotonic clock.
-        ended: Time of the answer, or the time after which the call cannot take effect.
-        value: What was written or read; None: deleted.
-        is_write: Whether the call wrote.
-        certain: False for a write without an answer.
-    """
-
-    began: float
-    ended: float
-    value: object
+    began: float  # seconds of one monotonic clock
+    ended: float  # time of the answer, or the time after which the call cannot take effect
+    value: object  # what was written or read; None: deleted
     is_write: bool
-    certain: bool = True
+    certain: bool = True  # False for a write without an answer
 
 
 def is_linearizable(history: Sequence[Access], initial: object = None) -> bool:

@@ -39,16 +39,7 @@ CHANNEL_OPTIONS = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool"
 
 
 class FaultRun:
-    """Kills servers during calls and collects the outcomes.
-
-    Args:
-        folder: Folder for data and models.
-        seed: Seed of all random choices; it does not control process timing.
-
-    Attributes:
-        counts: Number of each outcome.
-        failures: Descriptions of what went wrong.
-    """
+    """Kills servers during calls and collects the outcomes; the seed does not control process timing."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self._folder = folder

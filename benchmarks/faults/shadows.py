@@ -40,23 +40,21 @@ State = dict[str, Any]  # plain values
 
 
 class Shadow:
-    """A caller, and the possible states of its data on the server.
+    """A caller, and the possible states of its data on the server."""
 
-    Attributes:
-        may_hold: Possible states; exactly one between two calls.
-    """
+    name = ""
 
-    def __init__(self, rng: random.Random, state: State) -> None:
+    def __init__(self, rng: random.Random, state: State | None = None) -> None:
         self.rng = rng
-        self.may_hold = [state]
+        self.may_hold = [state or {}]  # exactly one between two calls
 
     def step(self, channel: grpc.Channel) -> None:
         """Makes one call and records what it changes."""
         raise NotImplementedError
 
     def read(self, channel: grpc.Channel) -> State:
-        """Reads the state from the server."""
-        raise NotImplementedError
+        """Reads the state from the server: model and documents of the caller's collection."""
+        return read_collection(channel, self.name)
 
     def check(self, channel: grpc.Channel) -> str:
         """Compares the server's state with the possible ones and continues from it; returns what is wrong."""
@@ -84,9 +82,6 @@ class CollectionShadow(Shadow):
     """Creates, fills, reindexes and deletes a collection. State: model and documents, or empty."""
 
     name = "moving"
-
-    def __init__(self, rng: random.Random) -> None:
-        super().__init__(rng, {})
 
     def step(self, channel: grpc.Channel) -> None:
         """Makes one write."""
@@ -117,10 +112,6 @@ class CollectionShadow(Shadow):
                 pass
             self.may_hold = [after]
 
-    def read(self, channel: grpc.Channel) -> State:
-        """Reads model and documents."""
-        return read_collection(channel, self.name)
-
 
 class StreamShadow(Shadow):
     """Fills a collection with streams that it resumes by token; batches are acknowledged one by one."""
@@ -128,7 +119,7 @@ class StreamShadow(Shadow):
     name = "streamed"
 
     def __init__(self, rng: random.Random) -> None:
-        super().__init__(rng, {})
+        super().__init__(rng)
         self._token, self._last_acked = "", 0
 
     def step(self, channel: grpc.Channel) -> None:
@@ -169,10 +160,6 @@ class StreamShadow(Shadow):
                 del self.may_hold[0]
         if self._last_acked != first + len(batches):
             raise AssertionError(f"{self._last_acked - first} of {len(batches)} batches were acknowledged")
-
-    def read(self, channel: grpc.Channel) -> State:
-        """Reads model and documents."""
-        return read_collection(channel, self.name)
 
 
 class AdditionShadow(Shadow):
@@ -231,17 +218,14 @@ class AdditionShadow(Shadow):
 class RegisterShadow(Shadow):
     """One of several callers of the same registers; a register is a pair of documents always written together.
 
-    Args:
-        rng: Source of choices.
-        histories: Calls by register, shared by all callers.
-        newest: List of one number: the latest revision seen by any caller; shared.
+    All callers share ``histories``, the calls by register, and ``newest``, the latest revision that any has seen.
     """
 
     name = "registers"
     NUM_REGISTERS = 3
 
     def __init__(self, rng: random.Random, histories: list[list[Access]], newest: list[int]) -> None:
-        super().__init__(rng, {})
+        super().__init__(rng)
         self._histories, self._newest = histories, newest
 
     def step(self, channel: grpc.Channel) -> None:
@@ -311,11 +295,7 @@ def end_pending(histories: list[list[Access]], ended: float) -> None:
 
 
 def read_collection(channel: grpc.Channel, name: str) -> State:
-    """Model and texts of a collection; empty if it does not exist.
-
-    Raises:
-        AssertionError: The stored facets or words of a document are not those of its text.
-    """
+    """Model and texts of a collection, empty if there is none; asserts that facets and words are those of the texts."""
     documents = documents_pb2_grpc.DocumentServiceStub(channel)
     try:
         request = documents_pb2.GetCollectionRequest(name=name)
