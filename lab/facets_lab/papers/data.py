@@ -23,6 +23,7 @@ from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
+from facets.model.passage_encoding import length_batches
 from facets.papers.reading import typed_rows
 from facets.papers.records import Author, CandidateKind, Paper, year_of_id
 from facets_lab.evaluation.files import NonBlank, Record, read_records
@@ -244,14 +245,8 @@ class PaperStream:
         """Every paper once, by length: positions ``[b]``, padded typed rows ``[b, L]``, lengths ``[b]``."""
         rng = np.random.default_rng(0)
         lengths = np.minimum(np.diff(self._corpus.offsets), max_tokens)
-        order = np.argsort(lengths, kind="stable")
-        start = 0
-        while start < len(order):
-            # The first text is the shortest of its batch; twice its length bounds the padding well enough.
-            size = max(1, _ENCODED_TOKENS // (2 * int(lengths[order[start]]) + 8))
-            papers = order[start : start + size]
+        for papers in length_batches(lengths, max_tokens=_ENCODED_TOKENS):
             yield papers, *self._part(papers, rng, 0.0, max_tokens)
-            start += len(papers)
 
     def batch(self, papers: NDArray[np.int64], rng: np.random.Generator, *, word_dropout: float = 0.0) -> PaperBatch:
         """One batch of the given papers."""

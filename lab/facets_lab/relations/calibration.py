@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import torch
 import typer
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
+from torch import Tensor
 
 from facets.errors import InvalidInputError
 from facets.model.loading import TASKS, load
@@ -46,7 +48,6 @@ _PRIOR_STRENGTH = 0.5  # weight of the squared distance from the prior weights; 
 _MAX_STEPS = 2000
 
 Source = tuple[PairFeatures, EntailmentData]
-_Columns = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def with_confidence(model: RelationModel, confidence: Confidence) -> RelationModel:
@@ -192,15 +193,19 @@ def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:
     prior = EntailmentWeights()
     names = [*prior.entails], [*prior.paraphrase]
     start_W = np.array([*prior.entails.values(), *prior.paraphrase.values()])
-    columns = [(_columns(features, names), data.possible) for features, data in sources]
+    columns = [(_columns(features, names), torch.from_numpy(data.possible)) for features, data in sources]
 
     def loss(weights_W: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        distance_W = weights_W - start_W
-        total, gradient_W = _PRIOR_STRENGTH / 2 * float(distance_W @ distance_W), _PRIOR_STRENGTH * distance_W
-        for source_columns, possible_P4 in columns:
-            value, slope_W = _negative_likelihood(weights_W, source_columns, possible_P4)
-            total, gradient_W = total + value / len(columns), gradient_W + slope_W / len(columns)
-        return total, gradient_W
+        weights = torch.tensor(weights_W, requires_grad=True)
+        entails_F, paraphrase_G = weights[: len(names[0])], weights[len(names[0]) :]
+        total = _PRIOR_STRENGTH / 2 * (weights - torch.from_numpy(start_W)).square().sum()
+        for (forward_PF, backward_PF, symmetric_PG), possible_P4 in columns:
+            logits = [forward_PF @ entails_F, backward_PF @ entails_F, symmetric_PG @ paraphrase_G]
+            shares_P4 = torch.stack([*logits, torch.zeros_like(logits[0])], dim=1).log_softmax(dim=1)
+            likelihood_P = shares_P4.masked_fill(~possible_P4, -torch.inf).logsumexp(dim=1)
+            total = total - likelihood_P.mean() / len(columns)
+        (slope_W,) = torch.autograd.grad(total, weights)
+        return total.item(), slope_W.numpy()
 
     # A source with few pairs must not change the sign of a feature's weight.
     bounds = [(0.0, None) if weight > 0 else (None, 0.0) for weight in start_W]
@@ -212,36 +217,12 @@ def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:
     )
 
 
-def _columns(features: PairFeatures, names: tuple[list[str], list[str]]) -> _Columns:
+def _columns(features: PairFeatures, names: tuple[list[str], list[str]]) -> list[Tensor]:
     """The named columns of the forward, backward and symmetric features."""
-    ones_P1 = np.ones((len(features.forward), 1))
     rows_F = [(*FEATURES, CONSTANT).index(name) for name in names[0]]
     rows_G = [(*PARAPHRASE_FEATURES, CONSTANT).index(name) for name in names[1]]
-    forward, backward, symmetric = (
-        np.concatenate([block, ones_P1], axis=1) for block in (features.forward, features.backward, features.symmetric)
-    )
-    return forward[:, rows_F], backward[:, rows_F], symmetric[:, rows_G]
-
-
-def _negative_likelihood(
-    weights_W: NDArray[np.float64], columns: _Columns, possible_P4: NDArray[np.bool_]
-) -> tuple[float, NDArray[np.float64]]:
-    """Mean negative log-likelihood of the pairs, and its gradient."""
-    forward_PF, backward_PF, symmetric_PG = columns
-    entails_F, paraphrase_G = weights_W[: forward_PF.shape[1]], weights_W[forward_PF.shape[1] :]
-    logits_P4 = np.zeros(possible_P4.shape)
-    logits_P4[:, 0] = forward_PF @ entails_F
-    logits_P4[:, 1] = backward_PF @ entails_F
-    logits_P4[:, 2] = symmetric_PG @ paraphrase_G
-    shares_P4 = np.exp(logits_P4 - logits_P4.max(axis=1, keepdims=True))
-    shares_P4 /= shares_P4.sum(axis=1, keepdims=True)
-    possible_shares_P4 = np.where(possible_P4, shares_P4, 0.0) + 1e-300
-    likelihood_P1 = possible_shares_P4.sum(axis=1, keepdims=True)
-    slopes_P4 = (shares_P4 - possible_shares_P4 / likelihood_P1) / len(logits_P4)
-    gradient_W = np.concatenate(
-        [forward_PF.T @ slopes_P4[:, 0] + backward_PF.T @ slopes_P4[:, 1], symmetric_PG.T @ slopes_P4[:, 2]]
-    )
-    return float(-np.log(likelihood_P1).mean()), gradient_W
+    blocks = ((features.forward, rows_F), (features.backward, rows_F), (features.symmetric, rows_G))
+    return [torch.from_numpy(np.pad(block, ((0, 0), (0, 1)), constant_values=1.0)[:, rows]) for block, rows in blocks]
 
 
 def _measure(source: Source, weights: EntailmentWeights) -> dict[str, object]:
