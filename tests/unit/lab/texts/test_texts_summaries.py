@@ -122,10 +122,10 @@ def test_command_prints_models_and_baselines(
     ],
 )
 def test_summaries_of_raw_texts_name_the_subject_and_the_facts(file: str, at_least: int) -> None:
-    num_good = 0
+    model, num_good = load(), 0
     for line in (ROOT / f"tests/answers/{file}.jsonl").read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
-        (summary,) = summarize(load(), [case["text"]], num_sentences=3)
+        (summary,) = summarize(model, [case["text"]], num_sentences=3)
         text = " ".join(" ".join(sentence.text for sentence in summary.sentences).split())
         num_facts = sum(re.search(fact, text, re.IGNORECASE) is not None for fact in case["key_facts"])
         is_clean = not any(" ".join(never.split()) in text for never in case["never"])
