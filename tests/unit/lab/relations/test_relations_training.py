@@ -5,7 +5,6 @@ import pytest
 from facets_lab.relations.data import (
     FactorizationConfig,
     RelationMatrix,
-    RelationStream,
     RelationTrainingConfig,
     load_matrix,
     read_cells,
@@ -85,11 +84,6 @@ def test_an_encoder_of_another_shape_is_reported(tmp_path: Path) -> None:
     shape = settings.model.replaced(encoder=settings.model.encoder.replaced(num_layers=3))
     with pytest.raises(ConfigError, match=r"model\.encoder must match the encoder"):
         RelationTrainer(settings.replaced(model=shape))
-
-
-def stream(folder: Path) -> tuple[RelationTrainer, RelationStream]:
-    trainer = RelationTrainer(config(folder))
-    return trainer, RelationStream(trainer.matrix, trainer.labelled, trainer.config)
 
 
 def test_training_teaches_which_argument_is_which_and_leaves_symmetric_relations(tmp_path: Path) -> None:

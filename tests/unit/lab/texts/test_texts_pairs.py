@@ -154,11 +154,7 @@ def test_labels_and_opposed_pairs_are_measured(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["sts"],
-        ["sts", "x.tsv", "--method", "magic"],
-        ["summarization", "x", "--words", "9", "--sentences", "2"],
-    ],
+    [["sts"], ["sts", "x.tsv", "--method", "magic"], ["summarization", "x", "--words", "9", "--sentences", "2"]],
 )
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     assert main(arguments) == 2
