@@ -23,12 +23,7 @@ from facets.errors import ConfigError
 from facets.model.loading import TASKS
 from facets.model.passage_checkpoint import TASK
 from facets.model.shipped import find_model
-from facets_lab.documents.beir import (
-    RetrievalData,
-    read_beir,
-    read_pairs,
-    sampled,
-)
+from facets_lab.documents.beir import RetrievalData, read_beir, read_pairs, sampled
 from facets_lab.documents.collection import EncodedTexts, SearchedModel, indexed, load_searched
 from facets_lab.documents.retrieval import is_itself
 from facets_lab.evaluation.comparison import Report

@@ -15,15 +15,7 @@ import typer
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from facets.config import (
-    AtLeastOne,
-    NonNegative,
-    NonNegativeInt,
-    PassageNetworkConfig,
-    Positive,
-    Settings,
-    Share,
-)
+from facets.config import AtLeastOne, NonNegative, NonNegativeInt, PassageNetworkConfig, Positive, Settings, Share
 from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer
 from facets.model.network import Backbone

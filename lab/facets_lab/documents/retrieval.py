@@ -17,15 +17,7 @@ from facets.documents.types import SearchMode
 from facets.errors import ConfigError
 from facets.language.vectors import unit_rows
 from facets.model.passage_model import PassageModel
-from facets_lab.documents.beir import (
-    DEPTH,
-    METRICS,
-    Ranking,
-    RetrievalData,
-    query_metrics,
-    read_beir,
-    sampled,
-)
+from facets_lab.documents.beir import DEPTH, METRICS, Ranking, RetrievalData, query_metrics, read_beir, sampled
 from facets_lab.documents.collection import SearchedModel, indexed, load_searched
 from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, load_models, minilm, model2vec
 from facets_lab.evaluation.options import Baselines, Bootstrap, Folders, Models, NumDocuments, Seed

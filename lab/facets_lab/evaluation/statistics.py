@@ -45,9 +45,7 @@ def _bins(confidence_C: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def expected_calibration_error(
-    confidence_C: NDArray[np.floating],
-    right_C: NDArray[np.bool_],
-    weights_C: NDArray[np.floating] | None = None,
+    confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_], weights_C: NDArray[np.floating] | None = None
 ) -> float:
     """Mean difference between confidence and share of right claims in ten bins of equal width (Guo et al. 2017).
 

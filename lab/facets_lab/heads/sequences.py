@@ -22,13 +22,7 @@ from facets_lab.evaluation.files import read_lines, split_fields
 from facets_lab.evaluation.options import Seeds, Steps, Threads, WorkDir
 from facets_lab.evaluation.statistics import repeat_seeds
 from facets_lab.heads.layers import PADDING
-from facets_lab.heads.networks import (
-    Heads,
-    NetworkTrainingConfig,
-    SequenceNetwork,
-    SequenceTrainer,
-    experiment_config,
-)
+from facets_lab.heads.networks import Heads, NetworkTrainingConfig, SequenceNetwork, SequenceTrainer, experiment_config
 from facets_lab.heads.stolen import interior
 from facets_lab.training.loop import train_or_load
 

@@ -159,10 +159,7 @@ def train_cbow(corpus: PackedCorpus, config: WordVectorsConfig) -> WordVectors:
         )
         model.build_vocab_from_freq(dict(zip(vocabulary.words, vocabulary.counts.tolist(), strict=True)))
         model.train(
-            corpus_file=str(text_path),
-            total_examples=len(offsets) - 1,
-            total_words=num_words,
-            epochs=config.num_epochs,
+            corpus_file=str(text_path), total_examples=len(offsets) - 1, total_words=num_words, epochs=config.num_epochs
         )
     vectors = model.wv.vectors[[model.wv.key_to_index[word] for word in vocabulary.words]]
     return WordVectors(vocabulary, unit_rows(vectors - vectors.mean(axis=0)))

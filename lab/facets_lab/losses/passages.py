@@ -15,12 +15,7 @@ def soft_maximum(cosines: Tensor, temperature: float) -> Tensor:
 
 
 def facet_losses(
-    targets_SW: Tensor,
-    owners_S: Tensor,
-    facets_BKW: Tensor,
-    *,
-    ranking_temperature: float,
-    facet_temperature: float,
+    targets_SW: Tensor, owners_S: Tensor, facets_BKW: Tensor, *, ranking_temperature: float, facet_temperature: float
 ) -> tuple[Tensor, Tensor]:
     """How badly the facets of passages match the sentences and questions that co-occur with them.
 

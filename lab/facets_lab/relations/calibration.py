@@ -235,7 +235,4 @@ def _measure(source: Source, weights: EntailmentWeights) -> dict[str, object]:
         probabilities_P4 = label_probabilities(features, weights)
         label_P = probabilities_P4.argmax(axis=1)
         claims_P, right_P = probabilities_P4.max(axis=1), data.possible[np.arange(len(label_P)), label_P]
-    return {
-        **pair_metrics(scores, data),
-        "calibration_error": expected_calibration_error(claims_P, right_P),
-    }
+    return {**pair_metrics(scores, data), "calibration_error": expected_calibration_error(claims_P, right_P)}

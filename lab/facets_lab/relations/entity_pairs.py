@@ -77,10 +77,7 @@ class DocumentMiner:
         return sum(map(len, sentences))
 
     def _recognize(
-        self,
-        paragraphs: Sequence[str],
-        sentences: Sequence[Sequence[Sentence]],
-        types: "Counter[tuple[str, str]]",
+        self, paragraphs: Sequence[str], sentences: Sequence[Sequence[Sentence]], types: "Counter[tuple[str, str]]"
     ) -> list[list[Mention]]:
         """Mentions that the finder recognizes in each paragraph."""
         mentions: list[list[Mention]] = [[] for _ in paragraphs]

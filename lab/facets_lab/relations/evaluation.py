@@ -192,10 +192,7 @@ def _metrics(
     precisions = [average_precision_score(gold_ER[:, r], finite[:, r]) for r in present]
     hits = int((accepted_ER & gold_ER).sum())
     total = int(accepted_ER.sum() + gold_ER.sum() + missed_E.sum())
-    return {
-        "map": float(np.mean(precisions)) if precisions else None,
-        "micro_f1": 2 * hits / total if total else 0.0,
-    }
+    return {"map": float(np.mean(precisions)) if precisions else None, "micro_f1": 2 * hits / total if total else 0.0}
 
 
 def model_methods(model: RelationModel, patterns: Sequence[str]) -> dict[str, PatternScores]:

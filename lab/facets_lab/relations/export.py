@@ -176,13 +176,7 @@ def relations(
     """
     if mine:
         return mine_cells(
-            mine,
-            out,
-            gazetteer=gazetteer,
-            triples=triples,
-            phrases=phrases,
-            recognizer=recognizer,
-            workers=workers,
+            mine, out, gazetteer=gazetteer, triples=triples, phrases=phrases, recognizer=recognizer, workers=workers
         )
     if config is None:
         raise ConfigError("relations needs --config FILE to train, or --mine FILES to mine a matrix")

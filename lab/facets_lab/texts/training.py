@@ -21,13 +21,7 @@ from facets.model.loading import load
 from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.texts.words import fit_common_components
 from facets_lab.losses.texts import nnsc_loss
-from facets_lab.texts.data import (
-    PhraseStream,
-    SentenceBatch,
-    SentenceStream,
-    SentenceTrainingConfig,
-    word_pieces,
-)
+from facets_lab.texts.data import PhraseStream, SentenceBatch, SentenceStream, SentenceTrainingConfig, word_pieces
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import (
     CHECKPOINT,

@@ -309,10 +309,7 @@ def _collect_interrupts() -> Iterator[list[int]]:
 
 
 def _generator_states(device: torch.device) -> dict[str, Tensor | None]:
-    return {
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
-    }
+    return {"torch": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None}
 
 
 def _restore_generators(states: Mapping[str, Tensor | None], device: torch.device) -> None:

@@ -51,13 +51,6 @@ def test_wrong_usage_says_how_and_exits_with_2(program: str, arguments: tuple[st
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_help_needs_no_extra(program: str) -> None:
-    done = run(program, "--help", blocked=BACKBONE | WMD | PNG)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Usage: " + program in done.stdout
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
 def test_every_command_explains_itself(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     module = importlib.import_module(f"facets_lab.{PROGRAMS[program]}.__main__")
     for command in module.COMMANDS:
@@ -78,10 +71,7 @@ def test_what_the_commands_need_comes_with_the_laboratory_alone() -> None:
 
 @pytest.mark.parametrize(
     ("program", "arguments"),
-    [
-        ("facets-train", ("sentences", "--config", "none.toml", "--out", "out")),
-        ("facets-eval", ("sts", "none.tsv")),
-    ],
+    [("facets-train", ("sentences", "--config", "none.toml", "--out", "out")), ("facets-eval", ("sts", "none.tsv"))],
 )
 def test_an_error_is_one_line_and_exit_code_1(program: str, arguments: tuple[str, ...]) -> None:
     done = run(program, *arguments)

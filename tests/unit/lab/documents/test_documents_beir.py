@@ -8,13 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from facets_lab.documents.beir import (
-    METRICS,
-    query_metrics,
-    read_beir,
-    read_pairs,
-    sampled,
-)
+from facets_lab.documents.beir import METRICS, query_metrics, read_beir, read_pairs, sampled
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_retrieval import JUDGEMENTS, write_beir, write_lines

@@ -14,11 +14,7 @@ from facets_lab.documents.data import (
     prepare,
     vectors_of,
 )
-from facets_lab.documents.training import (
-    PassageTrainer,
-    export_passage_model,
-    similar_neighbours,
-)
+from facets_lab.documents.training import PassageTrainer, export_passage_model, similar_neighbours
 from facets_lab.training.loop import OptimizerConfig, TrainingLoop, TrainingResult, train
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig

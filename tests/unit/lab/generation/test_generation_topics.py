@@ -6,14 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.generation.__main__ import main
-from facets_lab.generation.generator import (
-    END,
-    GenerationConfig,
-    cut_pieces,
-    learn_pieces,
-    told,
-    with_conditions,
-)
+from facets_lab.generation.generator import END, GenerationConfig, cut_pieces, learn_pieces, told, with_conditions
 
 from facets.model import FacetModel, load
 

@@ -9,10 +9,7 @@ import pytest
 from facets_lab.heads.__main__ import main
 from facets_lab.heads.language_models import read_corpus
 from facets_lab.heads.networks import NetworkTrainingConfig
-from facets_lab.heads.sequences import (
-    Sequences,
-    ranking_figures,
-)
+from facets_lab.heads.sequences import Sequences, ranking_figures
 
 from facets.errors import ConfigError
 

@@ -2,12 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.relations.entailment import (
-    EntailmentData,
-    PairScores,
-    pair_metrics,
-    read_entailment,
-)
+from facets_lab.relations.entailment import EntailmentData, PairScores, pair_metrics, read_entailment
 from toy_retrieval import write_lines
 
 from facets.errors import InvalidInputError

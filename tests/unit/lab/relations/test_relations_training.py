@@ -2,19 +2,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.relations.data import (
-    FactorizationConfig,
-    RelationMatrix,
-    RelationTrainingConfig,
-    load_matrix,
-    read_cells,
-)
+from facets_lab.relations.data import FactorizationConfig, RelationMatrix, load_matrix, read_cells
 from facets_lab.relations.export import factorize
-from facets_lab.relations.training import RelationTrainer
-from relation_toys import TOY_RELATIONS, make_toy_relation_checkpoint, toy_relation_config
+from relation_toys import TOY_RELATIONS, make_toy_relation_checkpoint
 from toy_retrieval import write_lines
 
-from facets.errors import ConfigError, InvalidInputError
+from facets.errors import InvalidInputError
 from facets.model import load
 from facets.relations.model import RelationModel
 from facets.relations.patterns import mirrored
@@ -71,19 +64,6 @@ def test_factorization_ranks_seen_pairs_first(tmp_path: Path) -> None:
     own = loaded.pairs_of(row)
     others = np.setdiff1d(np.arange(len(loaded.names)), own)
     assert scores[row, own].mean() > scores[row, others].mean() + 1.0
-
-
-def config(folder: Path, **changes: object) -> RelationTrainingConfig:
-    return toy_relation_config(
-        folder, num_facets=2, **{"num_steps": 6, "checkpoint_every": 3, "batch_size": 4, **changes}
-    )
-
-
-def test_an_encoder_of_another_shape_is_reported(tmp_path: Path) -> None:
-    settings = config(tmp_path)
-    shape = settings.model.replaced(encoder=settings.model.encoder.replaced(num_layers=3))
-    with pytest.raises(ConfigError, match=r"model\.encoder must match the encoder"):
-        RelationTrainer(settings.replaced(model=shape))
 
 
 def test_training_teaches_which_argument_is_which_and_leaves_symmetric_relations(tmp_path: Path) -> None:

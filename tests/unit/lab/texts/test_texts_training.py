@@ -15,8 +15,7 @@ from toy_texts import make_toy_corpus, toy_sentence_config
 
 import facets
 from facets.config import FacetModelConfig
-from facets.errors import CheckpointError, ConfigError
-from facets.language.vectors import WordVectors
+from facets.errors import CheckpointError
 
 Settings = Callable[..., SentenceTrainingConfig]
 
@@ -77,11 +76,3 @@ def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Pat
     assert model.name == "tiny"
     assert set(model.common_components) == {"plain", "attention"}
     assert model.config.training["presentations"] == 12 * 16
-
-
-def test_word_vectors_of_another_vocabulary_are_refused(settings: Settings, tmp_path: Path) -> None:
-    words = WordVectors.load(Path(settings().words))
-    vocabulary = type(words.vocabulary)([f"x{i}" for i in range(5)], np.arange(5, 0, -1))
-    WordVectors(vocabulary, np.eye(5, 32, dtype=np.float32)).save(tmp_path / "words")
-    with pytest.raises(ConfigError, match="vocabular"):
-        SentenceTrainer(settings(words=str(tmp_path / "words")))
