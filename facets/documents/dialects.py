@@ -211,7 +211,8 @@ class Dialect:
                     for test, comparison, *value in _tests(filter)
                 ]
                 expression, parameters = _joined(terms, " AND ", if_empty="1 = 1")
-                return f"COALESCE({expression}, FALSE)", parameters
+                # Not COALESCE: SQLite would compare each value of a list to tell NULL from false.
+                return f"CASE WHEN {expression} THEN TRUE ELSE FALSE END", parameters
 
 
 def _joined(parts: Sequence[Sql], operator: str, *, if_empty: str) -> Sql:

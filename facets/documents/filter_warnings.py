@@ -12,7 +12,7 @@ from facets.documents.types import FilterWarning
 from facets.documents.view import StoreView
 from facets.language.near_names import NearNames
 
-_FEW_DOCUMENTS, _MANY_DOCUMENTS = 50, 5_000  # documents whose values are examined: more if the first ones do not fit
+_FEW_DOCUMENTS, _MANY_DOCUMENTS = 10, 5_000  # documents whose values are examined: more if the first ones do not fit
 _MAX_NAMING_DOCUMENTS = 500  # documents whose field names are suggested for an unknown one
 _KIND_OF_TYPE = {
     **{"integer": "numbers", "real": "numbers", "text": "strings", "true": "booleans", "false": "booleans"},  # SQLite
