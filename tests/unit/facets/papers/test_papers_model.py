@@ -36,18 +36,17 @@ def test_saving_again_gives_the_same_model(model: PaperModel, tmp_path: Path) ->
     assert again.revision == model.revision
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["tables.safetensors", "papers.safetensors.xz", "papers.json.xz", "recommendation.json", "model.safetensors"],
-)
+FILES = "model.safetensors recommendation.json tables.safetensors papers.safetensors.xz papers.json.xz"
+
+
 @pytest.mark.parametrize("damage", ["missing", "cut"])
-def test_damage_is_reported_in_one_sentence(folder: Path, tmp_path: Path, name: str, damage: str) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy)
+@pytest.mark.parametrize("name", [*FILES.split(), "sentences.safetensors.xz"])
+def test_damage_is_reported_in_one_sentence(with_sentences: Path, tmp_path: Path, name: str, damage: str) -> None:
+    shutil.copytree(with_sentences.parent, tmp_path / "copy")
+    path = tmp_path / "copy" / "papers" / name
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
     if damage == "missing":
-        (copy / name).unlink()
-    else:
-        content = (copy / name).read_bytes()
-        (copy / name).write_bytes(content[: len(content) // 2])
+        path.unlink()
     with pytest.raises(CheckpointError, match=name):
-        facets.load(copy)
+        facets.load(path.parent)

@@ -116,16 +116,9 @@ def test_settings_that_do_not_fit_are_told(
         PaperModel.from_folder(changed(with_sentences, tmp_path / "copy", **sentences))
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "of other papers"])
-def test_damaged_vectors_are_told(with_sentences: Path, tmp_path: Path, damage: str) -> None:
+def test_vectors_of_other_papers_are_told(with_sentences: Path, tmp_path: Path) -> None:
     copy = changed(with_sentences, tmp_path / "copy")
-    path = copy / "sentences.safetensors.xz"
-    if damage == "missing":
-        path.unlink()
-    elif damage == "cut":
-        path.write_bytes(path.read_bytes()[:100])
-    else:
-        write_sentence_vectors(copy, SentenceVectors.of(np.eye(32, dtype=np.float32), 8))
+    write_sentence_vectors(copy, SentenceVectors.of(np.eye(32, dtype=np.float32), 8))
     with pytest.raises(CheckpointError, match=r"sentences\.safetensors\.xz"):
         PaperModel.from_folder(copy)
 
