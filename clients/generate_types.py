@@ -49,11 +49,11 @@ _MESSAGES = {
 # Record -> its base class in core/values.py.
 _BASES = {
     "CandidateRankings": "Listed[tuple[RankedCandidate, ...]]",
-    "EntityPair": "OfPair",
+    "EntityPair": "OfPair[RelationScore]",
     "FoundCandidates": "Listed[tuple[Candidate, ...]]",
     "FoundDocuments": "Listed[Document]",
     "PaperRankings": "Listed[tuple[RankedPaper, ...]]",
-    "PatternScore": "OfPattern",
+    "PatternScore": "OfPattern[RelationScore]",
     "RerankedTexts": "Listed[RankedText]",
     "Timings": "Added",
 }

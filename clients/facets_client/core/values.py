@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar, overload
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from facets_client.generated.types import RelationScore
 
 FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
 MAX_EXACT_INTEGER = 2**53  # above it, a double cannot represent every integer
@@ -56,25 +53,33 @@ class Listed(Sequence[EntryT]):
         return rows
 
 
-class OfPattern:
+class _Acceptable(Protocol):
+    @property
+    def accepted(self) -> bool: ...
+
+
+ScoreT = TypeVar("ScoreT", bound=_Acceptable)
+
+
+class OfPattern(Generic[ScoreT]):
     """Base of a pattern with scores of relations, accepted ones first."""
 
     __slots__ = ()
-    relations: "tuple[RelationScore, ...]"
+    relations: tuple[ScoreT, ...]
 
     @property
-    def best(self) -> "RelationScore | None":
+    def best(self) -> ScoreT | None:
         """The most probable accepted relation; None: no relation."""
         return next((score for score in self.relations if score.accepted), None)
 
 
-class OfPair:
+class OfPair(Generic[ScoreT]):
     """Base of a pair of entities with the score of the pattern between them."""
 
     __slots__ = ()
-    pattern_score: OfPattern
+    pattern_score: OfPattern[ScoreT]
 
     @property
-    def relations(self) -> "tuple[RelationScore, ...]":
+    def relations(self) -> tuple[ScoreT, ...]:
         """The accepted relations, most probable first; empty: no relation."""
         return tuple(score for score in self.pattern_score.relations if score.accepted)

@@ -122,10 +122,10 @@ class DocumentFiles:
                 continue
             after = place.line if index == place.file else 0
             for record in self._read_file(file):
-                if record.line > after or record.line == 0:
-                    # For a file that is rejected as a whole, the rejection completes it.
-                    file_index = index + 1 if record.line == 0 else index
-                    yield replace(record, file=file_index, name=file.label if len(self.files) > 1 else "")
+                if record.line == 0:  # the file is rejected as a whole, which completes it
+                    yield replace(record, file=index + 1, name=file.label)
+                elif record.line > after:
+                    yield record if len(self.files) == 1 else replace(record, file=index, name=file.label)
         self._bytes_before = self.size or 0
 
     def close(self) -> None:

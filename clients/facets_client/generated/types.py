@@ -879,7 +879,7 @@ class FacetRelations:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternScore(OfPattern):
+class PatternScore(OfPattern[RelationScore]):
     """Pattern score.
 
     Attributes:
@@ -902,7 +902,7 @@ class PatternScore(OfPattern):
 
 
 @dataclass(frozen=True, slots=True)
-class EntityPair(OfPair):
+class EntityPair(OfPair[RelationScore]):
     """An ordered pair of entities of one sentence: relation(head, tail).
 
     Attributes:

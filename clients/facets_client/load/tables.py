@@ -7,6 +7,7 @@ import math
 import uuid
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import TextIO
 
 from facets_client.core.values import MAX_EXACT_INTEGER
@@ -86,6 +87,8 @@ def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int,
     def lines() -> Iterator[str]:
         num_chars = 0  # of the record
         while line := waiting.popleft() if waiting else stream.readline(MAX_ROW_BYTES + 1):
+            if not record:
+                num_chars = 0
             is_too_long = len(line) > MAX_ROW_BYTES
             if record and (is_too_long or len(record) == _MAX_RECORD_LINES or num_chars > MAX_ROW_BYTES):
                 waiting.appendleft(line)
@@ -99,15 +102,19 @@ def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int,
                 raise _LineTooLongError(f"row has {num_chars} characters, the limit is {MAX_ROW_BYTES}")
             yield line
 
+    new_reader = partial(csv.reader, delimiter=delimiter, strict=True)
+    reader = new_reader(lines())
     while True:
         record.clear()
         try:
-            values = next(csv.reader(lines(), delimiter=delimiter, strict=True), None)
+            values = next(reader, None)
         except csv.Error as error:
             waiting.extendleft(reversed(record[1:]))
+            reader = new_reader(lines())
             yield Rejection(num_lines + 1, "broken_row", f"broken row: {error}", excerpt=_excerpt(record[0]))
             num_lines += 1
         except _LineTooLongError as error:
+            reader = new_reader(lines())
             yield Rejection(num_lines + 1, "row_too_long", str(error))
             num_lines += 1
         except DAMAGED as error:
