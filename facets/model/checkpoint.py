@@ -94,12 +94,12 @@ class FilesRead:
     def __call__(self, path: Path) -> bytes:
         """The content of a file."""
         content = path.read_bytes()
-        self._digests[path] = hashlib.sha256(content).digest()
+        self._digests[path.resolve()] = hashlib.sha256(content).digest()
         return content
 
     def revision(self, *files: Path) -> str:
         """Hash of the content of these files, which must have been read, as twelve hexadecimal digits."""
-        return hashlib.sha256(b"".join(self._digests[file] for file in files)).hexdigest()[:12]
+        return hashlib.sha256(b"".join(self._digests[file.resolve()] for file in files)).hexdigest()[:12]
 
 
 def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:

@@ -31,6 +31,11 @@ def test_the_default_of_a_class_is_loaded_where_nothing_is_named_and_meets_the_c
     assert (model.name, model.task) == (TASKS[task].default, task)
 
 
+def test_a_model_that_borrows_from_another_loads_by_a_relative_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[4])
+    assert load("models/facets-papers-en").name == "facets-papers-en"
+
+
 def test_a_model_of_another_task_is_refused(folder: Path) -> None:
     with pytest.raises(InvalidInputError, match="expected a model for papers, got one for sentences"):
         load(folder, PaperModel)
