@@ -12,50 +12,33 @@ The figure is given in IE.|Paul Randle wrote it.
 We met at 5 p.m.|Tomorrow we leave.
 Take some Vitamin C.|It is good.
 The trial used hepatitis B.|Patients recovered.
-J. K. Rowling wrote the books.|They sold well.
 George W. Bush was president.|He left in 2009.
 The U.S. President spoke.|Everyone listened.
-Dr. Smith came late.|He apologised.
 At 5 p.m. on Monday we met.|Nobody spoke.
 Use a tool, e.g. this one.|It helps.
 No. 5 is alive.|So is no. 6.
-She lives in Washington, D.C.|Her son lives in Paris.
 He moved to the U.S.|In 1990 he returned.
-He worked for Apple Inc.|Later he left.
 Apple Inc. Chairman Lee resigned.|Shares fell.
-He bought apples, pears, etc.|The shop was full.
 She has a Ph.D.|Her brother has none.
 He has a Ph.D. from Yale.|She has not.
 John F. Kennedy Jr. died in 1999.|He was 38.
 It was in the time of Philip II.|Spain was rich.
 See Fig. 3 for details.|It is large.
-The answer is option B.|Nobody chose it.
 She got an A.|He got a B.|They were glad.
 In 500 B.C. Greece was at war.|Persia lost.
-So did I.|We all did.
 The vowel is followed by an E.|This is rare.
 E. coli is common.|So is S. aureus.
 William H. Macy stars.|Felicity Huffman does too.
-M. Night Shyamalan directed it.|It failed.
 He was born in St. Louis.|His father worked for Gen. Motors.
-The U.N. Security Council met.|It voted.
-The work of J. S. Bach.|Mozart came later.
-He met Samuel L. Jackson.|They talked.
 Prof. A. B. Jones et al. found it.|Others agreed.
 They arrived on Jan. 3 at 10 a.m. Eastern time.|It rained.
 The score was 3-2 vs. Spain.|The crowd left.
-He drinks vitamin D.|Milk has it.
-Harry S. Truman followed him.|He was from Missouri.
 Type I.|Type II is rarer.
 Approx. 300 people came.|Some stayed.
 The best team was Group A.|France won.
-I saw it on TV.|Paul did too.
-His name is D. H. Lawrence.|He wrote novels.
 The sea was deep.|It was known to Jones et al. (1983) as well.
-Others follow Wilkinson et al.|They differ.
 He sang at the 5 p.m. Mass.|She left.
 Indologist J. A. B. van Buitenen began it.|He died.
-This runs on OS X.|It is fast.
 Written by K. He and others.|It spread.
 He lives in the U. S.|There he works.
 He works for Lee Inc.|Mr. Lee pays well.
