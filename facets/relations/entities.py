@@ -62,6 +62,8 @@ class EntitySpan:
     # Numbers of the clauses that contain the entity, from a parse; empty: unknown. Entities that share no clause are
     # not paired.
     clauses: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
+    # Whether its phrase belongs to a verb ("met Ann in Oslo") and says nothing about the noun before it; from a parse.
+    is_adjunct: bool = field(default=False, compare=False, repr=False)
 
 
 class EntityFinder(Protocol):

@@ -161,10 +161,11 @@ def _sentence_mentions(
 
 
 def _are_unrelated(head: EntitySpan, tail: EntitySpan, pattern: SentencePattern) -> bool:
-    """Whether two entities are in different clauses or one list, or a date or number belongs to the verb."""
+    """Whether two entities are in different clauses or one list, or one belongs to a verb (``met Ann in Oslo``)."""
     if pattern.is_list or (head.clauses and tail.clauses and head.clauses.isdisjoint(tail.clauses)):
         return True
-    belongs_to_verb = max(head, tail).type in VALUES and head.type is not EntityType.EVENT
+    later = max(head, tail)
+    belongs_to_verb = later.is_adjunct or (later.type in VALUES and head.type is not EntityType.EVENT)
     return belongs_to_verb and len(pattern.between) == 1 and pattern.between[0].isalpha()
 
 

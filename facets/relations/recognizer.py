@@ -146,7 +146,7 @@ def _spans(doc: Doc, shift: int) -> Iterator[EntitySpan]:
         # The tokenizer leaves the final full stop on some names: "Jay-Z."
         has_stop = end == len(doc) and name.text.find(".") == len(name.text) - 1
         start_char, end_char = shift + name.start_char, shift + name.end_char - has_stop
-        yield EntitySpan(start_char, end_char, entity_type, clauses[name.root.i])
+        yield EntitySpan(start_char, end_char, entity_type, clauses[name.root.i], _is_adjunct(name.root))
 
 
 def names_of(doc: Doc) -> list[Name]:
@@ -311,3 +311,9 @@ def _has_own_subject(verb: Token) -> bool:
         return False
     subject = next((child for child in verb.children if child.dep_ in _SUBJECTS), None)
     return subject is not None and subject.pos_ != "PRON"
+
+
+def _is_adjunct(token: Token) -> bool:
+    """Whether a noun is the object of a preposition that belongs to a verb; False without a parse."""
+    preposition = token.head
+    return token.dep_ == "pobj" and preposition.dep_ == "prep" and preposition.head.pos_ in ("VERB", "AUX")

@@ -38,7 +38,9 @@ _LIGHT = lexicon.RELATIVE - {"that", "where", "when"} | frozenset(
     "also now later then however just often usually commonly eventually soon finally once again still already even so "
     "it he she they there not n't never no both together , ; : \" '' `` -".split()
 )
-_FILLERS = lexicon.FILLERS | _DETERMINERS | _LIGHT | frozenset("another first only widely generally".split())
+_FILLERS = (
+    (lexicon.FILLERS - {"than", "where"}) | _DETERMINERS | _LIGHT | {"another", "first", "only", "widely", "generally"}
+)
 # Both arguments have the same role, so exchanging them changes nothing.
 _MUTUAL = frozenset(
     "married marry marries border borders bordered bordering met meet meets neighbor neighbour neighboring sibling "

@@ -60,7 +60,7 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
 # Record <- message, and the fields of the record that are made from others of the message.
 READ: list[tuple[Any, Any, set[str]]] = [
     (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts", "reasons"}),
-    (entities.EntitySpan, relations_pb2.EntitySpan, {"clauses"}),
+    (entities.EntitySpan, relations_pb2.EntitySpan, {"clauses", "is_adjunct"}),
     (ExtractionQuery, relations_pb2.ExtractRelationsRequest, {"entities"}),
     (SlotQuery, relations_pb2.FillSlotsRequest, {"entities"}),
     (PatternQuery, relations_pb2.ScoreRelationsRequest, set()),
