@@ -63,7 +63,7 @@ def _comments_of(files: Iterable[Any]) -> Iterator[tuple[str, str]]:
     for file in files:
         names = dict(_named(file, file.package, ()))
         for location in file.source_code_info.location:
-            comment = " ".join(location.leading_comments.split())
+            comment = " ".join((location.leading_comments or location.trailing_comments).split())
             if comment and tuple(location.path) in names:
                 yield names[tuple(location.path)], comment
 

@@ -36,4 +36,5 @@ def test_every_field_rpc_service_and_enum_value_but_unspecified_has_a_comment() 
         for number, line in enumerate(lines):
             declares = re.match(r"\s*(rpc|service|(repeated |optional )?[\w.]+ \w+ = \d+;|[A-Z_\d]+ = [1-9]\d*;)", line)
             if declares and not line.lstrip().startswith("//"):
-                assert lines[number - 1].lstrip().startswith("//"), f"{path.name}:{number + 1}: {line.strip()}"
+                above = lines[number - 1].lstrip()
+                assert "  // " in line or above.startswith("//"), f"{path.name}:{number + 1}: {line.strip()}"

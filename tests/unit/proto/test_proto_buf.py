@@ -48,7 +48,7 @@ def test_the_protos_pass(checkout: Path) -> None:
     [
         ("bool normalize = 3;", "bool normalise = 3;", "changed name"),
         ("rpc Explain(ExplainRequest) returns (ExplainResponse);", "", "Explain"),
-        ("bool normalize = 3;", "bool normalize = 3;\n  bool uncommented = 99;", "comment"),
+        ("bool normalize = 3;", "bool normalize = 3;\n  bool CamelCase = 99;", "lower_snake_case"),
     ],
 )
 def test_breaking_changes_and_rule_violations_fail(checkout: Path, before: str, after: str, message: str) -> None:
