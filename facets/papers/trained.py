@@ -40,7 +40,7 @@ Read = Callable[[Path], bytes]
 
 @dataclass(frozen=True, slots=True)
 class TrainedPapers:
-    """The papers a model was trained on: those of the authors and citing papers in its tables."""
+    """The papers a model was trained on: written by an author, or cited by a paper, of its tables."""
 
     ids: Sequence[str]  # `I` ids
     titles: Sequence[str]  # `I` titles

@@ -205,7 +205,7 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
     for name in files:
         schemas = [schema for pattern, schema in stores.items() if _matches(name, pattern)]
         if not any(_has_schema(source / name, schema) for schema in schemas):
-            raise DamagedError(f"{source / name} is not a store of a data directory: use another backup")
+            raise DamagedError(f"{source / name} is no file of a backup: use another backup")
     with clear_errors(f"cannot write {directory}"):
         make_private_directory(directory)
         names = {path.name for path in directory.iterdir()}

@@ -51,7 +51,8 @@ def relations(
         list[str] | None, typer.Option("--relation", "-r", help="Consider only this relation; repeat for more.")
     ] = None,
     head: Annotated[
-        str | None, typer.Option(help="Find the entities that are tails of HEAD in the single --relation.")
+        str | None,
+        typer.Option(metavar="ENTITY", help="Find what this entity has the relation to; needs exactly one --relation."),
     ] = None,
     pattern: Annotated[
         list[str] | None, typer.Option("--pattern", "-p", help="Score this sentence pattern instead; repeat for more.")
@@ -149,7 +150,7 @@ def _entity_options(
     """Client arguments that say where entities come from."""
     is_named = bool(entity) or gazetteer is not None
     if is_named + bool(span) + ner > 1:
-        raise typer.BadParameter("expected entities from --entity and --gazetteer, or --span, or --ner, got several")
+        raise typer.BadParameter("give entities in one way only: --entity and --gazetteer, or --span, or --ner")
     if span:
         if len(texts) != 1:
             raise typer.BadParameter(f"--span expects one text, got {len(texts)}")

@@ -34,7 +34,7 @@ def from_document(document: Document) -> DocumentMessage:
 
 
 def to_document(message: DocumentMessage) -> Document:
-    """A message as a document, as a server reads it: whole numbers in the payload become integers."""
+    """Converts a message the way the server does: whole numbers in the payload become integers."""
     return from_message(message, Document)
 
 

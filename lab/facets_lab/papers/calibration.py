@@ -88,7 +88,7 @@ def calibrate_recommendation(
 
 
 def first_features(engine: PaperEngine, papers: Sequence[Paper]) -> dict[CandidateKind, NDArray[np.float64]]:
-    """Features of the first candidate of each paper, ``[N, F]`` by kind."""
+    """Features of the best-ranked candidate of each paper: ``[N, F]`` for each kind of candidate."""
     options = PaperOptions(top_k=1)
     firsts = {
         CandidateKind.AUTHORS: engine.recommend_authors(papers, options),

@@ -210,7 +210,7 @@ class PhraseStream:
         return [self._batch(np.random.default_rng(seed), validation=True) for seed in seeds]
 
     def _draw(self, rng: np.random.Generator, validation: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First token and length of up to ``batch_size`` phrases, ``[B]`` each."""
+        """Draws up to ``batch_size`` phrases: position of the first token, and number of tokens, of each."""
         tokens = self._corpus.tokens
         tries = _TRIES * self._config.batch_size
         if validation:  # held-out documents are few, so draw from them alone

@@ -72,5 +72,5 @@ def _names(file: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"gazetteer {file} cannot be read, expected UTF-8 with one name per line") from error
     if not names:
-        raise ConfigError(f"gazetteer {file} has no name, expected one per line")
+        raise ConfigError(f"gazetteer {file} is empty, expected one entity name per line")
     return names

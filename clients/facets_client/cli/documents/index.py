@@ -263,7 +263,7 @@ def encode(
     search_field: SearchFieldOption = None,
     workers: Annotated[int, typer.Option(help="Processes, each with a model; 0: one, or with Ray all processors.")] = 0,
     ray: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Ray cluster that encodes; auto finds one, local starts one.")
+        str, typer.Option(metavar="ADDRESS", help="Address of the Ray cluster that encodes; 'auto' finds a running one, 'local' starts one.")
     ] = "",
     part_size: Annotated[int, typer.Option(help="Documents per Parquet part.")] = 512,
     columns: FileOptions,
