@@ -260,7 +260,7 @@ class CollectionEngine:
     def delete(self, name: str, *, ids: Sequence[str] | None = None, where: Filter | None = None) -> DeleteResult:
         """Deletes documents by id or by filter (exactly one is given), all or none; unknown ids are ignored."""
         if (ids is None) == (where is None):
-            raise InvalidInputError("or where must be given, got both or neither", path="ids")
+            raise InvalidInputError("or where must be given, and not both", path="ids")
         if ids is not None:
             check_ids(ids, path=("ids",))
         validate(where)

@@ -139,14 +139,11 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def DeleteDocuments(self, request: pb.DeleteDocumentsRequest, call: CallContext) -> pb.DeleteDocumentsResponse:
         """Deletes by ids or by filter."""
-        if bool(request.ids) == request.HasField("where"):
-            raise InvalidInputError("must be given if `where` is not, got both or neither", path="ids")
+        if request.ids:
+            check_count(request.ids, ("ids",), self.limits.max_documents_per_upsert)
         with call.stages.measured("store", num_items=len(request.ids)):
-            if request.HasField("where"):
-                result = self.engine.delete(request.collection, where=filter_of(request))
-            else:
-                check_count(request.ids, ("ids",), self.limits.max_documents_per_upsert)
-                result = self.engine.delete(request.collection, ids=list(request.ids))
+            where = filter_of(request) if request.HasField("where") else None
+            result = self.engine.delete(request.collection, ids=list(request.ids) or None, where=where)
         call.num_items = result.num_deleted
         return to_message(result, pb.DeleteDocumentsResponse, index_revision=result.revision)
 

@@ -74,7 +74,7 @@ async def _read_fields(backend: Backend, request: Request, fields_type: type[Req
         problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
         name, *steps = problem["loc"]
         field = str(name)[:_MAX_FIELD_CHARS] + "".join(f"[{step}]" for step in steps)
-        message = problem["msg"].removeprefix("Value error, ")
+        message = problem["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
         if problem["type"] == "extra_forbidden":
             message = f"is unknown, expected some of {', '.join(sorted(fields_type.model_fields))}"
         raise bad_request(f"{field}: {message[0].lower()}{message[1:]}", field=field) from error
