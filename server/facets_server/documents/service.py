@@ -8,7 +8,6 @@ from facets_proto.v1 import diagnosis_pb2, documents_pb2_grpc
 from facets_proto.v1 import documents_pb2 as pb
 
 from facets.documents import CollectionEngine, CollectionInfo
-from facets.errors import InvalidInputError
 from facets_server.documents.diagnosis import Maps, diagnose
 from facets_server.documents.ingest import Ingest, step_budget_s, target_of
 from facets_server.documents.recall import RecallSampler
