@@ -1,7 +1,7 @@
 """Warnings about likely mistakes in a filter: unknown fields, and values whose type differs from the documents'.
 
-Such a filter is valid but finds nothing. Only a limited number of documents is examined, so that this takes
-milliseconds in a collection of any size.
+Such a filter is valid but finds nothing. Only the first documents are examined, so that this takes milliseconds in a
+collection of any size.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,8 @@ from facets.documents.types import FilterWarning
 from facets.documents.view import StoreView
 from facets.language.near_names import NearNames
 
-_FEW_DOCUMENTS, _MANY_DOCUMENTS = 10, 5_000  # documents whose values are examined: more if the first ones do not fit
-_MAX_NAMING_DOCUMENTS = 500  # documents whose field names are suggested for an unknown one
+_FEW_DOCUMENTS, _MANY_DOCUMENTS = 10, 300  # documents that are examined: more if the first ones do not fit
+_NAMED_DOCUMENTS = 100  # documents whose field names are suggested for an unknown one
 _KIND_OF_TYPE = {
     **{"integer": "numbers", "real": "numbers", "text": "strings", "true": "booleans", "false": "booleans"},  # SQLite
     **{"number": "numbers", "string": "strings", "boolean": "booleans"},  # PostgreSQL
@@ -38,7 +38,7 @@ def _warning(view: StoreView, record: CollectionRecord, field: str, expected: fr
             return None
     if not found:
         documents = "no document has" if record.num_documents <= _MANY_DOCUMENTS else "no examined document has"
-        near = NearNames(names := view.field_names(record, _MAX_NAMING_DOCUMENTS)).find(field, top_k=1)
+        near = NearNames(names := view.field_names(record, _NAMED_DOCUMENTS)).find(field, top_k=1)
         hint = f": did you mean {names[near[0]]!r}?" if near else ""
         return FilterWarning(field=field, message=f"{documents} a field {field!r}{hint}")
     found_kinds, expected_kinds = (" and ".join(sorted(kinds)) for kinds in (found, expected))

@@ -42,7 +42,6 @@ from facets.documents.records import (
     StoreWrite,
     collection_from,
 )
-from facets.documents.types import DocumentPart
 from facets.documents.view import CHUNKS_OF_GIVEN, StoreView, document_rows_from
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
 from facets.index.config import EngineConfig
@@ -50,135 +49,106 @@ from facets.storage.checksums import row_checksum
 from facets.storage.database import Database, Schema
 from facets.storage.directory import MANIFEST, DirectoryManifest
 from facets.storage.postgres import PostgresDatabase
-from facets.storage.sql import SqlConnection, SqlDatabase
+from facets.storage.sql import SqlDatabase
 
 STORE_FILE = "documents.sqlite3"
 _NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 _NO_DOCUMENTS = DocumentRows(_NO_ROWS, _NO_ROWS)
 _VERIFIED_AT_A_TIME = 256  # parts
+_Row = tuple[object, ...]
 
 
-_Values = tuple[int, tuple[object, ...]]
-"""Checksum of some values, and these values."""
-
-
-class _BatchRows:
-    """The rows of an encoded batch, prepared before the transaction begins; row numbers are not known yet."""
-
-    def __init__(self, batch: EncodedBatch, dialect: Dialect) -> None:
-        self._batch = batch
-        self._documents: list[_Values] = []
-        self._parts: list[list[_Values]] = []  # of each long document
-        self._facets: list[_Values] = []  # of each part
-        self._chunks: list[list[bytes]] = []  # rest of the codes of each part
-        for index, (id, text, payload, parts) in enumerate(
-            zip(batch.ids, batch.texts, batch.payloads, batch.parts, strict=True)
-        ):
-            stored_text, num_parts = "" if parts else text, max(1, len(parts))
-            num_tokens, num_read = batch.num_tokens[index], batch.num_read[index]
-            checksum = document_checksum(
-                stored_text, id=id, payload=payload, num_tokens=num_tokens, num_read=num_read, num_parts=num_parts
-            )
-            values = (id, *dialect.payload_values(payload), stored_text, num_tokens, num_read, num_parts)
-            self._documents.append((checksum, values))
-            self._parts.append([_part_values(part, text) for part in parts])
-        codes = codes_to_bytes(batch.codes, batch.norms, batch.starts)
-        for index, (start, end) in enumerate(pairwise(batch.starts.tolist())):
-            norms, batch_spans = batch.norms[start:end].astype("<f4").tobytes(), batch.spans[index]
-            spans = None if batch_spans is None else batch_spans.astype("<u4").tobytes()
-            first_codes, chunks = dialect.split_codes(codes[index], len(norms) + len(spans or b""))
-            self._facets.append((facets_checksum(norms, codes[index], spans), (norms, first_codes, spans)))
-            self._chunks.append(chunks)
-        self._terms = [terms_to_bytes(counts) for counts in batch.terms]
-
-    def insert(self, writer: "_Writer", record: CollectionRecord, revisions: Sequence[int]) -> NDArray[np.int64]:
-        """Inserts document i under ``revisions[i]``; returns the new rows."""
-        counts = self._batch.num_parts
-        documents = DocumentRows(writer.last_row() + 1 + np.cumsum(counts) - counts, counts)
-        first_rows, rows = documents.firsts.tolist(), documents.parts.tolist()
-        insert_rows, payload = writer.connection.insert_rows, writer.dialect.payload_columns
-        insert_rows(
-            "documents",
-            f"row, collection, revision, checksum, id, {payload}, text, num_tokens, num_read, num_parts",
-            (
-                (row, record.number, revision, row_checksum(checksum, row, record.number, revision), *values)
-                for row, revision, (checksum, values) in zip(first_rows, revisions, self._documents, strict=True)
-            ),
+def _insert(
+    writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, revisions: Sequence[int]
+) -> NDArray[np.int64]:
+    """Inserts document i of a batch under ``revisions[i]``; returns the new rows."""
+    sql, counts = writer.sql, batch.num_parts
+    added = DocumentRows(writer.last_row() + 1 + np.cumsum(counts) - counts, counts)
+    first_rows, rows = added.firsts.tolist(), added.parts.tolist()
+    documents, parts, facets, chunks = [], list[_Row](), list[_Row](), list[_Row]()
+    for id, text, payload, own_parts, num_tokens, num_read, num_parts, first_row, revision in zip(
+        batch.ids,
+        batch.texts,
+        batch.payloads,
+        batch.parts,
+        batch.num_tokens,
+        batch.num_read,
+        counts.tolist(),
+        first_rows,
+        revisions,
+        strict=True,
+    ):
+        own_text = "" if own_parts else text
+        checksum = document_checksum(
+            own_text, id=id, payload=payload, num_tokens=num_tokens, num_read=num_read, num_parts=num_parts
         )
-        insert_rows(
-            "document_parts",
-            "row, document, checksum, start, page, headings, text",
-            (
-                (row, first_row, row_checksum(checksum, row, first_row), *values)
-                for first_row, parts in zip(first_rows, self._parts, strict=True)
-                for row, (checksum, values) in enumerate(parts, first_row)
-            ),
-        )
-        insert_rows(
-            "facets",
-            "row, checksum, norms, units, spans",
-            (
-                (row, row_checksum(checksum, row), *values)
-                for row, (checksum, values) in zip(rows, self._facets, strict=True)
-            ),
-        )
-        insert_rows(
-            "facet_parts",
-            "part, units",
-            (
-                (chunk_row, chunk)
-                for row, chunks in zip(rows, self._chunks, strict=True)
-                for chunk_row, chunk in enumerate(chunks, row * CHUNKS_PER_ROW)
-            ),
-        )
-        insert_rows("terms", "row, terms", zip(rows, self._terms, strict=True))
-        # SQLite's own sequence counts the rows of `documents` only.
-        if rows and (writer.dialect.is_shared or len(rows) > len(first_rows)):
-            statement = f"UPDATE {writer.dialect.row_sequence} SET seq = ? WHERE name = 'documents'"
-            writer.connection.execute(statement, (rows[-1],))
-        return documents.parts
-
-
-def _part_values(part: DocumentPart, text: str) -> _Values:
-    part_text, headings = text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
-    checksum = part_checksum(part_text, start=part.start, headings=headings, page=part.page)
-    return checksum, (part.start, part.page, headings, part_text)
+        key = (first_row, record.number, revision)
+        values = (id, *sql.payload_values(payload), own_text, num_tokens, num_read, num_parts)
+        documents.append((*key, row_checksum(checksum, *key), *values))
+        for row, part in enumerate(own_parts, first_row):
+            part_text, headings = text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
+            checksum = part_checksum(part_text, start=part.start, headings=headings, page=part.page)
+            checksum = row_checksum(checksum, row, first_row)
+            parts.append((row, first_row, checksum, part.start, part.page, headings, part_text))
+    all_codes = codes_to_bytes(batch.codes, batch.norms, batch.starts)
+    for row, codes, spans, (start, end) in zip(
+        rows, all_codes, batch.spans, pairwise(batch.starts.tolist()), strict=True
+    ):
+        norms = batch.norms[start:end].astype("<f4").tobytes()
+        span_bytes = None if spans is None else spans.astype("<u4").tobytes()
+        first_codes, more_codes = sql.split_codes(codes, len(norms) + len(span_bytes or b""))
+        checksum = row_checksum(facets_checksum(norms, codes, span_bytes), row)
+        facets.append((row, checksum, norms, first_codes, span_bytes))
+        chunks += enumerate(more_codes, row * CHUNKS_PER_ROW)
+    document_columns = f"id, {sql.payload_columns}, text, num_tokens, num_read, num_parts"
+    insert_rows = writer.connection.insert_rows
+    insert_rows("documents", f"row, collection, revision, checksum, {document_columns}", documents)
+    insert_rows("document_parts", "row, document, checksum, start, page, headings, text", parts)
+    insert_rows("facets", "row, checksum, norms, units, spans", facets)
+    insert_rows("facet_parts", "part, units", chunks)
+    insert_rows("terms", "row, terms", zip(rows, map(terms_to_bytes, batch.terms), strict=True))
+    # SQLite's own sequence counts the rows of `documents` only.
+    if rows and (sql.is_shared or len(rows) > len(first_rows)):
+        statement = f"UPDATE {sql.row_sequence} SET seq = ? WHERE name = 'documents'"
+        writer.connection.execute(statement, (rows[-1],))
+    return added.parts
 
 
 class _Writer(StoreView):
     """A write transaction."""
 
-    def __init__(self, connection: SqlConnection, dialect: Dialect) -> None:
-        super().__init__(connection, dialect)
-        self.connection = connection
-        self.dialect = dialect
-
     def next_revision(self) -> int:
-        self.connection.execute(self.dialect.next_revision)
+        self.connection.execute(self.sql.next_revision)
         return self.revision()
 
     def count_write(
         self,
         record: CollectionRecord,
+        revision: int,
         *,
-        added_parts: NDArray[np.int64] = _NO_ROWS,
+        added: NDArray[np.int64] = _NO_ROWS,
+        num_added: int = 0,
         removed: DocumentRows = _NO_DOCUMENTS,
-    ) -> int:
-        """Updates revision and counts of a collection; returns the new revision.
+    ) -> StoreWrite:
+        """Updates revision and counts of a collection, and logs the write for the indexes of other servers.
 
-        ``added_parts``: number of parts of each document added. Raises as :meth:`collection_unchanged`.
+        Raises as :meth:`collection_unchanged`.
         """
-        revision = self.next_revision()
-        num_documents = len(added_parts) - len(removed.firsts)
-        num_parts = int(added_parts.sum() - removed.counts.sum())
+        num_removed, removed_rows = len(removed.firsts), removed.parts
         cursor = self.connection.execute(
             "UPDATE collections SET revision = ?, num_documents = num_documents + ?, num_parts = num_parts + ? "
             "WHERE number = ? AND state = ?",
-            (revision, num_documents, num_parts, record.number, record.state),
+            (revision, num_added - num_removed, len(added) - len(removed_rows), record.number, record.state),
         )
         if not cursor.rowcount:  # another server deleted or moved it
             raise self._changed_meanwhile(record)
-        return revision
+        if self.sql.is_shared:
+            row = (revision, record.number, *(rows.astype("<i8").tobytes() for rows in (added, removed_rows)))
+            self.connection.insert_rows("writes", "revision, collection, added, removed", [row])
+            self.connection.execute("DELETE FROM writes WHERE revision <= ?", (revision - KEPT_WRITES,))
+        return StoreWrite(
+            revision=revision, added=added, removed=removed_rows, num_added=num_added, num_removed=num_removed
+        )
 
     def insert_collection(self, values: Mapping[str, object]) -> CollectionRecord:
         marks = ", ".join("?" * len(values))
@@ -193,16 +163,12 @@ class _Writer(StoreView):
             return
         row_list = json.dumps(documents.parts.tolist())
         self.connection.execute(
-            f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {self.dialect.given_rows} {self.dialect.join} "
+            f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {self.sql.given_rows} {self.sql.join} "
             f"facet_parts ON {CHUNKS_OF_GIVEN})",
             (row_list,),
         )
         for table in ("facets", "terms", "document_parts", "documents"):
-            self.connection.execute(f"DELETE FROM {table} WHERE {self.dialect.row_in}", (row_list,))
-
-    def delete_collection(self, record: CollectionRecord) -> None:
-        self.delete_documents(self.document_rows(record))
-        self.connection.execute("DELETE FROM collections WHERE number = ?", (record.number,))
+            self.connection.execute(f"DELETE FROM {table} WHERE {self.sql.row_in}", (row_list,))
 
     def rename(self, record: CollectionRecord, name: str, state: CollectionState) -> CollectionRecord:
         cursor = self.connection.execute(
@@ -214,26 +180,6 @@ class _Writer(StoreView):
 
     def retire(self, record: CollectionRecord) -> None:
         self.rename(record, f"{record.name}#{record.number}", CollectionState.RETIRED)
-
-    def log(
-        self,
-        record: CollectionRecord,
-        revision: int,
-        *,
-        added: NDArray[np.int64] = _NO_ROWS,
-        num_added: int = 0,
-        removed: DocumentRows,
-    ) -> StoreWrite:
-        """Describes a write, and logs it for the indexes of other servers."""
-        num_removed, removed_parts = len(removed.firsts), removed.parts
-        write = StoreWrite(
-            revision=revision, added=added, removed=removed_parts, num_added=num_added, num_removed=num_removed
-        )
-        if self.dialect.is_shared:
-            row = (revision, record.number, *(rows.astype("<i8").tobytes() for rows in (write.added, write.removed)))
-            self.connection.insert_rows("writes", "revision, collection, added, removed", [row])
-            self.connection.execute("DELETE FROM writes WHERE revision <= ?", (revision - KEPT_WRITES,))
-        return write
 
 
 class DocumentStore:
@@ -270,11 +216,12 @@ class DocumentStore:
     def delete_collection(self, record: CollectionRecord) -> int:
         """Deletes a collection with its documents, and a copy being built; returns the revision."""
         with self._write() as writer:
-            revision = writer.count_write(record)
-            copy = writer.copy_of(record)
-            if copy is not None:
-                writer.delete_collection(copy)
-            writer.delete_collection(record)
+            revision = writer.next_revision()
+            writer.count_write(record, revision)
+            for one in (writer.copy_of(record), record):
+                if one is not None:
+                    writer.delete_documents(writer.document_rows(one))
+                    writer.connection.execute("DELETE FROM collections WHERE number = ?", (one.number,))
             return revision
 
     def upsert(
@@ -289,15 +236,14 @@ class DocumentStore:
 
         ``revisions``: of the documents; None: that of the write. ``check``: called in the transaction first; may raise.
         """
-        rows = _BatchRows(batch, self._dialect)
         with self._write() as writer:
             if check is not None:
                 check()
             replaced = writer.documents_by_id(record, batch.ids)
             writer.delete_documents(replaced)
-            revision = writer.count_write(record, added_parts=batch.num_parts, removed=replaced)
-            added = rows.insert(writer, record, revisions or [revision] * len(batch.ids))
-            return writer.log(record, revision, added=added, num_added=len(batch.ids), removed=replaced)
+            revision, num_added = writer.next_revision(), len(batch.ids)
+            added = _insert(writer, record, batch, revisions or [revision] * num_added)
+            return writer.count_write(record, revision, added=added, num_added=num_added, removed=replaced)
 
     def delete(
         self,
@@ -314,7 +260,7 @@ class DocumentStore:
             elif documents is None:
                 documents = writer.document_rows(record, where)
             writer.delete_documents(documents)
-            return writer.log(record, writer.count_write(record, removed=documents), removed=documents)
+            return writer.count_write(record, writer.next_revision(), removed=documents)
 
     def begin_copy(self, record: CollectionRecord, model: CollectionModel) -> CollectionRecord:
         """Creates an empty copy of a collection for another model or other fields; it must be the only copy."""
@@ -328,7 +274,7 @@ class DocumentStore:
         """Gives a copy the name of its collection, which is retired; returns the new record of the copy."""
         with self._write() as writer:
             writer.retire(record)
-            writer.count_write(copy)
+            writer.count_write(copy, writer.next_revision())
             return writer.rename(copy, record.name, CollectionState.LIVE)
 
     def retire(self, record: CollectionRecord) -> None:

@@ -71,8 +71,8 @@ class StoreView:
     """One consistent state of the store; for one thread, within a transaction."""
 
     def __init__(self, connection: SqlConnection, dialect: Dialect = SQLITE) -> None:
-        self._connection = connection
-        self._sql = dialect
+        self.connection = connection
+        self.sql = dialect
         self._existing = (
             f"SELECT row FROM documents WHERE {dialect.row_in} "
             f"UNION SELECT row FROM document_parts WHERE {dialect.row_in}"
@@ -84,7 +84,7 @@ class StoreView:
 
     def meta(self, key: str) -> str | int:
         """A property of the store; raises DamagedError if it is missing."""
-        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         if row is None:
             raise DamagedError(f"the document store is damaged: its {key} is missing; restore it from a backup")
         value: str | int = row[0]
@@ -96,9 +96,9 @@ class StoreView:
 
     def lost(self) -> LostRevisions:
         """Revisions that were lost by promotions of a standby."""
-        if not self._sql.is_shared:
+        if not self.sql.is_shared:
             return ()
-        return tuple(self._connection.execute("SELECT after, revision FROM promotions ORDER BY revision").fetchall())
+        return tuple(self.connection.execute("SELECT after, revision FROM promotions ORDER BY revision").fetchall())
 
     def check_revision(self, min_revision: int | None) -> int:
         """Revision of this state; raises as :func:`facets.documents.records.check_revision`."""
@@ -110,7 +110,7 @@ class StoreView:
             return None
         writes = dict[int, list[StoreWrite]]()
         statement = "SELECT collection, revision, added, removed FROM writes WHERE revision > ? ORDER BY revision"
-        for collection, write_revision, added, removed in self._connection.execute(statement, (revision,)):
+        for collection, write_revision, added, removed in self.connection.execute(statement, (revision,)):
             write = StoreWrite(
                 revision=write_revision, added=np.frombuffer(added, "<i8"), removed=np.frombuffer(removed, "<i8")
             )
@@ -123,7 +123,7 @@ class StoreView:
 
     def all_collections(self) -> list[CollectionRecord]:
         """Every collection in any state, ordered by name."""
-        cursor = self._connection.execute(f"SELECT {COLLECTION_COLUMNS} FROM collections ORDER BY name")
+        cursor = self.connection.execute(f"SELECT {COLLECTION_COLUMNS} FROM collections ORDER BY name")
         return [collection_from(values) for values in cursor]
 
     def collection(self, name: str) -> CollectionRecord:
@@ -146,7 +146,7 @@ class StoreView:
 
     def _collection(self, where: str, *values: str | int) -> CollectionRecord | None:
         statement = f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE {where}"
-        row = self._connection.execute(statement, values).fetchone()
+        row = self.connection.execute(statement, values).fetchone()
         return None if row is None else collection_from(row)
 
     def _changed_meanwhile(self, record: CollectionRecord) -> FacetsError:
@@ -167,7 +167,7 @@ class StoreView:
 
         Returns them, ascending, and the row up to which there are no others.
         """
-        cursor = self._connection.execute(
+        cursor = self.connection.execute(
             # "+" keeps SQLite from using the index of ids: rows come in their order
             "SELECT row FROM documents AS original WHERE row > ? AND +collection = ? AND NOT EXISTS "
             "(SELECT 1 FROM documents AS copy WHERE copy.collection = ? AND copy.id = original.id "
@@ -179,7 +179,7 @@ class StoreView:
 
     def outdated(self, record: CollectionRecord, copy: CollectionRecord) -> DocumentRows:
         """Documents of the copy whose version is no longer in the collection; compares all of them."""
-        cursor = self._connection.execute(
+        cursor = self.connection.execute(
             "SELECT row, num_parts FROM documents AS copy WHERE collection = ? AND NOT EXISTS "
             "(SELECT 1 FROM documents AS original WHERE original.collection = ? AND original.id = copy.id "
             "AND original.revision = copy.revision)",
@@ -189,30 +189,28 @@ class StoreView:
 
     def last_row(self) -> int:
         """The last row number that was given to a document."""
-        row = self._connection.execute(f"SELECT seq FROM {self._sql.row_sequence} WHERE name = 'documents'").fetchone()
+        row = self.connection.execute(f"SELECT seq FROM {self.sql.row_sequence} WHERE name = 'documents'").fetchone()
         return int(row[0]) if row else 0
 
     def count(self, record: CollectionRecord, where: Filter) -> int:
         """Number of documents that match; evaluates the filter on all of them."""
         condition, parameters = self._condition(record, where)
-        cursor = self._connection.execute(f"SELECT count(*) FROM documents WHERE {condition}", parameters)
+        cursor = self.connection.execute(f"SELECT count(*) FROM documents WHERE {condition}", parameters)
         return int(cursor.fetchone()[0])
 
     def json_types(self, record: CollectionRecord, field: str, limit: int) -> set[str]:
         """JSON types, as the database names them, of a payload field in the first ``limit`` documents."""
-        expression, parameters = self._sql.on_field(self._sql.json_type, field)
+        expression, parameters = self.sql.on_field(self.sql.json_type, field)
         some_documents = "(SELECT * FROM documents WHERE collection = ? LIMIT ?) AS some_documents"
-        cursor = self._connection.execute(
+        cursor = self.connection.execute(
             f"SELECT DISTINCT {expression} FROM {some_documents}", (*parameters, record.number, limit)
         )
         return {name for (name,) in cursor if name is not None}
 
     def field_names(self, record: CollectionRecord, limit: int) -> list[str]:
         """Paths of the payload fields of the first ``limit`` documents, as filters write them."""
-        statement = f"SELECT {self._sql.blob('payload')} FROM documents WHERE collection = ? LIMIT ?"
-        level = [
-            ("", json.loads(payload)) for (payload,) in self._connection.execute(statement, (record.number, limit))
-        ]
+        statement = f"SELECT {self.sql.blob('payload')} FROM documents WHERE collection = ? LIMIT ?"
+        level = [("", json.loads(payload)) for (payload,) in self.connection.execute(statement, (record.number, limit))]
         names = dict[str, None]()
         while level:
             level = [(f"{path}.{key}" if path else key, item[key]) for path, item in level for key in item]
@@ -229,10 +227,10 @@ class StoreView:
         if where is not None:
             condition, parameters = self._condition(record, where)
             statement = f"SELECT row, num_parts FROM documents WHERE {condition}"
-            return document_rows_from(self._connection.execute(statement, parameters))
+            return document_rows_from(self.connection.execute(statement, parameters))
         # Two queries that read indexes only.
         long_documents = self.long_documents(record)
-        cursor = self._connection.execute("SELECT row FROM documents WHERE collection = ?", (record.number,))
+        cursor = self.connection.execute("SELECT row FROM documents WHERE collection = ?", (record.number,))
         firsts = np.sort(_first_column(cursor))
         counts = np.ones_like(firsts)
         counts[np.searchsorted(firsts, long_documents.firsts)] = long_documents.counts
@@ -241,12 +239,12 @@ class StoreView:
     def long_documents(self, record: CollectionRecord) -> DocumentRows:
         """The documents with several parts."""
         statement = "SELECT row, num_parts FROM documents WHERE collection = ? AND num_parts > 1"
-        return document_rows_from(self._connection.execute(statement, (record.number,)))
+        return document_rows_from(self.connection.execute(statement, (record.number,)))
 
     def documents_by_id(self, record: CollectionRecord, ids: Sequence[str]) -> DocumentRows:
         """The documents of these ids; unknown ids are skipped."""
-        cursor = self._connection.execute(
-            f"SELECT row, num_parts FROM documents WHERE collection = ? AND {self._sql.id_in}",
+        cursor = self.connection.execute(
+            f"SELECT row, num_parts FROM documents WHERE collection = ? AND {self.sql.id_in}",
             (record.number, json.dumps(list(ids), ensure_ascii=False)),
         )
         return document_rows_from(cursor)
@@ -254,7 +252,7 @@ class StoreView:
     def page(self, record: CollectionRecord, *, after: str, limit: int, where: Filter | None) -> NDArray[np.int64]:
         """First rows of the next ``limit`` documents whose id is greater than ``after``, ordered by id."""
         condition, parameters = self._condition(record, where)
-        cursor = self._connection.execute(
+        cursor = self.connection.execute(
             f"SELECT row FROM documents WHERE {condition} AND id > ? ORDER BY id LIMIT ?", [*parameters, after, limit]
         )
         return _first_column(cursor)
@@ -262,18 +260,18 @@ class StoreView:
     def _condition(self, record: CollectionRecord, where: Filter | None) -> tuple[str, list[str | int]]:
         if where is None:
             return "collection = ?", [record.number]
-        expression, parameters = self._sql.filter_sql(where)
+        expression, parameters = self.sql.filter_sql(where)
         return f"collection = ? AND {expression}", [record.number, *parameters]
 
     def num_bytes(self, rows: NDArray[np.int64], *, facets: bool, dim: int) -> NDArray[np.int64]:
         """Bytes of text and payload, and of ``facets`` if asked, of the documents at these first rows, ``[N]``."""
         parts = "BETWEEN documents.row AND documents.row + num_parts - 1"
-        text, payload = self._sql.num_bytes("text"), self._sql.num_bytes("payload")
-        cursor = self._connection.execute(
+        text, payload = self.sql.num_bytes("text"), self.sql.num_bytes("payload")
+        cursor = self.connection.execute(
             f"SELECT row, {text} + {payload} "
             f"+ (SELECT coalesce(sum({text}), 0) FROM document_parts WHERE row {parts}), "
             f"(SELECT coalesce(sum(length(norms) / 4), 0) FROM facets WHERE row {parts} AND ?) "
-            f"FROM documents WHERE {self._sql.row_in}",
+            f"FROM documents WHERE {self.sql.row_in}",
             (facets, _json_list(rows)),
         )
         sizes = {row: size + num_facets * 4 * (dim + 2) for row, size, num_facets in cursor}
@@ -281,22 +279,22 @@ class StoreView:
 
     def first_rows_and_ids(self, rows: NDArray[np.int64]) -> dict[int, tuple[int, str]]:
         """For each of the rows that exists, the first row and id of its document."""
-        statement = f"SELECT given.value, documents.row, {self._sql.blob('documents.id')} {self._given_with_documents}"
-        cursor = self._connection.execute(statement, (_json_list(rows),))
+        statement = f"SELECT given.value, documents.row, {self.sql.blob('documents.id')} {self._given_with_documents}"
+        cursor = self.connection.execute(statement, (_json_list(rows),))
         return {row: (first_row, _decoded(id)) for row, first_row, id in cursor}
 
     def existing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The given rows that exist, ascending."""
         row_list = _json_list(rows)
-        return np.sort(_first_column(self._connection.execute(self._existing, (row_list, row_list))))
+        return np.sort(_first_column(self.connection.execute(self._existing, (row_list, row_list))))
 
     def documents(self, rows: NDArray[np.int64]) -> dict[int, StoredDocument]:
         """The documents at these first rows, without facets; missing rows are skipped.
 
         Raises DamagedDocumentsError if checksums differ or parts are missing.
         """
-        statement = f"SELECT row, num_parts FROM documents WHERE {self._sql.row_in}"
-        found = document_rows_from(self._connection.execute(statement, (_json_list(rows),)))
+        statement = f"SELECT row, num_parts FROM documents WHERE {self.sql.row_in}"
+        found = document_rows_from(self.connection.execute(statement, (_json_list(rows),)))
         passages: dict[int, list[Passage]] = {row: [] for row in found.firsts.tolist()}
         for _, passage in sorted(self.passages(found.parts).items()):
             passages[passage.first_row].append(passage)
@@ -318,13 +316,13 @@ class StoreView:
 
     def passages(self, rows: NDArray[np.int64]) -> dict[int, Passage]:
         """The parts at these rows; missing rows are skipped; raises DamagedDocumentsError if checksums differ."""
-        blob = self._sql.blob
+        blob = self.sql.blob
         columns = (
             "given.value, documents.row, collection, revision, documents.checksum, num_tokens, num_read, num_parts, "
             f"{blob('documents.id')}, {blob('payload')}, {blob('documents.text')}, {blob('headings')}, "
             f"{blob('document_parts.text')}, document_parts.checksum, start, page"
         )
-        cursor = self._connection.execute(f"SELECT {columns} {self._given_with_documents}", (_json_list(rows),))
+        cursor = self.connection.execute(f"SELECT {columns} {self._given_with_documents}", (_json_list(rows),))
         passages, damaged = {}, dict[int, str]()
         for values in cursor:
             row, first_row, collection, revision, checksum, num_tokens, num_read, num_parts = values[:8]
@@ -365,14 +363,14 @@ class StoreView:
             return [row]
         statement = "SELECT row FROM document_parts WHERE row BETWEEN ? AND ? AND document = ?"
         last_row = first_row + min(int(num_parts), MAX_PARTS)
-        rows = _first_column(self._connection.execute(statement, (first_row, last_row, first_row)))
+        rows = _first_column(self.connection.execute(statement, (first_row, last_row, first_row)))
         return [row, *rows.tolist()]
 
     def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
         """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text."""
         row_list = _json_list(rows)
-        cursor = self._connection.execute(
-            f"SELECT row, {self._sql.blob('terms')} FROM ({self._existing}) AS existing LEFT JOIN terms USING (row) "
+        cursor = self.connection.execute(
+            f"SELECT row, {self.sql.blob('terms')} FROM ({self._existing}) AS existing LEFT JOIN terms USING (row) "
             "ORDER BY row",
             (row_list, row_list),
         )
@@ -388,13 +386,13 @@ class StoreView:
 
     def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:
         """The facets at these rows, in their order; raises DamagedDocumentsError if some are missing or damaged."""
-        norms, spans, units = map(self._sql.blob, ("norms", "spans", "units"))
-        statement = f"SELECT row, checksum, {norms}, {spans}, {units} FROM facets WHERE {self._sql.row_in}"
-        cursor = self._connection.execute(statement, (_json_list(rows),))
+        norms, spans, units = map(self.sql.blob, ("norms", "spans", "units"))
+        statement = f"SELECT row, checksum, {norms}, {spans}, {units} FROM facets WHERE {self.sql.row_in}"
+        cursor = self.connection.execute(statement, (_json_list(rows),))
         found = {row: [checksum, norms or b"", spans, units or b""] for row, checksum, norms, spans, units in cursor}
-        given, join = self._sql.given_rows, self._sql.join
+        given, join = self.sql.given_rows, self.sql.join
         statement = f"SELECT part, {units} FROM {given} {join} facet_parts ON {CHUNKS_OF_GIVEN}"
-        for part, chunk in sorted(self._connection.execute(statement, (json.dumps(list(found)),)).fetchall()):
+        for part, chunk in sorted(self.connection.execute(statement, (json.dumps(list(found)),)).fetchall()):
             found[part // CHUNKS_PER_ROW][-1] += chunk
         intact = {
             row

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest, SearchResult, index_manager
-from facets.errors import DamagedError, IndexFormatError, StorageError
+from facets.errors import DamagedError, DiskFullError, IndexFormatError, StorageError
 from facets.index import live
 from facets.index.backends import make_backend
 from facets.index.snapshot import SnapshotIdentity, read_snapshot
@@ -252,6 +252,29 @@ def test_full_disk_keeps_the_old_snapshot(
     assert (saved[0] / "indexes" / "1.index").read_bytes() == before
     assert not list((saved[0] / "indexes").glob("*.part"))
     assert answers(search_all(open_engine(exact_max_facets=1000))) == expected
+
+
+def test_write_on_a_full_disk_is_refused_and_loses_nothing(
+    open_engine: OpenEngine, make_documents: MakeDocuments
+) -> None:
+    engine = open_engine(max_database_bytes=200_000)
+    engine.create_collection("docs", model="m", model_revision="1", num_facets=2, dim=32)
+    engine.upsert("docs", make_documents(20))
+    with pytest.raises(DiskFullError):
+        engine.upsert("docs", make_documents(1000, seed=2))
+    expected = answers(search_all(engine))
+    assert len(expected[0]) == 10
+    engine.close()
+    engine = open_engine()
+    assert engine.count("docs").num_documents == 20
+    assert answers(search_all(engine)) == expected
+
+
+def test_folder_among_the_snapshots_is_ignored(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
+    folder = saved[0] / "indexes" / "9.index"
+    folder.mkdir()
+    assert answers(search_all(open_engine(exact_max_facets=1000))) == saved[1]
+    assert folder.is_dir()
 
 
 def test_second_engine_is_refused_with_directory_and_pid(engine: CollectionEngine, tmp_path: Path) -> None:
