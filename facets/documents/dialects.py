@@ -6,7 +6,7 @@ PostgreSQL keeps a payload as text, and again as ``jsonb`` in the column ``field
 import json
 import sqlite3
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from facets.documents.codes import split_codes
@@ -162,20 +162,12 @@ class Dialect:
     next_revision: str  # statement that increments the revision
     row_sequence: str  # table with the last row number
     payload_columns: str  # columns of `documents` that hold the payload
-    as_bytes: str
-    num_bytes_of: str
+    blob: Callable[[str], str]  # a column of bytes or text as bytes
+    num_bytes: Callable[[str], str]  # the size of a column in bytes
     # The JSON type of a payload field, NULL where it is missing. Here and in `conditions`, {field} is the field.
     json_type: str
     # Conditions on a field, each with at most one parameter, a JSON value: the field comes before the parameter.
     conditions: Mapping[str, str]
-
-    def blob(self, column: str) -> str:
-        """A column of bytes or text as bytes."""
-        return self.as_bytes.format(column)
-
-    def num_bytes(self, column: str) -> str:
-        """The size of a column in bytes."""
-        return self.num_bytes_of.format(column)
 
     def payload_values(self, payload: str) -> tuple[str, ...]:
         """The values of ``payload_columns``."""
@@ -247,8 +239,8 @@ SQLITE = Dialect(
     next_revision="UPDATE meta SET value = value + 1 WHERE key = 'revision'",
     row_sequence="sqlite_sequence",
     payload_columns="payload",
-    as_bytes="CAST({} AS BLOB)",
-    num_bytes_of="length(CAST({} AS BLOB))",
+    blob="CAST({} AS BLOB)".format,
+    num_bytes="length(CAST({} AS BLOB))".format,
     json_type="json_type({field})",
     conditions={
         "exists": "json_type({field}) IS NOT NULL",
@@ -272,8 +264,8 @@ POSTGRES = Dialect(
     next_revision="UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'revision'",
     row_sequence="row_sequence",
     payload_columns="payload, fields",
-    as_bytes="{}",
-    num_bytes_of="octet_length({})",
+    blob="{}".format,
+    num_bytes="octet_length({})".format,
     json_type="jsonb_typeof({field})",
     conditions={
         "exists": "{field} IS NOT NULL",

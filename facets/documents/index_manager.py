@@ -286,7 +286,7 @@ class IndexManager:
         current = {record.number: record for record in records if record.state is not CollectionState.RETIRED}
         for number, record in list(self._records.items()):
             if number not in current:
-                self.drop_retired(record)
+                self.drop(record)
         for number, record in current.items():
             if writes is None:
                 self._unload(record)
@@ -332,7 +332,8 @@ class IndexManager:
             self.quarantine.add(record, damaged)
 
     def drop(self, record: CollectionRecord) -> None:
-        """Forgets a deleted collection."""
+        """Forgets a deleted or retired collection; the maintenance thread deletes the documents of the latter."""
+        self._wake.set()
         self.quarantine.remove(record)
         self._unload(record)
         self._records.pop(record.number, None)
@@ -342,11 +343,6 @@ class IndexManager:
             self._backend_of(record).drop()
         except StorageError as error:
             logger.warning("index of %s not deleted: %s", record.name, error)
-
-    def drop_retired(self, record: CollectionRecord) -> None:
-        """Forgets a retired collection; the maintenance thread deletes its documents."""
-        self.drop(record)
-        self._wake.set()
 
     def maintain(self) -> None:
         """Builds, folds and purges what is due, saves snapshots, deletes retired collections.

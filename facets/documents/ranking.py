@@ -16,8 +16,8 @@ from facets.documents.confidence import SIGNALS, features_of
 from facets.documents.evidence import matched_words, reasons_of
 from facets.documents.records import CollectionRecord
 from facets.documents.request import PreparedSearch
-from facets.documents.types import FacetMatch, SearchHit, Span
-from facets.documents.view import Passage, StoreView
+from facets.documents.types import FacetMatch, SearchHit
+from facets.documents.view import StoreView
 from facets.index.candidates import Meetings, meet, select_diverse
 from facets.index.lexical import LexicalScores
 from facets.language.interruption import check_interrupted
@@ -47,7 +47,7 @@ class Scored:
     def __getitem__(self, places: NDArray[np.int64]) -> "Scored":
         return Scored(
             self.rows[places],
-            Meetings(self.met.scores[places], self.met.shares[places], self.met.document_facets[places]),
+            Meetings._make(values[places] for values in self.met),
             self.scores[places],
             self.lexical[places],
             self.signals[places],
@@ -141,11 +141,11 @@ def _meet(
 ) -> list[Meetings]:
     """Exact facet scores of the candidates of each query; reads each candidate from the store once."""
     query_QJD = search.facets
+    none = np.empty((0, record.dim), dtype=np.float16)
     if not query_QJD.shape[1]:
-        return [no_meetings(len(rows)) for rows in candidate_rows]
+        return [meet(query_QJD[0], none, np.arange(len(rows) + 1)) for rows in candidate_rows]
     all_rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *candidate_rows]))
-    nothing = meet(query_QJD[0], np.empty((0, record.dim), dtype=np.float16), starts_of([]))
-    met_by_query: list[list[Meetings]] = [[nothing] for _ in candidate_rows]
+    met_by_query = [[meet(query_JD, none, starts_of([]))] for query_JD in query_QJD]
     for start in range(0, len(all_rows), _FACETS_READ_AT_A_TIME):
         chunk = all_rows[start : start + _FACETS_READ_AT_A_TIME]
         stored = view.facets(record, chunk)
@@ -154,20 +154,7 @@ def _meet(
             is_all = len(rows_in_chunk) == len(chunk)
             facets = stored if is_all else stored[np.searchsorted(chunk, rows_in_chunk)]
             met.append(meet(query_JD, facets.codes, facets.starts, any_suffices=search.any_suffices))
-    return [
-        Meetings(
-            np.concatenate([part.scores for part in met]),
-            np.concatenate([part.shares for part in met]),
-            np.concatenate([part.document_facets for part in met]),
-        )
-        for met in met_by_query
-    ]
-
-
-def no_meetings(num_candidates: int) -> Meetings:
-    """Scores of candidates for a query without facets."""
-    none = np.empty((num_candidates, 0))
-    return Meetings(np.zeros(num_candidates, dtype=np.float32), none.astype(np.float32), none.astype(np.int64))
+    return [Meetings(*map(np.concatenate, zip(*met, strict=True))) for met in met_by_query]
 
 
 def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], search: PreparedSearch) -> Scored:
@@ -223,48 +210,41 @@ def _hits(
         terms = search.terms[query] if search.terms else None
         for place, row in enumerate(scored.rows.tolist()):
             check_interrupted()
-            if not explained:
-                hits[query].append(_hit(passages[row], scored, place))
-                continue
-            index = int(np.searchsorted(rows, row))
-            matches, answer = reasons_of(
-                query_JD,
-                shares_J=scored.met.shares[place],
-                met_J=scored.met.document_facets[place],
-                searched=passages[row].searched(record.search_fields),
-                facets_KD=units[stored.starts[index] : stored.starts[index + 1]],
-                stored_spans=stored.spans[index],
-                terms=terms,
-                rarities={} if words is None else words.rarities,
+            passage, part_number, part = passages[row], 0, None
+            if passage.num_parts > 1:
+                part_number, part = passage.number, passage.part
+            matches: tuple[FacetMatch, ...] = ()
+            answer, found_words = None, tuple[str, ...]()
+            if explained:
+                index = int(np.searchsorted(rows, row))
+                matches, answer = reasons_of(
+                    query_JD,
+                    shares_J=scored.met.shares[place],
+                    met_J=scored.met.document_facets[place],
+                    searched=passage.searched(record.search_fields),
+                    facets_KD=units[stored.starts[index] : stored.starts[index + 1]],
+                    stored_spans=stored.spans[index],
+                    terms=terms,
+                    rarities={} if words is None else words.rarities,
+                )
+                found_words = () if terms is None else matched_words(terms, document_terms[index])
+            hits[query].append(
+                SearchHit(
+                    **scored.numbers_of(place),
+                    id=passage.id,
+                    matched_words=found_words,
+                    text=passage.text,
+                    payload=passage.payload,
+                    evidence=matches,
+                    answer=answer,
+                    signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
+                    revision=passage.revision,
+                    part=part,
+                    part_number=part_number,
+                    num_parts=passage.num_parts,
+                )
             )
-            found_words = () if terms is None else matched_words(terms, document_terms[index])
-            hits[query].append(_hit(passages[row], scored, place, matches, answer, found_words))
     return tuple(map(tuple, hits))
-
-
-def _hit(
-    passage: Passage,
-    scored: Scored,
-    place: int,
-    evidence: tuple[FacetMatch, ...] = (),
-    answer: Span | None = None,
-    found_words: tuple[str, ...] = (),
-) -> SearchHit:
-    has_parts = passage.num_parts > 1
-    return SearchHit(
-        **scored.numbers_of(place),
-        id=passage.id,
-        matched_words=found_words,
-        text=passage.text,
-        payload=passage.payload,
-        evidence=evidence,
-        answer=answer,
-        signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
-        revision=passage.revision,
-        part=passage.part if has_parts else None,
-        part_number=passage.number if has_parts else 0,
-        num_parts=passage.num_parts,
-    )
 
 
 def facets_share(space: str, max_coverage: float) -> float:

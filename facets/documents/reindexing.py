@@ -9,7 +9,6 @@ the copy. Until then the original serves calls, even after a crash; the next ste
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -139,7 +138,7 @@ class Reindexer:
         if copy is not None:
             with self._indexes.write_lock:
                 self._store.retire(copy)
-                self._indexes.drop_retired(copy)
+                self._indexes.drop(copy)
 
     def _copy_some(
         self,
@@ -207,13 +206,8 @@ class Reindexer:
     ) -> bool:
         """Replaces the original with the copy; returns False if too many new documents are not copied yet."""
         self._drop_outdated(record, copy)
-        with ExitStack() as stack:
-            # Lock the copy, too: once it has the name, its readers must wait for the rest of this block.
-            for locked in (record, copy):
-                stack.enter_context(self._indexes.collection_lock(locked))
-            if self._store.is_shared:
-                stack.enter_context(self._indexes.write_lock)
-                stack.enter_context(self._store.hold_writes())
+        # Lock the copy, too: once it has the name, its readers must wait for the rest of this block.
+        with self._indexes.collection_lock(copy), self._follower.writes_blocked(record):
             if self._copy_some(record, copy, target, limit=_FINAL_BATCH_DOCUMENTS, deadline=deadline):
                 with self._store.view() as view:
                     passed = self._passed[copy.number]
@@ -224,7 +218,7 @@ class Reindexer:
             with self._indexes.write_lock:
                 moved = self._store.replace_by_copy(record, copy)
                 self._follower.wrote(moved, StoreWrite(revision=moved.revision, added=none, removed=none))
-                self._indexes.drop_retired(record)
+                self._indexes.drop(record)
         self._passed.pop(copy.number, None)
         return True
 

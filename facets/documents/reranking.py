@@ -13,7 +13,7 @@ from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import encode_documents
 from facets.documents.evidence import reasons_of
 from facets.documents.fields import SearchedText
-from facets.documents.ranking import best_of, no_meetings, score
+from facets.documents.ranking import best_of, score
 from facets.documents.records import CollectionModel
 from facets.documents.request import SearchRequest, prepare_search
 from facets.documents.search import add_phrases
@@ -58,9 +58,7 @@ def rerank(
         lexical.apply(1, added=rows, removed=rows[:0], terms=encoded.terms)
         words = lexical.search(hash_terms([term for term, _ in terms.words]), len(rows), also=rows)
         words = add_phrases(words, terms, lexical, lambda some: {row: (encoded.texts[row],) for row in some.tolist()})
-    met = no_meetings(len(rows))
-    if search.mode != "lexical":
-        met = meet(search.facets[0], encoded.codes, encoded.starts, any_suffices=search.any_suffices)
+    met = meet(search.facets[0], encoded.codes, encoded.starts, any_suffices=search.any_suffices)
     scored = score(rows, met, terms, words, search=search, space=space, num_searched=len(rows))
     digits = len(str(len(rows)))
     best = best_of(scored, {row: (row, f"{row:0{digits}d}") for row in rows.tolist()}, search)

@@ -42,7 +42,8 @@ class Searcher:
     def __init__(self, store: DocumentStore, indexes: IndexManager) -> None:
         self._store = store
         self._indexes = indexes
-        self._filter_cache = _FilterCache()
+        self._filtered: dict[tuple[int, int, str], Rows] = {}  # rows that pass recent filters, the last one used last
+        self._lock = threading.Lock()
 
     def search(self, record: CollectionRecord, search: PreparedSearch) -> SearchResult | None:
         """Makes one attempt; the result has the revision of the collection as ``index_revision``.
@@ -57,7 +58,7 @@ class Searcher:
                 current = view.collection_unchanged(record)
                 finder.revisions.add(current.revision)
                 if request.where is not None:
-                    finder.allowed_rows = self._filter_cache.rows(view, current, request.where)
+                    finder.allowed_rows = self._passing(view, current, request.where)
                 if has_long_documents:
                     finder.long_documents = view.long_documents(current)
         candidate_rows = [np.empty(0, dtype=np.int64)] * len(search.facets)
@@ -97,6 +98,19 @@ class Searcher:
             index_kind=finder.index_kind,
             left_out=left_out,
         )
+
+    def _passing(self, view: StoreView, record: CollectionRecord, where: Filter) -> Rows:
+        """Rows that pass a filter, ascending."""
+        key = (record.number, record.revision, repr(where))
+        with self._lock:
+            rows = self._filtered.pop(key, None)
+        if rows is None:
+            rows = view.rows(record, where)
+        with self._lock:
+            self._filtered[key] = rows
+            for old in list(self._filtered)[:-_FILTER_CACHE_SIZE]:
+                del self._filtered[old]
+        return rows
 
 
 def _texts(view: StoreView, record: CollectionRecord, rows: Rows) -> dict[int, tuple[str, ...]]:
@@ -226,25 +240,3 @@ def _contained(phrases: Sequence[Sequence[str]], texts: Sequence[str]) -> list[b
 
 def _joined(terms: Sequence[str]) -> str:
     return "".join(f" {term} " for term in terms)  # terms contain no white space
-
-
-class _FilterCache:
-    """Caches the rows that pass recent filters; thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._rows: dict[tuple[int, int, str], Rows] = {}
-
-    def rows(self, view: StoreView, record: CollectionRecord, where: Filter) -> Rows:
-        """Rows that pass, ascending."""
-        key = (record.number, record.revision, repr(where))
-        with self._lock:
-            rows = self._rows.get(key)
-        if rows is None:
-            rows = view.rows(record, where)
-        with self._lock:
-            self._rows.pop(key, None)
-            self._rows[key] = rows  # the last one used comes last
-            for old in list(self._rows)[:-_FILTER_CACHE_SIZE]:
-                del self._rows[old]
-        return rows

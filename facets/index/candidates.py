@@ -6,6 +6,7 @@ T facets of all of them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +70,7 @@ def join_candidates(parts: Sequence[Candidates]) -> Candidates:
     return Candidates(rows=rows, scores=scores, exhaustive=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Meetings:
+class Meetings(NamedTuple):
     """Scores of documents for the facets of one query."""
 
     scores: Floats  # `[C]` in [-1, 1]: the sum of `shares`, or their maximum
@@ -91,9 +91,9 @@ def meet(
     another; norms are ignored. ``starts_C1``: offset of each document's facets; each has at least one.
     """
     num_facets = len(query_JD)
-    if len(starts_C1) == 1:
-        none = np.empty((0, num_facets))
-        return Meetings(np.empty(0, dtype=np.float32), none.astype(np.float32), none.astype(np.int64))
+    if len(starts_C1) == 1 or not num_facets:
+        none = np.zeros((len(starts_C1) - 1, num_facets))
+        return Meetings(np.zeros(len(none), dtype=np.float32), none.astype(np.float32), none.astype(np.int64))
     documents = facets_TD.astype(np.float32)
     norms_T = np.sqrt(np.einsum("td,td->t", documents, documents))
     shares_TJ = (documents @ query_JD.astype(np.float32).T) / np.where(norms_T == 0, 1.0, norms_T)[:, None]
