@@ -174,25 +174,19 @@ def _encode_facets(documents: Sequence[Document], dim: int) -> tuple[Codes, NDAr
     starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
     codes_TD = np.zeros((int(starts_N1[-1]), dim), dtype=np.int8)
     norms_T, start = np.empty(len(codes_TD), dtype=np.float32), 0
-    for facets in _slices(documents):
-        end = start + len(facets)
-        units, norms = normalize(facets.astype(np.float64))
-        invalid = np.flatnonzero(~(norms <= np.finfo(np.float32).max))  # also true for NaN
-        if len(invalid):
-            position = int(np.searchsorted(starts_N1, start + invalid[0], side="right")) - 1
-            path = ("documents", position, "facet_embeddings")
-            raise InvalidInputError("has NaN or infinite values: expected finite float32", path=path)
-        codes_TD[start:end], norms_T[start:end] = encode_units(units), norms
-        start = end
+    for first in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
+        facets_TD = np.concatenate([one.facet_embeddings for one in documents[first : first + _DOCUMENTS_AT_A_TIME]])
+        for some in np.split(facets_TD, range(_FACETS_AT_A_TIME, len(facets_TD), _FACETS_AT_A_TIME)):
+            end = start + len(some)
+            units, norms = normalize(some.astype(np.float64))
+            invalid = np.flatnonzero(~(norms <= np.finfo(np.float32).max))  # also true for NaN
+            if len(invalid):
+                position = int(np.searchsorted(starts_N1, start + invalid[0], side="right")) - 1
+                path = ("documents", position, "facet_embeddings")
+                raise InvalidInputError("has NaN or infinite values: expected finite float32", path=path)
+            codes_TD[start:end], norms_T[start:end] = encode_units(units), norms
+            start = end
     return codes_TD, norms_T
-
-
-def _slices(documents: Sequence[Document]) -> Iterator[NDArray[np.floating]]:
-    for start in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
-        some = documents[start : start + _DOCUMENTS_AT_A_TIME]
-        facets = np.concatenate([document.facet_embeddings for document in some])
-        for first in range(0, len(facets), _FACETS_AT_A_TIME):
-            yield facets[first : first + _FACETS_AT_A_TIME]
 
 
 def _parts_of(document: Document, model: CollectionModel) -> Iterator[tuple[SearchedText, slice]]:

@@ -8,7 +8,7 @@ Shape letters: Q queries, K facets, D dimensions.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -195,26 +195,16 @@ class CollectionEngine:
             with suppress(IndexAwayError, NotFoundError, NotReadyError):
                 self._indexes.live(record)
             self._follower.changed(record.revision)
-        return self._info(record)
+        return self._indexes.describe(record)
 
     def list_collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, ordered by name."""
         with self._store.view() as view:
-            return tuple(self._info(record) for record in view.collections())
+            return tuple(self._indexes.describe(record) for record in view.collections())
 
     def get_collection(self, name: str) -> CollectionInfo:
         """The properties of a collection."""
-        return self._info(self.record(name))
-
-    def _info(self, record: CollectionRecord) -> CollectionInfo:
-        live = self._indexes.peek(record)
-        return CollectionInfo(
-            **asdict(record),
-            num_damaged=self._indexes.quarantine.count(record),
-            index_kind="exact" if live is None else live.kind,
-            num_vectors=0 if live is None else live.num_vectors,
-            snapshot_bytes=self._indexes.snapshot_bytes(record),
-        )
+        return self._indexes.describe(self.record(name))
 
     def delete_collection(self, name: str) -> DeleteResult:
         """Deletes a collection with its documents."""
@@ -238,13 +228,9 @@ class CollectionEngine:
         seen: CollectionRecord | None = None,
         check: Callable[[], None] | None = None,
     ) -> UpsertResult:
-        """Stores documents, replacing those with the same ids; all of them or none.
+        """Stores at most ``MAX_BATCH_DOCUMENTS`` of different ids, replacing those with the same ids; all or none.
 
-        Args:
-            name: The collection.
-            documents: At most ``MAX_BATCH_DOCUMENTS`` with different ids.
-            seen: Record of the collection for whose model the facets were made.
-            check: Called in the write transaction before anything is written; may raise.
+        ``check``: called in the write transaction before anything is written; may raise.
         """
         record = self.record(name, seen)
         batch = encode_documents(documents, record)
@@ -306,15 +292,8 @@ class CollectionEngine:
     ) -> DocumentPage:
         """One page of the documents, ordered by id (by code point); it ends after ``MAX_READ_BYTES``.
 
-        Pages stay consistent under writes: a document that exists throughout is listed exactly once.
-
-        Args:
-            name: The collection.
-            page_size: 1 to ``MAX_PAGE_SIZE``.
-            page_token: ``next_page_token`` of the page before, with the same filter; empty for the first page.
-            where: Only documents whose payload matches.
-            include_facets: Whether to read the facet embeddings.
-            min_revision: The read must see the writes up to this revision.
+        Pages stay consistent under writes: a document that exists throughout is listed exactly once. ``page_size``: at
+        most ``MAX_PAGE_SIZE``. ``page_token``: ``next_page_token`` of the page before, with the same filter.
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
             raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
@@ -359,13 +338,8 @@ class CollectionEngine:
     ) -> SearchResult:
         """Finds the documents that answer the facets and the words of the queries best.
 
-        Documents that are damaged on disk are left out and logged; see ``CollectionInfo.num_damaged``.
-
-        Args:
-            name: The collection.
-            request: The queries, and which hits to return.
-            curve: Gives hits their confidence; None: hits have none.
-            seen: Record of the collection for which the queries were encoded.
+        Documents that are damaged on disk are left out and logged; see ``CollectionInfo.num_damaged``. ``curve``: gives
+        hits their confidence; None: they have none.
         """
         validate(request.where)
         record = self.record(name, seen, indexed=request.min_revision)
@@ -410,15 +384,9 @@ class CollectionEngine:
         """Moves a collection to another model by encoding its texts again; see :mod:`facets.documents.reindexing`.
 
         Documents keep their ids, payloads and revisions; facets given by a caller are replaced by those of the text.
-
-        Args:
-            name: The collection.
-            target: The model. If it differs from the last call's, the move starts over; if it is the current model of
-                the collection, an unfinished move is abandoned.
-            budget_s: Return after about this many seconds even if the move is not complete. None: only when it is.
-
-        Raises:
-            Exception: What ``target.encode`` raised; the next call continues.
+        If ``target`` is not the last call's, the move starts over; the current model of the collection abandons it.
+        ``budget_s``: return after about this many seconds even if the move is not complete; None: only when it is.
+        Raises what ``target.encode`` raised; the next call continues.
         """
         return self._reindexer.step(name, target, budget_s=budget_s)
 
@@ -449,14 +417,10 @@ class CollectionEngine:
     ) -> CollectionRecord:
         """The record of the collection of that name; fast at any size.
 
-        Args:
-            name: The collection.
-            seen: The record from an earlier call, for whose model facets were made. None: any.
-            indexed: Return the collection as the indexes have it, at least at this revision.
+        ``seen``: the record from an earlier call, for whose model facets were made; None: any. ``indexed``: return the
+        collection as the indexes have it, at least at this revision.
 
-        Raises:
-            NotFoundError: There is no such collection, or it was deleted since ``seen``.
-            NotReadyError: It moved to another model since ``seen``.
+        Raises NotFoundError if it was deleted since ``seen``, NotReadyError if it moved to another model.
         """
         if indexed is not None:
             indexed_record = self._follower.record(name, seen, min_revision=indexed)

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch
-from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
+from facets.documents.records import CollectionInfo, CollectionRecord, CollectionState, StoreWrite
 from facets.documents.store import DocumentStore
 from facets.documents.view import StoreView
 from facets.errors import (
@@ -69,10 +70,9 @@ class Quarantine:
     def remove(self, record: CollectionRecord, rows: Iterable[int] | None = None) -> None:
         """Removes documents that were stored again or deleted; None: all of the collection."""
         with self._lock:
-            if rows is None:
-                self._ids.pop(record.number, None)
-            for row in rows or ():
-                self._ids.get(record.number, {}).pop(row, None)
+            known = self._ids.get(record.number, {})
+            for row in list(known) if rows is None else rows:
+                known.pop(row, None)
 
     def count(self, record: CollectionRecord) -> int:
         """Number of damaged documents of a collection."""
@@ -235,16 +235,18 @@ class IndexManager:
         """Documents of all collections that are only in exact tails, not in the index of the backend yet."""
         return sum(live.num_pending for live in list(self._live.values()))
 
-    def peek(self, record: CollectionRecord) -> LiveIndex | None:
-        """The facet index of a collection if it is in memory."""
-        return self._live.get(record.number)
-
-    def snapshot_bytes(self, record: CollectionRecord) -> int:
-        """Size of the snapshot of a collection; 0 if there is none."""
-        try:
-            return self._path(record).stat().st_size
-        except OSError:  # not saved, or being replaced
-            return 0
+    def describe(self, record: CollectionRecord) -> CollectionInfo:
+        """A collection and the state of its index."""
+        live, snapshot_bytes = self._live.get(record.number), 0
+        with suppress(OSError):  # not saved, or being replaced
+            snapshot_bytes = self._path(record).stat().st_size
+        return CollectionInfo(
+            **asdict(record),
+            num_damaged=self.quarantine.count(record),
+            index_kind="exact" if live is None else live.kind,
+            num_vectors=0 if live is None else live.num_vectors,
+            snapshot_bytes=snapshot_bytes,
+        )
 
     def apply(self, record: CollectionRecord, write: StoreWrite, batch: EncodedBatch | None = None) -> None:
         """Applies a write of the store, made under ``write_lock``; ``batch``: the documents that were added."""

@@ -92,12 +92,25 @@ class Reindexer:
     def _step(self, name: str, target: TargetModel, deadline: float | None) -> bool:
         with self._store.view() as view:
             record = view.collection(name)
+            copy = view.copy_of(record)
         if target.search_fields is None:
             target = replace(target, search_fields=record.search_fields)
         if target.matches(record):
-            self._abandon(record)
+            self._abandon(copy)
             return True
-        copy = self._copy_of(record, target)
+        if copy is None or not target.matches(copy):
+            self._abandon(copy)
+            model = CollectionModel(
+                model=target.name,
+                model_revision=target.revision,
+                space=target.space,
+                num_facets=target.num_facets,
+                dim=target.dim,
+                search_fields=target.search_fields or {},
+            )
+            with self._indexes.write_lock:
+                copy = self._store.begin_copy(record, model)
+                self._indexes.live(copy)
         while True:
             copied = self._copy_some(record, copy, target, limit=_BATCH_DOCUMENTS, deadline=deadline)
             if not copied and self._finish(record, copy, target, deadline=deadline):
@@ -111,29 +124,7 @@ class Reindexer:
             encoded = record if done else view.copy_of(record)
         return ReindexStep(record=record, done=done, num_encoded=0 if encoded is None else encoded.num_documents)
 
-    def _copy_of(self, record: CollectionRecord, target: TargetModel) -> CollectionRecord:
-        """The copy begun earlier for this target, else a new one."""
-        with self._store.view() as view:
-            copy = view.copy_of(record)
-        if copy is not None and target.matches(copy):
-            return copy
-        self._abandon(record)
-        model = CollectionModel(
-            model=target.name,
-            model_revision=target.revision,
-            space=target.space,
-            num_facets=target.num_facets,
-            dim=target.dim,
-            search_fields=target.search_fields or {},
-        )
-        with self._indexes.write_lock:
-            copy = self._store.begin_copy(record, model)
-            self._indexes.live(copy)
-        return copy
-
-    def _abandon(self, record: CollectionRecord) -> None:
-        with self._store.view() as view:
-            copy = view.copy_of(record)
+    def _abandon(self, copy: CollectionRecord | None) -> None:
         self._unfinished = ((), [])
         if copy is not None:
             with self._indexes.write_lock:

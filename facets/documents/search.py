@@ -81,10 +81,15 @@ class Searcher:
         with self._store.view() as view:
             word_scores: list[LexicalScores | None] = [None] * len(candidate_rows)
             if lexical is not None:
+
+                def texts_of(rows: Rows) -> dict[int, tuple[str, ...]]:
+                    fields = record.search_fields
+                    return {row: passage.searched(fields).texts for row, passage in view.passages(rows).items()}
+
                 found = list(map(partial(finder.by_words, lexical), search.terms, candidate_rows))
                 candidate_rows = [scores.rows for scores in found]
                 word_scores = [
-                    add_phrases(scores, terms, lexical, lambda rows: _texts(view, record, rows))
+                    add_phrases(scores, terms, lexical, texts_of)
                     for scores, terms in zip(found, search.terms, strict=True)
                 ]
             num_searched = record.num_parts if finder.allowed_rows is None else len(finder.allowed_rows)
@@ -111,10 +116,6 @@ class Searcher:
             for old in list(self._filtered)[:-_FILTER_CACHE_SIZE]:
                 del self._filtered[old]
         return rows
-
-
-def _texts(view: StoreView, record: CollectionRecord, rows: Rows) -> dict[int, tuple[str, ...]]:
-    return {row: passage.searched(record.search_fields).texts for row, passage in view.passages(rows).items()}
 
 
 @dataclass(slots=True)

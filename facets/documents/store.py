@@ -5,7 +5,6 @@ directory.
 """
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -325,17 +324,13 @@ def _damage(view: StoreView, record: CollectionRecord, rows: NDArray[np.int64]) 
             yield f"collection {record.name}: {error}"
 
 
-def _problems_in_file(connection: sqlite3.Connection) -> Iterator[str]:
-    yield from problems_in(StoreView(connection))  # type: ignore[arg-type]  # reading needs no insert_rows
-
-
 SCHEMA = Schema(
     title="document store",
     application_id=0x46414345,  # "FACE"
     create=create_sqlite_tables,
     checked=("meta", "collections"),
     counter="SELECT value FROM meta WHERE key = 'revision'",
-    inspect=_problems_in_file,
+    inspect=lambda connection: problems_in(StoreView(connection)),  # type: ignore[arg-type]  # needs no insert_rows
 )
 
 
