@@ -15,32 +15,20 @@ from facets.papers.fitting import VectorFitter
 from facets.papers.model import PaperModel
 from facets.papers.records import AddResult, CandidateKind, NewAuthor, Paper, check_added_papers, check_new_authors
 from facets.papers.store import Added, AddedVector, AdditionStore
-from facets.papers.tables import (
-    EngineState,
-    GrowingRows,
-    Members,
-    changed_members,
-    trained_state,
-    with_candidates,
-    with_papers,
-)
+from facets.papers.tables import EngineState, GrowingRows, Members
 from facets.storage.records import NO_NEWS, News, RecordFollower
 from facets.storage.sql import SqlDatabase
 
 logger = logging.getLogger(__name__)
 
-_ENCODED_AT_A_TIME = 1024
-
 Pairs = Collection[tuple[str, str]]  # of author and paper id
+Sentences = Mapping[str, NDArray[np.float32]]  # sentence vectors by paper id
 
 
 class Additions(RecordFollower[AdditionStore]):
     """The additions to a model: one writer at a time; readers take ``state`` and never wait.
 
     ``place``: folder of the additions, or a database shared by several servers; None: nothing can be added.
-
-    Raises:
-        StorageError: The store cannot be opened, or belongs to another model.
     """
 
     _state: EngineState
@@ -90,16 +78,13 @@ class Additions(RecordFollower[AdditionStore]):
             for place, new in enumerate(authors):
                 for number, paper_id in enumerate(new.paper_ids):
                     if paper_id not in self._state.row_of_paper:
-                        raise NotFoundError(
-                            f"authors[{place}].paper_ids[{number}] is no known paper: {paper_id!r}",
-                            resource_type="paper",
-                            resource_name=paper_id,
-                        )
+                        message = f"authors[{place}].paper_ids[{number}] is no known paper: {paper_id!r}"
+                        raise NotFoundError(message, resource_type="paper", resource_name=paper_id)
             num_authors, num_citing = self._add(store, list(papers.values()), names, given)
         return AddResult(sum(len(new.papers) for new in authors), num_authors, num_citing)
 
     def take(self, news: News) -> None:
-        """Applies what was written to the store, by this server or another."""
+        """Applies writes to the store, of this server or another."""
         with interrupted_by(lambda: None):  # a caller that gives up must not keep these additions from later callers
             stored = Added.of(news)
             if news.is_all:
@@ -110,7 +95,7 @@ class Additions(RecordFollower[AdditionStore]):
             else:
                 papers = list(stored.papers.values())
                 grown, members = self._grown(self._state, papers, stored.sentences, stored.given)
-                self._show(with_candidates(grown, members, stored.vectors, papers), stored.given)
+                self._show(grown.with_candidates(members, stored.vectors, papers), stored.given)
 
     @contextmanager
     def _adding(self, store: AdditionStore) -> Iterator[None]:
@@ -127,38 +112,28 @@ class Additions(RecordFollower[AdditionStore]):
     def _add(
         self, store: AdditionStore, papers: Sequence[Paper], names: Mapping[str, str], given: Pairs
     ) -> tuple[int, int]:
-        """Fits, stores and shows an addition; ``names`` of authors by id take precedence over those in papers.
+        """Fits, stores and shows an addition; returns the numbers of fitted authors and citing papers.
 
-        Returns the numbers of fitted authors and citing papers.
+        ``names`` of authors by id take precedence over those in papers.
         """
-        all_names = {(CandidateKind.AUTHORS, key): name for key, name in names.items()}
-        for author in (author for paper in papers for author in paper.authors):
-            if author.name and author.key not in names:
-                all_names[CandidateKind.AUTHORS, author.key] = author.name
+        names = {**{author.key: author.name for paper in papers for author in paper.authors if author.name}, **names}
         sentences = self._sentences(papers)
         grown, members = self._grown(self._state, papers, sentences, given)
-        vectors = self._fitted(members, grown, all_names)
-        state = with_candidates(grown, members, vectors, papers)
-        revision = self._model.revision
-        self.seen = store.add(
-            revision=revision, papers=papers, vectors=vectors, sentences=sentences, given=given, after=self.seen
-        )
+        vectors = self._fitted(members, grown, {(CandidateKind.AUTHORS, key): name for key, name in names.items()})
+        state = grown.with_candidates(members, vectors, papers)
+        self.seen = store.add(self._model.revision, papers, vectors, sentences, given, after=self.seen)
         self._show(state, given)
         num_authors = sum(vector.kind is CandidateKind.AUTHORS for vector in vectors)
         return num_authors, len(vectors) - num_authors
 
     def _grown(
-        self,
-        state: EngineState,
-        papers: Sequence[Paper],
-        sentences: Mapping[str, NDArray[np.float32]],
-        given: Pairs,
-    ) -> tuple[EngineState, dict[CandidateKind, dict[str, list[int]]]]:
+        self, state: EngineState, papers: Sequence[Paper], sentences: Sentences, given: Pairs
+    ) -> tuple[EngineState, Members]:
         """The state with more papers, and the candidates to change."""
         documents_IW = self._documents.extended(len(state.bank.ids), self._document_vectors(papers, sentences))
-        grown = with_papers(state, papers, documents_IW)
+        grown = state.with_papers(papers, documents_IW)
         given = {*given, *((author, paper.id) for paper in papers for author in self._given.get(paper.id, ()))}
-        return grown, changed_members(state, grown, papers, given)
+        return grown, state.changed_members(grown, papers, given)
 
     def _fitted(
         self, members: Members, state: EngineState, names: Mapping[tuple[CandidateKind, str], str]
@@ -177,14 +152,12 @@ class Additions(RecordFollower[AdditionStore]):
         self._state = state
 
     def _load(self, stored: Added) -> None:
-        """Builds the state from the model and everything in the store.
-
-        All vectors are computed again when the model's revision has changed, because their spaces have changed.
-        """
-        trained = trained_state(self._model)
+        """Builds the state from the model and the store; computes all vectors again for another model revision."""
+        trained = EngineState.trained(self._model)
         self._documents, self._given, self._foreign = GrowingRows(trained.bank.documents), defaultdict(set), ""
         self._fitter = VectorFitter(self._model)
-        papers, vectors, sentences = list(stored.papers.values()), stored.vectors, stored.sentences
+        papers, vectors = list(stored.papers.values()), stored.vectors
+        sentences: Sentences = stored.sentences
         is_stale = stored.revision != self._model.revision and bool(papers or vectors)
         if is_stale:
             logger.info("%s has a new revision: making the vectors of %d papers again", self._model.name, len(papers))
@@ -194,28 +167,20 @@ class Additions(RecordFollower[AdditionStore]):
             for vector in vectors:
                 members[vector.kind].setdefault(vector.id, trained.papers_of(vector.kind, vector.id))
             vectors = self._fitted(members, grown, {(vector.kind, vector.id): vector.name for vector in vectors})
-            self._writable().add(revision=self._model.revision, vectors=vectors, sentences=sentences)
-        self._show(with_candidates(grown, members, vectors, papers), stored.given)
+            self._writable().add(self._model.revision, (), vectors, sentences)
+        self._show(grown.with_candidates(members, vectors, papers), stored.given)
 
-    def _sentences(self, papers: Sequence[Paper]) -> dict[str, NDArray[np.float32]]:
+    def _sentences(self, papers: Sequence[Paper]) -> Sentences:
         """Sentence vectors by paper id; empty for a model without them."""
         vectors = self._model.sentence_vectors([paper.title for paper in papers], [paper.abstract for paper in papers])
         return {paper.id: row for paper, row in zip(papers, vectors, strict=True)} if vectors.shape[1] else {}
 
-    def _document_vectors(
-        self, papers: Sequence[Paper], sentences: Mapping[str, NDArray[np.float32]]
-    ) -> NDArray[np.float32]:
+    def _document_vectors(self, papers: Sequence[Paper], sentences: Sentences) -> NDArray[np.float32]:
         """Documents ``[A, W]`` of papers with the given sentence vectors."""
-        no_sentences = self._model.sentence_vectors([], [])
-        parts = [self._model.document_vectors([], no_sentences)]
-        for first in range(0, len(papers), _ENCODED_AT_A_TIME):
-            part = papers[first : first + _ENCODED_AT_A_TIME]
-            rows = self._model.paper_rows([paper.title for paper in part], [paper.abstract for paper in part])
-            vectors = np.zeros((len(part), no_sentences.shape[1]), dtype=np.float32)
-            if vectors.size:
-                vectors[:] = [sentences[paper.id] for paper in part]
-            parts.append(self._model.document_vectors(rows, vectors))
-        return np.concatenate(parts)
+        rows = self._model.paper_rows([paper.title for paper in papers], [paper.abstract for paper in papers])
+        width = self._model.sentence_vectors([], []).shape[1]
+        vectors = np.array([sentences[paper.id] if width else () for paper in papers], dtype=np.float32)
+        return self._model.document_vectors(rows, vectors.reshape(len(papers), width))
 
     def _writable(self) -> AdditionStore:
         if self.store is None:

@@ -47,14 +47,7 @@ def features_of(
 
 
 class PaperConfidence(LogisticCurves):
-    """Weights of one logistic curve per kind of candidate.
-
-    Example:
-        >>> curve = PaperConfidence(revision="r", weights={"authors": {"intercept": -2.0, "document": 4.0}})
-        >>> features = features_of(np.array([0.9, 0.2, 0.5]), np.zeros(3), known=1.0, words=4.0)
-        >>> curve.confidence(CandidateKind.AUTHORS, features).round(2).tolist()
-        [0.83, 0.23, 0.23]
-    """
+    """Weights of one logistic curve per kind of candidate."""
 
     __slots__ = ()
     GROUP, NAMES, FEATURES = "kinds", tuple(CandidateKind), FEATURES

@@ -4,7 +4,6 @@ Shape letters: N papers, C candidates, K facets, D dimensions, W width of docume
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -14,13 +13,11 @@ from numpy.typing import NDArray
 from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.papers.additions import Additions
-from facets.papers.candidates import allowed_candidates, allowed_papers, row_of
 from facets.papers.confidence import features_of, text_features
 from facets.papers.model import PaperModel
 from facets.papers.records import (
     AddResult,
     BulkCandidates,
-    CandidateEvidence,
     CandidateKind,
     NewAuthor,
     Paper,
@@ -28,6 +25,7 @@ from facets.papers.records import (
     PaperOptions,
     RankedCandidate,
     RankedPaper,
+    check_distinct,
     check_papers,
 )
 from facets.papers.scoring import best_columns, candidate_evidence, diverse_columns, hybrid_scores
@@ -49,8 +47,7 @@ class PaperEngine:
     def __init__(self, model: PaperModel, *, data_dir: str | Path | SqlDatabase | None = None) -> None:
         """Takes a model, and a folder for additions, created when absent, or a database shared by several servers.
 
-        Raises:
-            StorageError: The folder cannot be opened, or belongs to another model.
+        Raises StorageError when the folder cannot be opened, or belongs to another model.
         """
         self.model = model
         self._additions = Additions(model, Path(data_dir) if isinstance(data_dir, str) else data_dir)
@@ -65,10 +62,7 @@ class PaperEngine:
     ) -> Self:
         """Loads a model (default ``facets-papers-en``) and the additions in ``data_dir``.
 
-        Raises:
-            NotFoundError: The model does not exist.
-            CheckpointError: The model folder is damaged.
-            InvalidInputError: The model has another task.
+        Raises as ``facets.load``, and ``StorageError`` for the additions.
         """
         return cls(load(name_or_path, PaperModel, device=device), data_dir=data_dir)
 
@@ -118,15 +112,12 @@ class PaperEngine:
     def recommend_bulk(
         self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None
     ) -> BulkCandidates:
-        """``recommend_authors`` or ``recommend_citations`` as arrays, for thousands of papers.
-
-        Evidence and diversity are not available.
-        """
+        """``recommend_authors`` or ``recommend_citations`` as arrays, without evidence and diversity."""
         options = options or PaperOptions()
         encoded = self.encode(papers)
         state = self.state
         table = state.tables[kind]
-        allowed = allowed_candidates(table, options)
+        allowed = table.allowed(options)
         width = min(options.top_k, len(allowed))
         rows = np.full((len(encoded), width), -1, dtype=np.int64)
         scores = np.full((len(encoded), width), -np.inf, dtype=np.float32)
@@ -161,15 +152,15 @@ class PaperEngine:
         """
         options = options or PaperOptions()
         state = self.state
-        columns = np.array([row_of(kind, state.tables[kind], key) for key in ids], dtype=np.int64)
+        columns = np.array([state.tables[kind].row_of(kind, key) for key in ids], dtype=np.int64)
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
-        allowed = allowed_papers(papers, options)
+        allowed = np.arange(len(papers)) if isinstance(papers, PaperFacets) else _allowed_papers(papers, options)
         if not len(allowed) or not len(columns):
             return [[] for _ in columns]
         chosen = encoded.part(allowed)
         total, facets, documents = self._scores(state, kind, chosen, options, columns)
-        ranks = np.arange(len(allowed))
-        best, best_scores = best_columns(np.ascontiguousarray(total.T), options.top_k, ranks=lambda: ranks)
+        transposed = np.ascontiguousarray(total.T)
+        best, best_scores = best_columns(transposed, options.top_k, ranks=lambda: np.arange(len(allowed)))
         return [
             [
                 RankedPaper(
@@ -178,7 +169,9 @@ class PaperEngine:
                     score=float(score),
                     facet_score=float(facets[row, place]),
                     document_score=float(documents[row, place]),
-                    evidence=self._evidence(state, kind, chosen.part(slice(row, row + 1)), int(column), options),
+                    evidence=candidate_evidence(
+                        self.model, state, kind, chosen.part(slice(row, row + 1)), column, options
+                    ),
                 )
                 for row, score in zip(best[place], best_scores[place], strict=True)
             ]
@@ -210,38 +203,36 @@ class PaperEngine:
     def _recommend(
         self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions
     ) -> list[list[RankedCandidate]]:
-        encoded = self.encode(papers)
-        state = self.state
-        table = state.tables[kind]
-        allowed = allowed_candidates(table, options)
+        encoded, state = self.encode(papers), self.state
+        allowed = state.tables[kind].allowed(options)
         rankings = []
         for number, paper in enumerate(papers):
             check_interrupted()
-            rows = allowed
+            rows_C = allowed
             if paper.excluded_ids:
-                rows = rows[~np.isin(rows, table.rows(paper.excluded_ids))]
-            ranking = self._ranking(state, kind, encoded.part(slice(number, number + 1)), rows, options)
-            rankings.append(self._with_confidence(kind, paper, ranking))
+                rows_C = rows_C[~np.isin(rows_C, state.tables[kind].rows(paper.excluded_ids))]
+            own = encoded.part(slice(number, number + 1))
+            rankings.append(self._ranking(state, kind, paper, own, rows_C, options) if len(rows_C) else [])
         return rankings
 
     def _ranking(
         self,
         state: EngineState,
         kind: CandidateKind,
-        paper: PaperFacets,
+        paper: Paper,
+        encoded: PaperFacets,
         rows_C: NDArray[np.int64],
         options: PaperOptions,
     ) -> list[RankedCandidate]:
         """The best of the given candidates for one paper."""
-        if not len(rows_C):
-            return []
         table = state.tables[kind]
-        total, facets, documents = self._scores(state, kind, paper, options, rows_C)
+        total, facets, documents = self._scores(state, kind, encoded, options, rows_C)
         pool = max(_DIVERSITY_POOL, _DIVERSITY_POOL_FOR_EACH * options.top_k) if options.diversify else options.top_k
         best, scores = (array[0] for array in best_columns(total, pool, ranks=lambda: table.id_ranks[rows_C]))
         if options.diversify:
             chosen = diverse_columns(table, rows_C[best], scores, options)
             best, scores = best[chosen], scores[chosen]
+        confidence = self._confidence(kind, paper, documents[0, best], facets[0, best])
         return [
             RankedCandidate(
                 id=table.ids[rows_C[column]],
@@ -249,34 +240,21 @@ class PaperEngine:
                 score=float(score),
                 facet_score=float(facets[0, column]),
                 document_score=float(documents[0, column]),
-                evidence=self._evidence(state, kind, paper, int(rows_C[column]), options),
+                evidence=candidate_evidence(self.model, state, kind, encoded, rows_C[column], options),
+                confidence=None if confidence is None else float(confidence[place]),
             )
-            for column, score in zip(best, scores, strict=True)
+            for place, (column, score) in enumerate(zip(best, scores, strict=True))
         ]
 
-    def _evidence(
-        self, state: EngineState, kind: CandidateKind, paper: PaperFacets, row: int, options: PaperOptions
-    ) -> CandidateEvidence | None:
-        if not options.evidence:
+    def _confidence(
+        self, kind: CandidateKind, paper: Paper, documents_C: NDArray[np.float32], facets_C: NDArray[np.float32]
+    ) -> NDArray[np.float64] | None:
+        if self.model.confidence is None:
             return None
-        return candidate_evidence(
-            self.model, state.tables[kind], state.bank, row, paper.scaled(kind)[0], paper.documents[0]
-        )
-
-    def _with_confidence(
-        self, kind: CandidateKind, paper: Paper, ranking: list[RankedCandidate]
-    ) -> list[RankedCandidate]:
-        if self.model.confidence is None or not ranking:
-            return ranking
         (rows,) = self.model.paper_rows([paper.title], [paper.abstract])
         known, words = text_features(rows, vocabulary_size=len(self.model.words.vocabulary))
-        documents_C = np.array([candidate.document_score for candidate in ranking])
-        facets_C = np.array([candidate.facet_score for candidate in ranking])
-        features_CF = features_of(documents_C, facets_C, known=known, words=words)
-        confidence_C = self.model.confidence.confidence(kind, features_CF)
-        if confidence_C is None:
-            return ranking
-        return [replace(item, confidence=float(value)) for item, value in zip(ranking, confidence_C, strict=True)]
+        facets_C = facets_C.astype(np.float64)
+        return self.model.confidence.confidence(kind, features_of(documents_C, facets_C, known=known, words=words))
 
     def _scores(
         self,
@@ -290,3 +268,15 @@ class PaperEngine:
         facet_weight = settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
         mode = settings.document_modes[kind]
         return hybrid_scores(papers, kind, state, rows_C, facet_weight=facet_weight, document_mode=mode)
+
+
+def _allowed_papers(papers: Sequence[Paper], options: PaperOptions) -> NDArray[np.int64]:
+    """Positions of the papers that pass the filters, ascending."""
+    check_distinct((paper.id for paper in papers), "papers", "id")
+    mask = np.array([not paper.id or paper.id not in options.excluded_ids for paper in papers], dtype=np.bool_)
+    years = np.array([np.nan if paper.year is None else paper.year for paper in papers])  # NaN lies in no range
+    if options.from_year is not None:
+        mask &= years >= options.from_year
+    if options.to_year is not None:
+        mask &= years <= options.to_year
+    return np.flatnonzero(mask)

@@ -32,29 +32,14 @@ from facets.papers.confidence import PaperConfidence
 from facets.papers.network import PaperNetwork
 from facets.papers.reading import document_vectors, sentence_texts, typed_rows
 from facets.papers.records import PaperFacets
-from facets.papers.trained import (
-    PapersPart,
-    SentenceSettings,
-    files_of,
-    read_papers_part,
-    write_papers_part,
-)
+from facets.papers.trained import PapersPart, SentenceSettings, files_of, read_papers_part, write_papers_part
 
 _BATCH_TOKENS = 8192  # words per forward pass, including padding
 _EMBEDDED_AT_A_TIME = 2048
 
 
 class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
-    """Encodes papers and holds the trained vectors of authors and citing papers.
-
-    Attributes:
-        tables: Vectors of authors and citing papers.
-        settings: How scores are mixed.
-        papers: The papers the tables come from.
-        sentences: Their sentence vectors; None: documents are only word averages.
-        encoder: The model that computes sentence vectors.
-        confidence: Confidence curves; None: not fitted.
-    """
+    """Encodes papers and holds the trained vectors of authors and citing papers."""
 
     def __init__(
         self,
@@ -68,14 +53,10 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         device: str = "cpu",
     ) -> None:
         super().__init__(network, words, config=config, revision=revision, device=device)
-        self.tables, self.settings, self.papers, self.sentences = (
-            part.tables,
-            part.settings,
-            part.papers,
-            part.sentences,
-        )
-        self.encoder = encoder
-        self.confidence: PaperConfidence | None = None
+        self.tables, self.settings, self.papers = part.tables, part.settings, part.papers
+        self.sentences = part.sentences  # of `papers`; None: documents are only word averages
+        self.encoder = encoder  # computes sentence vectors
+        self.confidence: PaperConfidence | None = None  # None: not fitted
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
         """Typed rows of papers; see ``facets.papers.reading``."""
@@ -178,12 +159,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint folder whose task is ``papers``.
-
-        Raises:
-            NotFoundError: The folder does not exist, or the encoder of its sentence vectors is not installed.
-            CheckpointError: It is incomplete, damaged, or for another task.
-        """
+        """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
         files = FilesRead()
         config = read_config(folder, CheckpointConfig, read=files)
         tensors = read_weights(folder, read=files)

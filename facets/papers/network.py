@@ -33,10 +33,7 @@ class EncodedPapers(NamedTuple):
 
 
 class TypedTokenEmbedding(nn.Module):
-    """Unit word vectors plus a learned vector for the word's type, title or abstract (B.5).
-
-    Takes typed rows (``facets.papers.reading``). Word vectors, stored with the vocabulary, are a parameter in training.
-    """
+    """Unit word vectors of typed rows plus a learned vector for the word's type, title or abstract (B.5)."""
 
     word_vectors: Tensor
 

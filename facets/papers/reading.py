@@ -87,29 +87,15 @@ class SentenceVectors:
 
 
 def sentence_texts(titles: Sequence[str], abstracts: Sequence[str], abstract_chars: int) -> list[str]:
-    """The text that the encoder reads for each paper.
-
-    Example:
-        >>> sentence_texts(["A parser", "A tree"], ["It parses everything.", ""], 9)
-        ['A parser. It parses', 'A tree.']
-    """
-    return [
-        f"{title[:MAX_TITLE_CHARS]}. {abstract[:abstract_chars]}".strip()
-        for title, abstract in zip(titles, abstracts, strict=True)
-    ]
+    """The text that the encoder reads for each paper: "A parser. It parses"."""
+    both = zip(titles, abstracts, strict=True)
+    return [f"{title[:MAX_TITLE_CHARS]}. {abstract[:abstract_chars]}".strip() for title, abstract in both]
 
 
 def document_vectors(
     averages_NW: NDArray[np.float32], sentences_NP: NDArray[np.float32], share: float
 ) -> NDArray[np.float32]:
-    """``[sqrt(1 - s) words ; sqrt(s) sentences]``, ``[N, W + P]``; inner products are weighted sums of cosines.
-
-    Example:
-        >>> words, sentences = np.eye(2, dtype=np.float32), np.ones((2, 1), dtype=np.float32)
-        >>> both = document_vectors(words, sentences, 0.25)
-        >>> (both @ both.T).round(3).tolist()
-        [[1.0, 0.25], [0.25, 1.0]]
-    """
+    """``[sqrt(1 - s) words ; sqrt(s) sentences]``, ``[N, W + P]``; inner products are weighted sums of cosines."""
     scales = np.sqrt(np.array([1 - share, share], dtype=np.float32))
     width = averages_NW.shape[1]
     both = np.empty((len(averages_NW), width + sentences_NP.shape[1]), dtype=np.float32)  # large for many papers

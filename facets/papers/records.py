@@ -4,7 +4,7 @@ Shape letters: N papers, K facets, D dimensions, W width of documents, T top_k.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -62,24 +62,16 @@ class NewAuthor:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PaperOptions:
-    """Filters and scoring options of a call.
-
-    Raises:
-        InvalidInputError: A value is out of range.
-    """
+    """Filters and scoring options of a call."""
 
     top_k: int = 10  # most results per paper, >= 1
     excluded_ids: Sequence[str] = ()  # candidates to leave out; unknown ids are ignored
     candidates: Sequence[str] | None = None  # ids to choose from; None: all
-    # Authors: with a paper of this year or later. Citing papers: published in it or later. With a bound, candidates of
-    # unknown year are left out.
-    from_year: int | None = None
+    from_year: int | None = None  # authors with a paper of this year or later, citing papers likewise; not unknown
     to_year: int | None = None  # likewise, up to this year
     facet_weight: float | None = None  # share of the facets in the score, in [0, 1]; None: tuned for the model
     evidence: bool = False  # say why each candidate is recommended; takes a few milliseconds per paper
-    # How much the candidates should differ, in [0, 1]. Above 0, candidates that share papers with a better one come
-    # later, out of score order.
-    diversify: float = 0.0
+    diversify: float = 0.0  # in [0, 1]; above 0, candidates that share papers with a better one come later
 
     def __post_init__(self) -> None:
         if self.top_k < 1:
@@ -96,12 +88,7 @@ class PaperOptions:
 
 
 def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None:
-    """Checks that every paper has a title; ``path`` says where the papers are in the caller's input.
-
-    Raises:
-        InvalidInputError: A paper has no title.
-        TypeError: ``papers`` is a string or holds something other than papers.
-    """
+    """Checks that every paper has a title; ``path`` says where the papers are in the caller's input."""
     if isinstance(papers, str):
         raise TypeError(f"{path_text(path)} must be a sequence of Paper, got one str")
     for number, paper in enumerate(papers):
@@ -112,52 +99,34 @@ def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None
             raise InvalidInputError("has no words, expected at least one", path=(*where, "title"))
 
 
-def check_distinct(ids: Iterable[tuple[str, ErrorPath]]) -> None:
-    """Checks that no id, of those with their paths, is given twice; papers may have no id.
-
-    Raises:
-        InvalidInputError: An id is given twice.
-    """
+def check_distinct(keys: Iterable[str], items: str, name: str) -> None:
+    """Checks that the keys of items, fields called ``name``, are distinct or empty."""
     seen: set[str] = set()
-    for key, path in ids:
+    for number, key in enumerate(keys):
         if key and key in seen:
-            raise InvalidInputError(f"must be distinct, got {key!r} twice", path=path)
+            raise InvalidInputError(f"must be distinct, got {key!r} twice", path=(items, number, name))
         seen.add(key)
 
 
-def paper_ids(papers: Sequence[Paper]) -> Iterator[tuple[str, ErrorPath]]:
-    """The ids of papers, for ``check_distinct``."""
-    return ((paper.id, ("papers", number, "id")) for number, paper in enumerate(papers))
-
-
 def check_added_papers(papers: Sequence[Paper]) -> None:
-    """Checks that papers to add have a title, a distinct id, and authors with an id or a name.
-
-    Raises:
-        InvalidInputError: A paper breaks a rule.
-        TypeError: As for ``check_papers``.
-    """
+    """Checks that papers to add have a title, a distinct id, and authors with an id or a name."""
     check_papers(papers)
     for number, paper in enumerate(papers):
         if not paper.id:
             raise InvalidInputError("is empty, expected an id", path=("papers", number, "id"))
         for place, author in enumerate(paper.authors):
             _check_author(author, ("papers", number, "authors", place))
-    check_distinct(paper_ids(papers))
+    check_distinct((paper.id for paper in papers), "papers", "id")
 
 
 def check_new_authors(authors: Sequence[NewAuthor]) -> None:
-    """Checks that authors are distinct and have papers with titles.
-
-    Raises:
-        InvalidInputError: An author has neither id nor name, no papers, or is given twice; a paper has no title.
-    """
+    """Checks that authors are distinct, have an id or a name, and papers with titles."""
     for place, new in enumerate(authors):
         _check_author(new.author, ("authors", place, "author"))
         if not new.papers and not new.paper_ids:
             raise InvalidInputError("has no items, expected at least one", path=("authors", place, "papers"))
         check_papers(new.papers, ("authors", place, "papers"))
-    check_distinct((new.author.key, ("authors", place, "author")) for place, new in enumerate(authors))
+    check_distinct((new.author.key for new in authors), "authors", "author")
 
 
 def _check_author(author: Author, path: ErrorPath) -> None:
@@ -185,9 +154,7 @@ class RankedCandidate:
     facet_score: float  # eq. 3.13, `max(0, max_k a^T p_k)`, >= 0
     document_score: float  # similarity of the paper with the candidate's papers, in [-1, 1]
     evidence: CandidateEvidence | None = None  # only on request
-    # Probability that the paper lies in the candidate's field at all, in [0, 1]; it never increases down the ranking.
-    # None: the model has no curve for it.
-    confidence: float | None = None
+    confidence: float | None = None  # that the paper lies in the candidate's field, in [0, 1]; None: no curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +214,7 @@ class AddResult:
     num_papers: int = 0  # papers stored
     num_authors: int = 0  # authors whose vector is new or was refitted
     num_citing_papers: int = 0  # citing papers whose vector is new or was refitted
-    # Entries of `cited_by_ids` that are not known papers; they still count as citing papers.
-    unknown_citations: tuple[str, ...] = ()
+    unknown_citations: tuple[str, ...] = ()  # in `cited_by_ids`, but no known papers; they still are citing papers
 
 
 def year_of_id(paper_id: str) -> int | None:

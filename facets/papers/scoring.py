@@ -13,7 +13,7 @@ from facets.index.candidates import select_diverse
 from facets.language.vectors import unit_rows
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateEvidence, CandidateKind, PaperFacets, PaperOptions
-from facets.papers.tables import CandidateTable, EngineState, PaperBank
+from facets.papers.tables import CandidateTable, EngineState
 
 _NEAREST_WORDS, _NEAREST_PAPERS = 8, 3
 _MAX_TITLES = 30  # most titles of the candidate's papers from which the words are taken
@@ -21,13 +21,7 @@ _MIN_WORD_LETTERS = 3
 
 
 def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``max(0, max_k a_j . p_nk)``, ``[N, J]`` in ``[0, inf)``; magnitudes count (Chang 2022, eq. 3.13).
-
-    Example:
-        >>> facets = np.array([[[1.0, 0.0], [0.0, 2.0]]], dtype=np.float32)
-        >>> relevance_score(facets, np.array([[0.5, 0.5], [-1.0, 0.0]], dtype=np.float32)).tolist()
-        [[1.0, 0.0]]
-    """
+    """``max(0, max_k a_j . p_nk)``, ``[N, J]`` in ``[0, inf)``; magnitudes count (Chang 2022, eq. 3.13)."""
     scores = np.zeros((len(facets_NKD), len(table_JD)), dtype=np.float32)
     for facet in range(facets_NKD.shape[1]):  # K matrix products: no [N, K, J] array
         np.maximum(scores, facets_NKD[:, facet] @ table_JD.T, out=scores)
@@ -96,17 +90,15 @@ def diverse_columns(
 
 
 def candidate_evidence(
-    model: PaperModel,
-    table: CandidateTable,
-    bank: PaperBank,
-    row: int,
-    facets_KD: NDArray[np.float32],
-    document_W: NDArray[np.float32],
-) -> CandidateEvidence:
-    """Why a candidate, ``row`` of the table, is recommended for a paper."""
+    model: PaperModel, state: EngineState, kind: CandidateKind, paper: PaperFacets, row: int, options: PaperOptions
+) -> CandidateEvidence | None:
+    """Why a candidate, ``row`` of the table, is recommended for one paper; None: not requested."""
+    if not options.evidence:
+        return None
+    table, bank, facets_KD = state.tables[kind], state.bank, paper.scaled(kind)[0]
     facet = int((facets_KD @ table.vectors[row]).argmax())
     papers = table.papers_of(row)
-    cosines = bank.documents[papers] @ document_W
+    cosines = bank.documents[papers] @ paper.documents[0]
     nearest = np.argsort(-cosines, kind="stable")
     titles = [bank.titles[papers[n]] for n in nearest[:_MAX_TITLES]]
     return CandidateEvidence(

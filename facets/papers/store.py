@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +33,16 @@ class AddedVector:
 class Added:
     """Content of the store, or of its latest writes."""
 
-    papers: dict[str, Paper] = field(default_factory=dict)  # by id
-    vectors: list[AddedVector] = field(default_factory=list)
-    # Sentence vectors `[P]` of papers, by id; empty for a model without sentence vectors.
-    sentences: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    # Pairs of author and paper id: papers given to an author that do not name the author.
-    given: set[tuple[str, str]] = field(default_factory=set)
-    revision: str = ""  # revision of the model that computed all vectors; empty when nothing was added
+    papers: dict[str, Paper]  # by id
+    vectors: list[AddedVector]
+    sentences: dict[str, NDArray[np.float32]]  # `[P]` by paper id; empty for a model without sentence vectors
+    given: set[tuple[str, str]]  # author and paper id: papers given to an author that do not name the author
+    revision: str  # of the model that computed all vectors; empty when nothing was added
 
     @classmethod
     def of(cls, news: News) -> "Added":
         """Decodes records; raises DamagedError when they are not what ``AdditionStore.add`` writes."""
-        added, revision = cls(), ""
+        added, revision = cls({}, [], {}, set(), ""), ""
         try:
             for kind, text, value in sorted(news.records):
                 key, blob = json.loads(text), value or b""
@@ -61,17 +59,11 @@ class Added:
                     revision = blob.decode()
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise DamagedError(f"added papers are damaged: {error}") from error
-        return cls(added.papers, added.vectors, added.sentences, added.given, revision)
+        return replace(added, revision=revision)
 
 
 class AdditionStore(RecordStore):
-    """The papers added to one model, and the vectors fitted to them.
-
-    ``place``: a folder, created when absent, or a database shared by several servers.
-
-    Raises:
-        StorageError: See :class:`facets.storage.records.RecordStore`.
-    """
+    """The papers added to one model, and the vectors fitted to them, in a folder or a shared database."""
 
     def __init__(self, place: Path | SqlDatabase, model_name: str) -> None:
         super().__init__(place / _FILE if isinstance(place, Path) else place, f"papers/{model_name}", SCHEMA)
@@ -82,21 +74,19 @@ class AdditionStore(RecordStore):
 
     def add(
         self,
-        *,
         revision: str,
         papers: Iterable[Paper] = (),
         vectors: Iterable[AddedVector] = (),
         sentences: Mapping[str, NDArray[np.float32]] | None = None,
         given: Iterable[tuple[str, str]] = (),
+        *,
         after: int | None = None,
     ) -> int:
         """Stores papers and vectors in one durable transaction, replacing those of known ids.
 
-        ``after``: see :meth:`facets.storage.records.RecordStore.write`.
-
         Raises:
-            InvalidInputError: An id or a name is not valid Unicode; nothing was stored.
-            StorageError: Writing failed; nothing was stored.
+            InvalidInputError: An id or a name is not valid Unicode.
+            StorageError: Writing failed.
         """
         entries: list[tuple[str, object, bytes]] = [(_REVISION, "", revision.encode())]
         entries += [(_PAPER, paper.id, json.dumps(_encoded(paper)).encode()) for paper in papers]

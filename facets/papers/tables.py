@@ -14,16 +14,17 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.errors import NotFoundError
 from facets.language.near_names import NearNames
 from facets.papers.model import PaperModel
-from facets.papers.records import CandidateKind, Paper, year_of_id
+from facets.papers.records import CandidateKind, Paper, PaperOptions, year_of_id
 from facets.papers.store import AddedVector
 
 _SIMILARITIES_AT_A_TIME = 16_000_000
 _GATHERED_SHARE = 8  # the papers of chosen candidates are copied when they are at most an eighth of all
 
 # By kind and id of a candidate, rows of its papers in the bank, ascending.
-Members = Mapping[CandidateKind, Mapping[str, Sequence[int]]]
+Members = dict[CandidateKind, dict[str, list[int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class PaperBank:
     documents: NDArray[np.float32]  # `[I, W]` float32, vectors for comparing papers; see `PaperFacets`
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CandidateTable:
     """All candidates of one kind."""
 
@@ -52,7 +53,6 @@ class CandidateTable:
     years: NDArray[np.int32]  # `[J, 2]` int32, first and last year, 0: unknown
 
     def __len__(self) -> int:
-        """Number of candidates."""
         return len(self.ids)
 
     @cached_property
@@ -98,15 +98,38 @@ class CandidateTable:
         """Rows of a candidate's papers in the bank."""
         return self.papers[self.starts[row] : self.starts[row + 1]]
 
-    def year_mask(self, from_year: int | None, to_year: int | None) -> NDArray[np.bool_]:
-        """``[J]``: candidates whose first and last year meet the range."""
+    def row_of(self, kind: CandidateKind, key: str) -> int:
+        """Row of an id, or of a name that only one candidate has.
+
+        Raises:
+            NotFoundError: It is unknown, or several candidates have the name; the message lists similar names or ids.
+        """
+        rows = self.rows([key])
+        if len(rows) == 1:
+            return int(rows[0])
+        resource = "author" if kind is CandidateKind.AUTHORS else "citing_paper"
+        thing = resource.replace("_", " ")
+        if len(rows):
+            ids = ", ".join(repr(self.ids[row]) for row in rows[:5])
+            message = f"{thing} {key!r} is the name of several, expected one of the ids {ids}"
+        else:
+            near = ", ".join(repr(candidate_id) for candidate_id, _ in self.find(key, 5)) or "no similar name"
+            message = f"no {thing} {key!r}; nearest: {near}"
+        raise NotFoundError(message, resource_type=resource, resource_name=key)
+
+    def allowed(self, options: PaperOptions) -> NDArray[np.int64]:
+        """Rows of the candidates that pass the filters, ascending."""
+        mask = np.full(len(self), options.candidates is None)
+        mask[self.rows(options.candidates or ())] = True
+        mask[self.rows(options.excluded_ids)] = False
         first_years, last_years = self.years.T
-        mask = last_years > 0
-        if from_year is not None:
-            mask &= last_years >= from_year
-        if to_year is not None:
-            mask &= first_years <= to_year
-        return mask
+        if options.from_year is not None or options.to_year is not None:
+            mask &= last_years > 0
+        if options.from_year is not None:
+            mask &= last_years >= options.from_year
+        if options.to_year is not None:
+            mask &= first_years <= options.to_year
+        return np.flatnonzero(mask)
 
     def document_scores(
         self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank, *, mode: str
@@ -154,28 +177,113 @@ class EngineState:
         row = self.tables[kind].row_of_id.get(key)
         return [] if row is None else self.tables[kind].papers_of(row).tolist()
 
+    @classmethod
+    def trained(cls, model: PaperModel) -> "EngineState":
+        """The papers and candidates that a model was trained on."""
+        papers = model.papers
+        titles, no_abstracts = _objects(papers.titles), _objects([""] * len(papers.ids))
+        bank = PaperBank(_objects(papers.ids), titles, no_abstracts, papers.years, model.trained_documents())
+        state = EngineState(bank, {}, {paper_id: row for row, paper_id in enumerate(papers.ids)})
+        tables = {}
+        for kind in CandidateKind:
+            pairs_P2 = papers.pairs[kind]
+            papers_P, candidates_P = pairs_P2.T[:, np.lexsort(pairs_P2.T)]
+            starts = np.searchsorted(candidates_P, np.arange(len(papers.column_ids[kind]) + 1))
+            names, vectors_JD = papers.column_names[kind], np.ascontiguousarray(model.tables.vectors[kind], np.float32)
+            tables[kind] = state._table(kind, papers.column_ids[kind], names, vectors_JD, papers_P, starts)
+        return EngineState(bank, tables, state.row_of_paper)
 
-def trained_state(model: PaperModel) -> EngineState:
-    """The papers and candidates that a model was trained on."""
-    papers = model.papers
-    titles, no_abstracts = _objects(papers.titles), _objects([""] * len(papers.ids))
-    bank = PaperBank(_objects(papers.ids), titles, no_abstracts, papers.years, model.trained_documents())
-    state = EngineState(bank, {}, {paper_id: row for row, paper_id in enumerate(papers.ids)})
-    tables = {}
-    for kind in CandidateKind:
-        pairs_P2 = papers.pairs[kind]
-        papers_P, candidates_P = pairs_P2.T[:, np.lexsort(pairs_P2.T)]
-        starts = np.searchsorted(candidates_P, np.arange(len(papers.column_ids[kind]) + 1))
-        names, vectors_JD = papers.column_names[kind], np.ascontiguousarray(model.tables.vectors[kind], np.float32)
-        tables[kind] = _table(kind, papers.column_ids[kind], names, vectors_JD, papers_P, starts, state)
-    return EngineState(bank, tables, state.row_of_paper)
+    def with_papers(self, papers: Sequence[Paper], documents_IW: NDArray[np.float32]) -> "EngineState":
+        """A state with more papers, or new versions, at the end of the bank; ``documents_IW`` of all papers.
+
+        Its candidates are unchanged; see ``changed_members`` and ``with_candidates``.
+        """
+        bank, first = self.bank, len(self.bank.ids)
+        bank = PaperBank(
+            np.concatenate([bank.ids, _objects([paper.id for paper in papers])]),
+            np.concatenate([bank.titles, _objects([paper.title for paper in papers])]),
+            np.concatenate([bank.abstracts, _objects([paper.abstract for paper in papers])]),
+            np.concatenate([bank.years, np.array([paper.year or 0 for paper in papers], dtype=np.int32)]),
+            documents_IW,
+        )
+        rows = {paper.id: first + number for number, paper in enumerate(papers)}
+        return EngineState(bank, self.tables, {**self.row_of_paper, **rows})
+
+    def changed_members(
+        self, after: "EngineState", papers: Sequence[Paper], given: Iterable[tuple[str, str]]
+    ) -> dict[CandidateKind, dict[str, list[int]]]:
+        """The candidates whose papers change up to ``after``, which has ``papers`` as well, by kind and id.
+
+        ``given``: pairs of author and paper id, beyond the authors that papers name.
+        """
+        replaced = {self.row_of_paper[paper.id] for paper in papers if paper.id in self.row_of_paper}
+        members: dict[CandidateKind, dict[str, list[int]]] = {}
+        for kind in CandidateKind:
+            table = self.tables[kind]
+            pairs = [(key, paper.id) for paper in papers for key in paper.cited_by_ids]
+            if kind is CandidateKind.AUTHORS:
+                pairs = [(author.key, paper.id) for paper in papers for author in paper.authors]
+                pairs += sorted(pair for pair in given if pair[1] in after.row_of_paper)
+            lost_P = np.isin(table.papers, list(replaced)) if replaced else np.zeros(0, dtype=np.bool_)
+            losers = table.ids[np.searchsorted(table.starts, np.flatnonzero(lost_P), side="right") - 1]
+            rows = {key: set(self.papers_of(kind, key)) - replaced for key in chain(losers, (key for key, _ in pairs))}
+            for key, paper_id in pairs:
+                rows[key].add(after.row_of_paper[paper_id])
+            members[kind] = {key: sorted(own) for key, own in rows.items()}
+        return members
+
+    def with_candidates(
+        self, members: Members, vectors: Sequence[AddedVector], papers: Sequence[Paper]
+    ) -> "EngineState":
+        """A state with changed candidates: their papers, and vectors where there are new ones.
+
+        Candidates without a vector are left out. ``papers``: added ones; those that cite have a title and year now.
+        """
+        tables = dict(self.tables)
+        for kind, table in self.tables.items():
+            new, old = {vector.id: vector for vector in vectors if vector.kind is kind}, table.row_of_id
+            keys = [*members[kind], *new, *(paper.id for paper in papers if kind is CandidateKind.CITATIONS)]
+            keys = [key for key in dict.fromkeys(keys) if key in new or key in old]
+            if not keys:
+                continue
+            names = [new[key].name if key in new else table.names[old[key]] for key in keys]
+            if kind is CandidateKind.CITATIONS:
+                rows = [self.row_of_paper.get(key) for key in keys]
+                names = [n if row is None else self.bank.titles[row] for n, row in zip(names, rows, strict=True)]
+            vectors_RD = np.stack([new[key].vector if key in new else table.vectors[old[key]] for key in keys])
+            papers_R = [members[kind][key] if key in members[kind] else self.papers_of(kind, key) for key in keys]
+            papers_P, starts = (
+                np.array(list(chain.from_iterable(papers_R)), dtype=np.int64),
+                _starts(map(len, papers_R)),
+            )
+            changed = self._table(kind, keys, names, vectors_RD, papers_P, starts)
+            tables[kind] = _spliced(table, [old[key] for key in keys if key in old], changed)
+        return EngineState(self.bank, tables, self.row_of_paper)
+
+    def _table(
+        self,
+        kind: CandidateKind,
+        ids: Sequence[str],
+        names: Sequence[str],
+        vectors_JD: NDArray[np.float32],
+        papers_P: NDArray[np.int64],
+        starts: NDArray[np.int64],
+    ) -> CandidateTable:
+        """A table with the years of its candidates: of their papers for authors, their own for citing papers."""
+        years = np.zeros((len(ids), 2), dtype=np.int32)
+        if kind is CandidateKind.CITATIONS:
+            rows = [self.row_of_paper.get(key) for key in ids]
+            own = [0 if row is None else int(self.bank.years[row]) for row in rows]
+            years[:] = np.array([year or year_of_id(key) or 0 for year, key in zip(own, ids, strict=True)])[:, None]
+        elif len(filled := np.flatnonzero(np.diff(starts))):
+            years_P = self.bank.years[papers_P]
+            years[filled, 0] = np.minimum.reduceat(np.where(years_P > 0, years_P, 9999), starts[filled])
+            years[filled, 1] = np.maximum.reduceat(years_P, starts[filled])
+        return CandidateTable(_objects(ids), _objects(names), vectors_JD, papers_P, starts, years)
 
 
 class GrowingRows:
-    """An array that grows by rows; arrays returned earlier stay unchanged.
-
-    ``rows``: the first rows, used without copying.
-    """
+    """An array that grows by rows; arrays returned earlier stay unchanged."""
 
     def __init__(self, rows: NDArray[np.float32]) -> None:
         self._room = rows
@@ -191,130 +299,23 @@ class GrowingRows:
         return self._room[:total]
 
 
-def with_papers(state: EngineState, papers: Sequence[Paper], documents_IW: NDArray[np.float32]) -> EngineState:
-    """A state with more papers, or new versions, at the end of the bank; ``documents_IW`` of all papers.
-
-    Its candidates are unchanged; see ``changed_members`` and ``with_candidates``.
-    """
-    bank, first = state.bank, len(state.bank.ids)
-    bank = PaperBank(
-        np.concatenate([bank.ids, _objects([paper.id for paper in papers])]),
-        np.concatenate([bank.titles, _objects([paper.title for paper in papers])]),
-        np.concatenate([bank.abstracts, _objects([paper.abstract for paper in papers])]),
-        np.concatenate([bank.years, np.array([paper.year or 0 for paper in papers], dtype=np.int32)]),
-        documents_IW,
-    )
-    rows = {paper.id: first + number for number, paper in enumerate(papers)}
-    return EngineState(bank, state.tables, {**state.row_of_paper, **rows})
-
-
-def changed_members(
-    before: EngineState, after: EngineState, papers: Sequence[Paper], given: Iterable[tuple[str, str]]
-) -> dict[CandidateKind, dict[str, list[int]]]:
-    """The candidates whose papers change from ``before`` to ``after``, which has ``papers`` as well, by kind and id.
-
-    ``given``: pairs of author and paper id, beyond the authors that papers name.
-    """
-    replaced = {before.row_of_paper[paper.id] for paper in papers if paper.id in before.row_of_paper}
-    members: dict[CandidateKind, dict[str, list[int]]] = {}
-    for kind in CandidateKind:
-        table = before.tables[kind]
-        pairs = [(key, paper.id) for paper in papers for key in candidates_of(kind, paper)]
-        if kind is CandidateKind.AUTHORS:
-            pairs += sorted(pair for pair in given if pair[1] in after.row_of_paper)
-        lost_P = np.isin(table.papers, list(replaced)) if replaced else np.zeros(0, dtype=np.bool_)
-        losers = table.ids[np.searchsorted(table.starts, np.flatnonzero(lost_P), side="right") - 1]
-        rows = {key: set(before.papers_of(kind, key)) - replaced for key in chain(losers, (key for key, _ in pairs))}
-        for key, paper_id in pairs:
-            rows[key].add(after.row_of_paper[paper_id])
-        members[kind] = {key: sorted(own) for key, own in rows.items()}
-    return members
-
-
-def with_candidates(
-    state: EngineState, members: Members, vectors: Iterable[AddedVector], papers: Sequence[Paper]
-) -> EngineState:
-    """A state with changed candidates: their papers, and vectors where there are new ones.
-
-    Candidates without a vector are left out. ``papers``: added ones; those that cite have a title and year now.
-    """
-    new_vectors: dict[CandidateKind, dict[str, AddedVector]] = {kind: {} for kind in CandidateKind}
-    for vector in vectors:
-        new_vectors[vector.kind][vector.id] = vector
-    tables = {}
-    for kind, table in state.tables.items():
-        keys = dict.fromkeys(chain(members[kind], new_vectors[kind]))
-        if kind is CandidateKind.CITATIONS:
-            keys |= dict.fromkeys(paper.id for paper in papers)
-        tables[kind] = _changed_table(kind, table, list(keys), members[kind], new_vectors[kind], state)
-    return EngineState(state.bank, tables, state.row_of_paper)
-
-
-def _changed_table(
-    kind: CandidateKind,
-    table: CandidateTable,
-    keys: Sequence[str],
-    members: Mapping[str, Sequence[int]],
-    vectors: Mapping[str, AddedVector],
-    state: EngineState,
-) -> CandidateTable:
-    """A table in which the rows of the given candidates are new; they follow the others."""
-    old = table.row_of_id
-    keys = [key for key in keys if key in vectors or key in old]
-    if not keys:
-        return table
-    names = [(vectors[k].name if k in vectors else "") or (table.names[old[k]] if k in old else "") for k in keys]
-    if kind is CandidateKind.CITATIONS:
-        titles, row_of_paper = state.bank.titles, state.row_of_paper
-        names = [titles[row_of_paper[k]] if k in row_of_paper else n for k, n in zip(keys, names, strict=True)]
-    vectors_RD = np.stack([vectors[k].vector if k in vectors else table.vectors[old[k]] for k in keys])
-    papers = [members[key] if key in members else state.papers_of(kind, key) for key in keys]
-    papers_P = np.array([row for rows in papers for row in rows], dtype=np.int64)
-    new = _table(kind, keys, names, vectors_RD, papers_P, _starts([len(rows) for rows in papers]), state)
+def _spliced(table: CandidateTable, without: Sequence[int], new: CandidateTable) -> CandidateTable:
+    """A table without some rows, followed by another one."""
     stays_J = np.ones(len(table), dtype=np.bool_)
-    stays_J[[old[key] for key in keys if key in old]] = False
+    stays_J[without] = False
     counts_J = np.diff(table.starts)
     return CandidateTable(
-        ids=np.concatenate([table.ids[stays_J], new.ids]),
-        names=np.concatenate([table.names[stays_J], new.names]),
-        vectors=np.concatenate([table.vectors[stays_J], new.vectors]),
-        papers=np.concatenate([table.papers[np.repeat(stays_J, counts_J)], new.papers]),
-        starts=_starts([*counts_J[stays_J], *np.diff(new.starts)]),
-        years=np.concatenate([table.years[stays_J], new.years]),
+        np.concatenate([table.ids[stays_J], new.ids]),
+        np.concatenate([table.names[stays_J], new.names]),
+        np.concatenate([table.vectors[stays_J], new.vectors]),
+        np.concatenate([table.papers[np.repeat(stays_J, counts_J)], new.papers]),
+        _starts([*counts_J[stays_J], *np.diff(new.starts)]),
+        np.concatenate([table.years[stays_J], new.years]),
     )
 
 
-def _table(
-    kind: CandidateKind,
-    ids: Sequence[str],
-    names: Sequence[str],
-    vectors_JD: NDArray[np.float32],
-    papers_P: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    state: EngineState,
-) -> CandidateTable:
-    """A table with the years of its candidates: of their papers for authors, their own for citing papers."""
-    years = np.zeros((len(ids), 2), dtype=np.int32)
-    if kind is CandidateKind.CITATIONS:
-        rows = [state.row_of_paper.get(key) for key in ids]
-        own = [0 if row is None else int(state.bank.years[row]) for row in rows]
-        years[:] = np.array([year or year_of_id(key) or 0 for year, key in zip(own, ids, strict=True)])[:, None]
-    elif len(filled := np.flatnonzero(np.diff(starts))):
-        years_P = state.bank.years[papers_P]
-        years[filled, 0] = np.minimum.reduceat(np.where(years_P > 0, years_P, 9999), starts[filled])
-        years[filled, 1] = np.maximum.reduceat(years_P, starts[filled])
-    return CandidateTable(
-        ids=_objects(ids), names=_objects(names), vectors=vectors_JD, papers=papers_P, starts=starts, years=years
-    )
-
-
-def candidates_of(kind: CandidateKind, paper: Paper) -> list[str]:
-    """Ids of the authors or citing papers that a paper names."""
-    return [author.key for author in paper.authors] if kind is CandidateKind.AUTHORS else list(paper.cited_by_ids)
-
-
-def _starts(counts: Sequence[int]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+def _starts(counts: Iterable[int]) -> NDArray[np.int64]:
+    return np.cumsum([0, *counts], dtype=np.int64)
 
 
 def _objects(texts: Sequence[str]) -> NDArray[np.object_]:

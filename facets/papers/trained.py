@@ -134,12 +134,8 @@ def write_papers_part(folder: Path, part: PapersPart) -> None:
 
 def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
     """Writes the sentence vectors of a folder's papers."""
-    arrays: dict[str, NDArray[Any]] = {
-        # Stored component by component: those of small variance compress well.
-        "values": np.ascontiguousarray(sentences.values.T),
-        "axes": sentences.axes,
-        "center": sentences.center,
-    }
+    values = np.ascontiguousarray(sentences.values.T)  # component by component: those of small variance compress well
+    arrays = {"values": values, "axes": sentences.axes, "center": sentences.center}
     write_whole(folder / _SENTENCES_FILE, lzma.compress(save(arrays), filters=_BYTE_FILTERS))
 
 
@@ -173,9 +169,9 @@ def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPar
         }
         tables = PaperTables(vectors, {kind: arrays[f"{kind}.spread"].astype(np.float32) for kind in CandidateKind})
         for kind in CandidateKind:
-            if len(vectors[kind]) != len(papers.column_ids[kind]):
-                expected = f"{len(papers.column_ids[kind])} vectors of {kind}"
-                raise ValueError(f"expected {expected}, got {len(vectors[kind])}")
+            expected = len(papers.column_ids[kind])
+            if len(vectors[kind]) != expected:
+                raise ValueError(f"expected {expected} vectors of {kind}, got {len(vectors[kind])}")
             if not np.isfinite(vectors[kind]).all():
                 raise ValueError(f"vectors of {kind} have NaN or infinite values")
     sentences = None
@@ -212,9 +208,8 @@ def _read_sentence_vectors(path: Path, read: Read, *, num_papers: int) -> Senten
     arrays = _read_arrays(path, read)
     with _reading(path):
         axes, center, values = arrays["axes"], arrays["center"], arrays["values"]
-        if axes.shape != (len(center), len(values)) or values.shape != (len(values), num_papers):
-            shapes = f"{values.shape} and {axes.shape}"
-            raise ValueError(f"expected vectors of {num_papers} papers and axes for them, got {shapes}")
+        if axes.shape != (len(center), len(values)) or values.shape[1:] != (num_papers,):
+            raise ValueError(f"expected {num_papers} papers, and axes for them, got {values.shape} and {axes.shape}")
         if not (np.isfinite(axes).all() and np.isfinite(center).all()):
             raise ValueError("axes have NaN or infinite values")
     return SentenceVectors(axes, center, np.ascontiguousarray(values.T))
@@ -235,11 +230,9 @@ def _reading(path: Path) -> Iterator[None]:
 
 def _read_arrays(path: Path, read: Read) -> dict[str, NDArray[Any]]:
     with _reading(path):
-        content = read(path)
-        return dict(load(lzma.decompress(content) if path.suffix == ".xz" else content))
+        return load(lzma.decompress(read(path)) if path.suffix == ".xz" else read(path))
 
 
 def _read_json(path: Path, read: Read) -> dict[str, Any]:
     with _reading(path):
-        content = read(path)
-        return dict(json.loads(lzma.decompress(content) if path.suffix == ".xz" else content))
+        return dict(json.loads(lzma.decompress(read(path)) if path.suffix == ".xz" else read(path)))
