@@ -10,7 +10,6 @@ D dimensions.
 import threading
 import zlib
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -246,52 +245,45 @@ def first_places(rows_S: Ints) -> Ints:
 
 
 class ReadWriteLock:
-    """Many readers or one writer, in the order in which they come; not reentrant.
+    """Many readers or one writer; not reentrant.
 
-    So a thread that writes repeatedly blocks no reader for longer than one write.
+    A waiting writer precedes new readers, and readers that waited precede the next writer, so a reader waits for at
+    most one write.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._num_readers = 0
-        self.waiting = deque[object]()  # a writer stays first until it is done
-
-    @contextmanager
-    def _wait(self, is_free: Callable[[], bool]) -> Iterator[None]:
-        """Waits for this thread's turn, then runs the block with the condition held."""
-        me = object()
-        with self._changed:
-            self.waiting.append(me)
-            try:
-                self._changed.wait_for(lambda: self.waiting[0] is me and is_free())
-                yield
-            except BaseException:
-                self.waiting.remove(me)
-                raise
-            finally:
-                self._changed.notify_all()
+        self._one_writer = threading.Lock()
+        self._has_writer = False  # waiting or writing
+        self._readers, self.waiting = set[object](), set[object]()
 
     @contextmanager
     def read(self) -> Iterator[None]:
         """Holds the lock together with other readers."""
-        with self._wait(lambda: True):
-            self.waiting.popleft()
-            self._num_readers += 1
+        me = object()
         try:
+            with self._changed:
+                (self.waiting if self._has_writer else self._readers).add(me)
+                self._changed.wait_for(lambda: me in self._readers)
             yield
         finally:
             with self._changed:
-                self._num_readers -= 1
+                self._readers.discard(me)
+                self.waiting.discard(me)
                 self._changed.notify_all()
 
     @contextmanager
     def write(self) -> Iterator[None]:
         """Holds the lock exclusively."""
-        with self._wait(lambda: not self._num_readers):
-            pass
-        try:
-            yield
-        finally:
-            with self._changed:
-                self.waiting.popleft()
-                self._changed.notify_all()
+        with self._one_writer:
+            try:
+                with self._changed:
+                    self._has_writer = True
+                    self._changed.wait_for(lambda: not self._readers)
+                yield
+            finally:
+                with self._changed:
+                    self._has_writer = False
+                    self._readers |= self.waiting
+                    self.waiting.clear()
+                    self._changed.notify_all()

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -63,10 +63,15 @@ def sentence_bounds(starts_S: NDArray[np.integer], says_L: Bools, *, longest: in
 
 @dataclass(frozen=True, slots=True)
 class SentenceRun:
-    """Whole sentences of one text whose facets are made together."""
+    """Whole sentences of one text whose facets are made together, or a window that is read like one sentence."""
 
     text: int  # index of the text
     bounds: Ints  # first piece of each sentence, then one past the last piece
+
+    @property
+    def pieces(self) -> slice:
+        """The pieces of the text that belong to the run."""
+        return slice(int(self.bounds[0]), int(self.bounds[-1]))
 
     @property
     def sentences(self) -> Ints:
@@ -98,33 +103,19 @@ def cut_runs(text: int, bounds_S1: Ints, *, longest: int, most: int) -> list[Sen
     return runs
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Consecutive pieces of one text."""
-
-    text: int  # index of the text
-    first: int  # first piece
-    last: int  # one past the last piece
-
-    def __len__(self) -> int:
-        return self.last - self.first
-
-
-def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> list[Window]:
+def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> list[SentenceRun]:
     """The fewest windows of at most ``longest`` pieces that cover a text, of about equal length.
 
     ``overlap``: fewest pieces that neighbours share, below ``longest``.
 
     Example:
-        >>> [(w.first, w.last) for w in cut_windows(0, 10, longest=6, overlap=1)]
-        [(0, 6), (4, 10)]
+        >>> [window.bounds.tolist() for window in cut_windows(0, 10, longest=6, overlap=1)]
+        [[0, 6], [4, 10]]
     """
-    if num_pieces <= longest:
-        return [Window(text, 0, num_pieces)]
-    count = -(-(num_pieces - overlap) // (longest - overlap))
+    count = max(1, -(-(num_pieces - overlap) // (longest - overlap)))
     length = min(longest, -(-(num_pieces + (count - 1) * overlap) // count))
-    starts = [(num_pieces - length) * i // (count - 1) for i in range(count)]
-    return [Window(text, start, start + length) for start in starts]
+    starts = [(num_pieces - length) * i // max(1, count - 1) for i in range(count)]
+    return [SentenceRun(text, np.array([start, start + length])) for start in starts]
 
 
 def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[Ints]:
@@ -171,9 +162,6 @@ def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) ->
     is_last_BL = torch.nn.functional.pad(~continues_BL[:, 1:], (0, 1), value=True)
     ends_BL = torch.where(is_last_BL, places_L, num_pieces).flip(1).cummin(dim=1).values.flip(1)
     return starts_BL.gather(1, firsts_BK), ends_BL.gather(1, lasts_BK)
-
-
-PartT = TypeVar("PartT", Window, SentenceRun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +240,7 @@ class PassageEncoder:
                 rows = slice(start, start + len(section))
                 start = rows.stop
                 text = section[0].text
-                if int(section[0].bounds[-1] - section[0].bounds[0]) == len(texts[text]):
+                if section[0].pieces == slice(0, len(texts[text])):
                     facets_NKD[text], spans_NK2[text] = facets_RKD[rows.start], spans_RK2[rows.start]
                     continue
                 used_RK = facets_RKD[rows].any(axis=2)
@@ -278,11 +266,11 @@ class PassageEncoder:
             windows = [window for section in sections for window in section]
             lengths_W = np.array([len(window) for window in windows])
             owners_W = np.array([window.text for window in windows])
-            for part in length_batches(lengths_W + NUM_SPECIAL, max_tokens=_BATCH_TOKENS):
+            for part in length_batches(lengths_W, max_tokens=_BATCH_TOKENS):
                 check_interrupted()
-                batch = self._batch([texts[windows[i].text][windows[i].first : windows[i].last] for i in part])
+                batch = self._batch([texts[windows[i].text][windows[i].pieces] for i in part])
                 window_vectors = average_states(self._network.encoder(batch), batch).cpu().numpy()
-                np.add.at(vectors_ND, owners_W[part], window_vectors * lengths_W[part, None])
+                np.add.at(vectors_ND, owners_W[part], window_vectors * (lengths_W[part, None] - NUM_SPECIAL))
         return unit_rows(vectors_ND)
 
     @torch.inference_mode()
@@ -299,18 +287,15 @@ class PassageEncoder:
         sums_PD = torch.zeros(len(rows) + 1, alone_PD.shape[1], device=self._device)
         for text in several.tolist():
             windows = self._windows(text, len(texts[text]))
-            batch = self._batch([texts[text].ids[window.first : window.last] for window in windows])
-            part_of_piece = [
-                np.searchsorted(bounds[text], np.arange(window.first, window.last), side="right") - 1 + firsts_N[text]
-                for window in windows
-            ]
-            special = np.array([len(rows)])  # special pieces belong to no part
-            parts_T = np.concatenate([np.concatenate([special, parts, special]) for parts in part_of_piece])
+            batch = self._batch([texts[text].ids[window.pieces] for window in windows])
+            part_of_piece = np.repeat(np.arange(counts_N[text]), np.diff(bounds[text])) + firsts_N[text]
+            # Special pieces belong to no part.
+            parts_T = np.concatenate([np.pad(part_of_piece[w.pieces], 1, constant_values=len(rows)) for w in windows])
             states_TD = self._network.encoder(batch).float()
             sums_PD.index_add_(0, torch.from_numpy(parts_T).to(self._device), states_TD)
         return unit_rows(alone_PD + unit_rows(sums_PD[:-1].cpu().numpy()))
 
-    def _windows(self, text: int, num_pieces: int) -> list[Window]:
+    def _windows(self, text: int, num_pieces: int) -> list[SentenceRun]:
         longest = self._config.window_tokens - NUM_SPECIAL
         return cut_windows(text, num_pieces, longest=longest, overlap=self._config.window_overlap)
 
@@ -368,7 +353,7 @@ class PassageEncoder:
         return states_TD
 
     def _run_batch(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> _RunBatch:
-        cut = [texts[run.text].cut(int(run.bounds[0]), int(run.bounds[-1])) for run in runs]
+        cut = [texts[run.text].cut(run.pieces) for run in runs]
         lengths_S = np.concatenate([run.sentences for run in runs])
         ends_S = lengths_S.cumsum()
         is_piece_T = np.ones(int(ends_S[-1]), dtype=np.bool_)
@@ -428,9 +413,9 @@ class PassageEncoder:
         return np.stack([starts_BK, np.maximum(ends_BK, starts_BK + 1)], axis=2)
 
 
-def _slices(num_texts: int, parts_of: Callable[[int], list[PartT]]) -> Iterator[list[list[PartT]]]:
-    """Splits the work into slices: lists of sections, each with windows or runs of one text."""
-    sections: list[list[PartT]] = []
+def _slices(num_texts: int, parts_of: Callable[[int], list[SentenceRun]]) -> Iterator[list[list[SentenceRun]]]:
+    """Splits the work into slices: lists of sections, each with runs of one text."""
+    sections: list[list[SentenceRun]] = []
     size = 0
     for text in range(num_texts):
         parts = parts_of(text)

@@ -95,41 +95,34 @@ class SentenceEncoder(nn.Module):
         num_tokens, short = len(batch.ids), _num_padding(len(batch.ids))
         pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
         states_TW = self.norm(pieces_TW + self.positions(functional.pad(batch.positions, (0, short))))
-        places = PaddedPlaces.of(batch, num_rows=num_tokens + short, dtype=states_TW.dtype)
-        states_TW = self._run_layers(states_TW, places.rows, places.places, places.bias)
+        states_TW = self._run_layers(states_TW, *_padded_places(batch, num_tokens + short, states_TW.dtype))
         return states_TW[:num_tokens]
 
-    def _through_layers(self, states_TW: Tensor, rows_BL: Tensor, places_T: Tensor, bias: Tensor | None) -> Tensor:
-        places = PaddedPlaces(rows_BL, places_T, bias)
+    def _through_layers(self, states_TW: Tensor, *places: Tensor | None) -> Tensor:
         for layer in self.layers:
-            states_TW = layer(states_TW, places)
+            states_TW = layer(states_TW, *places)
         return states_TW
 
 
-@dataclass(frozen=True, slots=True)
-class PaddedPlaces:
-    """Indexes that pad a batch for attention and undo it for linear layers."""
+def _padded_places(batch: RaggedBatch, num_rows: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Indexes that pad ``num_rows`` rows, those without a token last, for attention and undo it for linear layers.
 
-    rows: Tensor  # row of each position, `[B, L]`; padding repeats the first row of its text
-    places: Tensor  # position of each row in the padded batch, `[T]`; 0 for rows without a token
-    bias: Tensor | None  # attention bias, `[B, 1, 1, L]`: lowest number at padding, 0 elsewhere; None: no padding
-
-    @classmethod
-    def of(cls, batch: RaggedBatch, *, num_rows: int, dtype: torch.dtype) -> "PaddedPlaces":
-        """Indexes for ``num_rows`` rows, those without a token last; ``dtype``: type of the bias."""
-        length = -(-batch.max_length // _ATTENTION_STEP) * _ATTENTION_STEP
-        unseen_BL = functional.pad(~batch.mask, (0, length - batch.max_length), value=True)
-        places_T = batch.text_numbers * length + batch.positions
-        rows_P = torch.zeros(unseen_BL.numel(), dtype=torch.long, device=places_T.device)
-        rows_P = rows_P.index_copy(0, places_T, torch.arange(len(places_T), device=places_T.device))
-        rows_BL = rows_P.view(unseen_BL.shape)
-        rows_BL = torch.where(unseen_BL, rows_BL[:, :1], rows_BL)
-        places_T = functional.pad(places_T, (0, num_rows - len(places_T)))
-        bias_B11L = None
-        if bool(unseen_BL.any()):
-            bias_BL = torch.zeros(unseen_BL.shape, dtype=dtype, device=unseen_BL.device)
-            bias_B11L = bias_BL.masked_fill_(unseen_BL, torch.finfo(dtype).min)[:, None, None]
-        return cls(rows_BL, places_T, bias_B11L)
+    Returns the row of each position, ``[B, L]``, where padding repeats the first row of its text; the position of each
+    row in the padded batch, ``[T]``, 0 for rows without a token; and the attention bias, ``[B, 1, 1, L]``: the lowest
+    number at padding, 0 elsewhere, or None without padding.
+    """
+    length = -(-batch.max_length // _ATTENTION_STEP) * _ATTENTION_STEP
+    unseen_BL = functional.pad(~batch.mask, (0, length - batch.max_length), value=True)
+    places_T = batch.text_numbers * length + batch.positions
+    rows_P = torch.zeros(unseen_BL.numel(), dtype=torch.long, device=places_T.device)
+    rows_P = rows_P.index_copy(0, places_T, torch.arange(len(places_T), device=places_T.device))
+    rows_BL = rows_P.view(unseen_BL.shape)
+    rows_BL = torch.where(unseen_BL, rows_BL[:, :1], rows_BL)
+    bias_B11L = None
+    if bool(unseen_BL.any()):
+        bias_BL = torch.zeros(unseen_BL.shape, dtype=dtype, device=unseen_BL.device)
+        bias_B11L = bias_BL.masked_fill_(unseen_BL, torch.finfo(dtype).min)[:, None, None]
+    return rows_BL, functional.pad(places_T, (0, num_rows - len(places_T))), bias_B11L
 
 
 class _Layer(nn.Module):
@@ -144,16 +137,14 @@ class _Layer(nn.Module):
         self.feedforward_out: nn.Linear = nn.Linear(config.feedforward_dim, width)
         self.feedforward_norm = nn.LayerNorm(width, eps=_LAYER_NORM_EPSILON)
 
-    def forward(self, states_TW: Tensor, places: PaddedPlaces) -> Tensor:
-        joined_PX = self.attention_in(states_TW).index_select(0, places.rows.flatten())
-        joined_BLX = joined_PX.view(*places.rows.shape, joined_PX.shape[1])
+    def forward(self, states_TW: Tensor, rows_BL: Tensor, places_T: Tensor, bias: Tensor | None) -> Tensor:
+        """One layer; the other arguments come from ``_padded_places``."""
+        joined_PX = self.attention_in(states_TW).index_select(0, rows_BL.flatten())
+        joined_BLX = joined_PX.view(*rows_BL.shape, joined_PX.shape[1])
         heads = joined_BLX.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
-        queries, keys, values = heads.unbind(0)
-        bias = places.bias
-        mixed = functional.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=None if bias is None else bias.to(heads.dtype)
-        )
-        mixed_TW = mixed.transpose(1, 2).reshape(-1, states_TW.shape[1]).index_select(0, places.places)
+        bias = None if bias is None else bias.to(heads.dtype)
+        mixed = functional.scaled_dot_product_attention(*heads.unbind(0), attn_mask=bias)
+        mixed_TW = mixed.transpose(1, 2).reshape(-1, states_TW.shape[1]).index_select(0, places_T)
         states_TW = self.attention_norm(states_TW + self.attention_out(mixed_TW))
         inner = self.feedforward_out(functional.gelu(self.feedforward_in(states_TW)))
         return self.feedforward_norm(states_TW + inner)
@@ -195,20 +186,10 @@ class Slots(NamedTuple):
         return Slots(pad(self.centres, 0.5), pad(self.counts, 1), pad(self.firsts, 0), pad(self.lasts, 1), used_BK)
 
 
-def equal_slots(lengths_B: Tensor, config: PassageNetworkConfig) -> Slots:
-    """Equal segments of texts of the given lengths, one for each ``tokens_per_facet``; facets may look anywhere."""
-    wanted_B1 = torch.ceil(lengths_B / config.tokens_per_facet).long().clamp(1, config.num_facets)[:, None]
-    facets_K = torch.arange(int(wanted_B1.max()), device=lengths_B.device)
-    counts_BK = wanted_B1.expand(-1, len(facets_K)).float()
-    lasts_BK = lengths_B[:, None].expand_as(counts_BK)
-    centres_BK = (facets_K + 0.5) / wanted_B1
-    return Slots(centres_BK, counts_BK, torch.zeros_like(lasts_BK), lasts_BK, facets_K < wanted_B1)
-
-
 def sentence_slots(
     sentences_BS: Ints, config: PassageNetworkConfig, *, device: torch.device | str = "cpu"
 ) -> tuple[Slots, Ints]:
-    """Equal segments of sentences: at least one per sentence, and as many per text as ``equal_slots`` gives.
+    """Equal segments of sentences: at least one per sentence, and one for each ``tokens_per_facet`` of a text.
 
     Each further segment goes to the sentence with the longest segments. ``sentences_BS``: tokens of each sentence, at
     most K sentences per text, 0 after the last one. Returns slots that look only at their own sentence, and the index
@@ -270,7 +251,9 @@ class FacetPooling(nn.Module):
         The weights of a facet sum to 1 over the tokens of the text. ``vectors_BW``: unit vectors of the texts.
         ``slots``: where facets start looking; None: equal segments of the texts.
         """
-        slots = slots or equal_slots(batch.lengths, self.config)
+        if slots is None:
+            device = batch.lengths.device
+            slots, _ = sentence_slots(batch.lengths[:, None].cpu().numpy(), self.config, device=device)
         size, length = _round_up(len(vectors_BW)), -(-batch.max_length // _LENGTH_STEP) * _LENGTH_STEP
         more = size - len(vectors_BW)
         facets_BKW, weights_BKL = self._run_facets(

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from tokenizers import Encoding, Tokenizer
@@ -18,6 +19,7 @@ from facets.language.vocabulary import PIECE_MARK
 # once.
 _PART_CHARS = 20_000
 _BATCH_CHARS = 1_000_000
+_Part: TypeAlias = tuple[int, int, str]  # index of the text, offset in it, part
 _SPACE = re.compile(r"\s")
 # UTF-16 surrogates, which UTF-8 cannot encode.
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -35,9 +37,9 @@ class Pieces:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def cut(self, first: int, last: int) -> "Pieces":
-        """The pieces ``[first, last)``."""
-        return Pieces(self.ids[first:last], self.starts[first:last], self.ends[first:last])
+    def cut(self, part: slice) -> "Pieces":
+        """Some of the pieces."""
+        return Pieces(self.ids[part], self.starts[part], self.ends[part])
 
 
 class WordPieces:
@@ -85,9 +87,9 @@ class WordPieces:
         """All pieces of each text with their offsets, which count characters (code points) of the text."""
         check_sequence(texts, "encode")
         found: list[list[Pieces]] = [[] for _ in texts]
-        for part, encoding in self._encodings(texts, self._tokenizer.encode_batch):
-            offsets_L2 = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) + np.int32(part.start)
-            found[part.text_position].append(Pieces(_ids(encoding), offsets_L2[:, 0], offsets_L2[:, 1]))
+        for (text, start, _), encoding in self._encodings(texts, self._tokenizer.encode_batch):
+            offsets_L2 = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) + np.int32(start)
+            found[text].append(Pieces(_ids(encoding), offsets_L2[:, 0], offsets_L2[:, 1]))
         return [
             parts[0] if len(parts) == 1 else Pieces(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
             for parts in found
@@ -97,31 +99,22 @@ class WordPieces:
         """The ids of ``encode``, computed faster."""
         check_sequence(texts, "ids")
         found: list[list[Ints32]] = [[] for _ in texts]
-        for part, encoding in self._encodings(texts, self._tokenizer.encode_batch_fast):
-            found[part.text_position].append(_ids(encoding))
+        for (text, *_), encoding in self._encodings(texts, self._tokenizer.encode_batch_fast):
+            found[text].append(_ids(encoding))
         return [ids[0] if len(ids) == 1 else np.concatenate(ids) for ids in found]
 
     def _encodings(
         self, texts: Sequence[str], encode: Callable[..., list[Encoding]]
-    ) -> "Iterator[tuple[_Part, Encoding]]":
+    ) -> Iterator[tuple[_Part, Encoding]]:
         all_parts = (part for position, text in enumerate(texts) for part in _parts(position, text))
-        for parts in grouped(all_parts, _BATCH_CHARS, size=lambda part: len(part.text)):
-            yield from zip(parts, encode([part.text for part in parts], add_special_tokens=False), strict=True)
+        for parts in grouped(all_parts, _BATCH_CHARS, size=lambda part: len(part[2])):
+            yield from zip(parts, encode([part for _, _, part in parts], add_special_tokens=False), strict=True)
 
     def _id_of(self, piece: str) -> int:
         found = self._tokenizer.token_to_id(piece)
         if found is None:
             raise CheckpointError(f"expected a tokenizer of word pieces, {piece} is missing")
         return int(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a text and its position."""
-
-    text_position: int
-    start: int
-    text: str
 
 
 def _ids(encoding: Encoding) -> Ints32:
@@ -136,7 +129,7 @@ def _parts(position: int, text: str) -> Iterator[_Part]:
         if end < len(text):
             space = _SPACE.search(text, end, end + _PART_CHARS)
             end = space.start() if space else end
-        yield _Part(position, start, _SURROGATE.sub(_REPLACEMENT, text[start:end]))
+        yield position, start, _SURROGATE.sub(_REPLACEMENT, text[start:end])
         if end == 0:
             return
         start = end

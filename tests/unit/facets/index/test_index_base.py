@@ -49,23 +49,30 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_readers_that_waited_for_a_writer_go_before_its_next_write() -> None:
+def test_readers_that_waited_for_a_writer_go_before_all_further_writes() -> None:
     lock, order = ReadWriteLock(), list[str]()
 
     def read(name: str) -> None:
         with lock.read():
             order.append(name)
 
+    def write() -> None:
+        with lock.write():
+            order.append("queued write")
+
     readers = [threading.Thread(target=read, args=(name,)) for name in ("first", "second")]
+    writer = threading.Thread(target=write)
     with lock.write():
+        writer.start()
+        time.sleep(0.01)
         for reader in readers:
             reader.start()
-        wait_until(lambda: len(lock.waiting) == 3)
+        wait_until(lambda: len(lock.waiting) == 2)
     with lock.write():
         order.append("write")
-    for reader in readers:
-        reader.join()
-    assert sorted(order[:2]) == ["first", "second"] and order[2] == "write"
+    for thread in (*readers, writer):
+        thread.join()
+    assert sorted(order[:2]) == ["first", "second"] and sorted(order[2:]) == ["queued write", "write"]
 
 
 def test_writes_and_reads_of_many_threads_all_end_and_never_overlap() -> None:
