@@ -147,7 +147,7 @@ def postgres_schema() -> PostgresSchema:
     """The schema of a document store in PostgreSQL, with a new store id."""
     statements = _TABLES.format(**_POSTGRES_TYPES, store_id=uuid.uuid4().hex)
     tables = [*statements.split(";\n"), *_POSTGRES_TABLES.split(";\n")]
-    return PostgresSchema(title="document store", tables=tables, version=1, renewal=_RENEWAL)
+    return PostgresSchema(tables, _RENEWAL)
 
 
 @dataclass(frozen=True, kw_only=True)

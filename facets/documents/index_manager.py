@@ -330,7 +330,7 @@ class IndexManager:
         with self.write_lock:
             for index in (self._live.get(record.number), self._lexical.get(record.number)):
                 if index is not None:
-                    index.discard(rows)
+                    index.apply(index.revision, added=rows[:0], removed=rows)
             self.quarantine.add(record, damaged)
 
     def drop(self, record: CollectionRecord) -> None:

@@ -12,7 +12,6 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -188,12 +187,6 @@ class MappedFile:
         self._bytes: NDArray[np.uint8] = np.memmap(path, np.uint8, "r", shape=(num_bytes,))
         self._checksums = checksums_B
         self._is_unverified = np.ones(len(checksums_B), dtype=np.bool_)
-
-    def up_to(self, num_bytes: int) -> "MappedFile":
-        """The same file with fewer bytes."""
-        shorter = copy(self)
-        shorter.num_bytes = num_bytes
-        return shorter
 
     def view(self, start: int, num_bytes: int) -> NDArray[np.uint8]:
         """A range that must be verified by :meth:`check` before it is used."""

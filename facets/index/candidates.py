@@ -35,18 +35,13 @@ def select_candidates(
     ``rows_QC``: different rows for one query; -1: none. ``scores_QC``: ``-inf``: none. ``margin``: documents within
     this distance of the num_candidates-th score stay: twice the error of the scores.
     """
-    num_queries, width = scores_QC.shape
+    width = scores_QC.shape[1]
     if width > num_candidates:
         kth = np.partition(scores_QC, width - num_candidates, axis=1)[:, width - num_candidates]
         kept = (scores_QC >= (kth - np.float32(margin))[:, None]) & np.isfinite(scores_QC)
     else:
         kept = np.isfinite(scores_QC)
-    counts = kept.sum(axis=1)
-    rows = np.full((num_queries, int(counts.max(initial=0))), -1, dtype=np.int64)
-    scores = np.full(rows.shape, -np.inf, dtype=np.float32)
-    filled = np.arange(rows.shape[1]) < counts[:, None]
-    rows[filled] = rows_QC[kept]
-    scores[filled] = scores_QC[kept]
+    rows, scores = padded([(rows_QC[query, own], scores_QC[query, own]) for query, own in enumerate(kept)])
     order = np.argsort(-scores, axis=1, kind="stable")
     return Candidates(
         rows=np.take_along_axis(rows, order, axis=1),
@@ -55,19 +50,13 @@ def select_candidates(
     )
 
 
-def join_candidates(parts: Sequence[Candidates]) -> Candidates:
-    """Joins the results of exhaustive searches for different queries."""
-    width = max((part.rows.shape[1] for part in parts), default=0)
-    num_queries = sum(len(part.rows) for part in parts)
-    rows = np.full((num_queries, width), -1, dtype=np.int64)
-    scores = np.full((num_queries, width), -np.inf, dtype=np.float32)
-    start = 0
-    for part in parts:
-        queries = slice(start, start + len(part.rows))
-        rows[queries, : part.rows.shape[1]] = part.rows
-        scores[queries, : part.rows.shape[1]] = part.scores
-        start += len(part.rows)
-    return Candidates(rows=rows, scores=scores, exhaustive=True)
+def padded(found: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+    """Rows and scores of each query as arrays ``[Q, C]``, filled with -1 and ``-inf``."""
+    rows_QC = np.full((len(found), max((len(rows) for rows, _ in found), default=0)), -1, dtype=np.int64)
+    scores_QC = np.full(rows_QC.shape, -np.inf, dtype=np.float32)
+    for query, (rows, scores) in enumerate(found):
+        rows_QC[query, : len(rows)], scores_QC[query, : len(rows)] = rows, scores
+    return rows_QC, scores_QC
 
 
 class Meetings(NamedTuple):

@@ -20,7 +20,7 @@ from torch import Tensor
 from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.devices import no_memory_for
 from facets.index.base import FacetIndex, MappedFile, first_places
-from facets.index.candidates import Candidates, join_candidates, select_candidates
+from facets.index.candidates import Candidates, padded, select_candidates
 
 logger = logging.getLogger(__name__)
 
@@ -267,18 +267,15 @@ class ExactIndex(FacetIndex):
         self, query_QJD: Floats, candidate_firsts: list[Ints], num_candidates: int, *, exhaustive: bool
     ) -> Candidates:
         """Candidates for each query among given documents: ``candidate_firsts`` are their first places, ascending."""
-        width = max(map(len, candidate_firsts), default=0)
-        rows_QC = np.full((len(candidate_firsts), width), -1, dtype=np.int64)
-        scores_QC = np.full((len(candidate_firsts), width), -np.inf, dtype=np.float32)
-        for number, (query_JD, firsts) in enumerate(zip(query_QJD, candidate_firsts, strict=True)):
+        found = []
+        for query_JD, firsts in zip(query_QJD, candidate_firsts, strict=True):
             if len(firsts) * self.num_facets > _MANY_FACETS and (cut := len(firsts) - num_candidates) > 0:
                 # Codes first, several times as fast: leaves the documents that may be among the best.
                 scores, error = self._scores_of(query_JD, firsts, as_codes=True)
                 firsts = firsts[scores >= np.partition(scores, cut)[cut] - 2 * (self.score_error + error)]
-            if len(firsts):
-                rows_QC[number, : len(firsts)] = self._rows[firsts]
-                scores_QC[number, : len(firsts)] = self._scores_of(query_JD, firsts, as_codes=False)[0]
-        return select_candidates(rows_QC, scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
+            scores = self._scores_of(query_JD, firsts, as_codes=False)[0] if len(firsts) else np.empty(0, np.float32)
+            found.append((self._rows[firsts], scores))
+        return select_candidates(*padded(found), num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
 
     def _scores_of(self, query_JD: Floats, firsts_C: Ints, *, as_codes: bool) -> tuple[Floats, float]:
         """Scores of the documents that start at these places, ascending, and the error that the query adds."""
@@ -368,8 +365,7 @@ def best_columns(scores_QN: Tensor, num_candidates: int, *, margin: float) -> tu
 def search_in_parts(query_QJD: Floats, search: Callable[[Floats], Candidates], *, largest: int) -> Candidates:
     """Runs an exhaustive search for ``largest`` queries at a time, or fewer where the device has too little memory.
 
-    Raises:
-        OverloadedError: There is not enough memory for one query.
+    Raises OverloadedError if there is not enough memory for one query.
     """
     found = []
     for start in range(0, len(query_QJD), largest):
@@ -381,4 +377,5 @@ def search_in_parts(query_QJD: Floats, search: Callable[[Floats], Candidates], *
             if len(part) == 1:
                 raise no_memory_for("one query") from error
         found.append(search_in_parts(part, search, largest=-(-len(part) // 2)))
-    return join_candidates(found)
+    rows_QC, scores_QC = padded([query for part in found for query in zip(part.rows, part.scores, strict=True)])
+    return Candidates(rows=rows_QC, scores=scores_QC, exhaustive=True)

@@ -5,7 +5,7 @@ Terms are identified by 32-bit hashes. Shape letters: N documents, T terms, C do
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,10 +90,6 @@ class LexicalIndex:
             if num_removed > len(self._alive) // 2 + _MIN_REMOVED:
                 self._compact()
             self.revision = revision
-
-    def discard(self, rows: Ints) -> None:
-        """Removes rows that are damaged in the store."""
-        self.apply(self.revision, added=rows[:0], removed=rows)
 
     def search(
         self, query: Sequence[int], num_candidates: int, *, also: Ints | None = None, allowed_rows: Ints | None = None
@@ -208,10 +204,8 @@ class LexicalIndex:
     def _compact(self) -> None:
         merged, alive = self._merged(self._segments), self._alive
         renumbered = np.cumsum(alive, dtype=np.int32) - 1
-        segment = _Segment(merged.hashes, merged.starts, renumbered[merged.slots], merged.counts)
-        self._rows, self._lengths = self._rows[alive], self._lengths[alive]
-        self._alive = np.ones(len(self._rows), dtype=np.bool_)
-        self._segments = [segment]
+        self._segments = [replace(merged, slots=renumbered[merged.slots])]
+        self._rows, self._lengths, self._alive = self._rows[alive], self._lengths[alive], alive[alive]
 
 
 def _segment(hashes: NDArray[np.uint32], slots: Ints32, counts: NDArray[np.uint16]) -> _Segment:

@@ -117,10 +117,6 @@ class LiveIndex:
                 self._tail.add(added, units_SKD)
             self.revision = revision
 
-    def discard(self, rows: Ints) -> None:
-        """Removes rows that are damaged in the store."""
-        self.apply(self.revision, added=rows[:0], removed=rows)
-
     def search(
         self, query_QJD: Floats, num_candidates: int, *, allowed_rows: Ints | None, exhaustive: bool
     ) -> LiveResult:

@@ -27,7 +27,7 @@ from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.errors import ConfigError, DiskFullError, IndexAwayError, StorageError
 from facets.extras import require_extra
 from facets.index.base import Chunks, FacetIndex, FacetSource, IndexBackend
-from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
+from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, padded, select_candidates
 from facets.index.config import EngineConfig
 
 logger = logging.getLogger(__name__)
@@ -275,8 +275,8 @@ class QdrantIndex(FacetIndex):
             allowed = np.intersect1d(allowed, allowed_rows, assume_unique=True)
             share = len(allowed) / max(1, len(self._rows))
         if not len(allowed):
-            none = np.empty((len(query_QJD), 0))
-            return Candidates(rows=none.astype(np.int64), scores=none.astype(np.float32), exhaustive=True)
+            none = np.empty(0, np.int64), np.empty(0, np.float32)
+            return select_candidates(*padded([none] * len(query_QJD)), num_candidates, margin=0, exhaustive=True)
         empty = np.intersect1d(allowed, self._empty, assume_unique=True)
         sent_ids = allowed if share < 1 and len(allowed) <= MAX_FILTER_IDS else None
         oversampling = 0.0 if exhaustive else _OVERSAMPLING[share < 1] * max(1.0, _MIN_CODE_BITS / self.dim)
@@ -291,13 +291,13 @@ class QdrantIndex(FacetIndex):
             ):
                 break
             limit *= 2
-        width = max(map(len, (rows for rows, _ in found))) + len(empty)
-        rows_QC = np.full((len(found), width), -1, dtype=np.int64)
-        scores_QC = np.full((len(found), width), -np.inf, dtype=np.float32)
-        rows_QC[:, : len(empty)], scores_QC[:, : len(empty)] = empty, 0.0
-        for query, ((rows, scores), own) in enumerate(zip(found, kept, strict=True)):
-            places = slice(len(empty), len(empty) + int(own.sum()))
-            rows_QC[query, places], scores_QC[query, places] = rows[own], scores[own]
+        zeros = np.zeros(len(empty), dtype=np.float32)
+        rows_QC, scores_QC = padded(
+            [
+                (np.concatenate([empty, rows[own]]), np.concatenate([zeros, scores[own]]))
+                for (rows, scores), own in zip(found, kept, strict=True)
+            ]
+        )
         return select_candidates(rows_QC, scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
 
     def _is_enough(self, scores: Floats, kept: Bools, num_wanted: int) -> bool:
@@ -339,11 +339,9 @@ class QdrantBackend(IndexBackend):
             self.drop()
             return None
         rows = points.rows(empty=False)
-        return (
-            QdrantIndex(points, rows, source=source, num_facets=source.num_facets, dim=source.dim)
-            if len(rows)
-            else None
-        )
+        if not len(rows):
+            return None
+        return QdrantIndex(points, rows, source=source, num_facets=source.num_facets, dim=source.dim)
 
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> QdrantIndex | None:
         """Sends the documents that Qdrant does not have yet."""

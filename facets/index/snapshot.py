@@ -77,29 +77,20 @@ def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) ->
         file.write(end + _CHECKSUM.pack(zlib.crc32(end)))
 
 
-def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex:
-    """Opens a snapshot of this identity; see the module docstring for what is verified when.
-
-    Raises:
-        IndexFormatError: It is damaged, has an unknown version, or belongs to something else.
-        FileNotFoundError: There is no such snapshot.
-    """
-    file, header = _open(path)
-    description = header["index"]
-    actual = SnapshotIdentity(**{field.name: (header | description)[field.name] for field in fields(identity)})
-    if replace(actual, revision=identity.revision) != identity:
-        raise IndexFormatError(f"snapshot belongs to {actual}, expected {identity}")
-    if actual.revision > identity.revision:
-        raise IndexFormatError(f"snapshot is of revision {actual.revision}, newer than the store's {identity.revision}")
-    size = 8 * header["num_slots"]
-    slots = file.read(file.num_bytes - size, size).view("<i8").astype(np.int64)
-    return backend.read(file.up_to(file.num_bytes - size), slots, description)
-
-
 def load_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex | None:
-    """Opens a snapshot; None if there is none, or if it cannot be trusted and was set aside."""
+    """Opens a snapshot of this identity; None if there is none, or if it cannot be trusted and was set aside."""
     try:
-        return read_snapshot(path, identity, backend)
+        file, header = _open(path)
+        description = header["index"]
+        actual = SnapshotIdentity(**{field.name: (header | description)[field.name] for field in fields(identity)})
+        if replace(actual, revision=identity.revision) != identity:
+            raise IndexFormatError(f"snapshot belongs to {actual}, expected {identity}")
+        if actual.revision > identity.revision:
+            raise IndexFormatError(f"snapshot of revision {actual.revision} is newer than the store's")
+        size = 8 * header["num_slots"]
+        slots = file.read(file.num_bytes - size, size).view("<i8").astype(np.int64)
+        file.num_bytes -= size  # the backend reads what comes before the slots
+        return backend.read(file, slots, description)
     except FileNotFoundError:
         return None
     except (IndexFormatError, OSError) as error:

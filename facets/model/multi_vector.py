@@ -26,7 +26,6 @@ from sentence_transformers.base.modules import InputModule
 from torch import Tensor
 from torch.nn import functional
 
-from facets.errors import InvalidInputError
 from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
@@ -115,7 +114,4 @@ class FacetModule(_Module):
     @classmethod
     def load(cls, model_name_or_path: str, **_settings: Any) -> "FacetModule":
         """Opens a checkpoint folder of a sentence model; nothing is downloaded."""
-        model = load(model_name_or_path)
-        if not isinstance(model, FacetModel):
-            raise InvalidInputError(f"{model.name}: expected a model around a facet network, got one for {model.task}")
-        return cls(model)
+        return cls(load(model_name_or_path, FacetModel))

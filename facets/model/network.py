@@ -56,23 +56,18 @@ class Attention(nn.Module):
         keys_BLH, values_BLH = self.key_value(memory_BLH).chunk(2, dim=-1)
         keys_BNLE = keys_BLH.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
         values_BNLE = values_BLH.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-        mixed_BNQE = attend(queries_BNQE, keys_BNLE, values_BNLE, mask_B11L)
+        if queries_BNQE.is_cuda or not torch.is_grad_enabled():
+            mixed_BNQE = functional.scaled_dot_product_attention(
+                queries_BNQE, keys_BNLE, values_BNLE, attn_mask=mask_B11L
+            )
+        else:
+            # On a CPU, at 20 tokens, the backward pass of PyTorch's fused kernel takes eight times as long as this.
+            scores_BNQL = queries_BNQE @ keys_BNLE.mT * queries_BNQE.shape[-1] ** -0.5
+            if mask_B11L is not None:
+                scores_BNQL = scores_BNQL.masked_fill(~mask_B11L, float("-inf"))
+            mixed_BNQE = scores_BNQL.softmax(dim=-1) @ values_BNLE
         # [B, N, Q, E] -> [B, Q, H]
         return self.output(mixed_BNQE.transpose(1, 2).flatten(2))
-
-
-def attend(queries_BNQE: Tensor, keys_BNLE: Tensor, values_BNLE: Tensor, mask_B11L: Tensor | None) -> Tensor:
-    """Softmax attention ``[B, N, Q, E]``.
-
-    On a CPU, at sentence length (20 tokens, bfloat16), the backward pass of PyTorch's fused kernel takes eight times as
-    long as the plain formula, so training on a CPU uses the formula.
-    """
-    if queries_BNQE.is_cuda or not torch.is_grad_enabled():
-        return functional.scaled_dot_product_attention(queries_BNQE, keys_BNLE, values_BNLE, attn_mask=mask_B11L)
-    scores_BNQL = queries_BNQE @ keys_BNLE.mT * queries_BNQE.shape[-1] ** -0.5
-    if mask_B11L is not None:
-        scores_BNQL = scores_BNQL.masked_fill(~mask_B11L, float("-inf"))
-    return scores_BNQL.softmax(dim=-1) @ values_BNLE
 
 
 class Block(nn.Module):

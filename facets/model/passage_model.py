@@ -92,19 +92,6 @@ def _read_pieces(encoder: WordPieces, texts: Sequence[str]) -> list[Pieces]:
     return all_pieces
 
 
-def join_parts(vectors_PD: Floats, num_parts: Sequence[int], several: Sequence[bool]) -> QueryFacets:
-    """Facets of queries from the unit vectors of their parts, with equal weights.
-
-    ``num_parts``: of each query, at least 1. ``several``: whether each query consists of several questions.
-    """
-    counts_Q = np.array(num_parts, dtype=np.int64)
-    is_part_QJ = np.arange(max(num_parts, default=1)) < counts_Q[:, None]
-    facets_QJD = np.zeros((*is_part_QJ.shape, vectors_PD.shape[1]), dtype=np.float32)
-    facets_QJD[is_part_QJ] = vectors_PD
-    weights_QJ = (is_part_QJ / counts_Q[:, None]).astype(np.float32)
-    return QueryFacets(facets_QJD, weights_QJ, np.array(several, dtype=np.bool_) & (counts_Q > 1))
-
-
 # Loaded models by folder, device, and the files' modification time and size.
 _shared: "WeakValueDictionary[tuple[object, ...], PassageModel]" = WeakValueDictionary()
 _loading = threading.Lock()
@@ -163,8 +150,10 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             >>> passages.facets.shape, int(passages.facets.any(axis=2).sum()), passages.num_tokens.tolist()
             ((1, 16, 384), 2, [14])
         """
-        pieces = self._nonempty(_read_pieces(self.pieces, texts))
-        starts = [self._sentence_starts(*pair) for pair in zip(texts, pieces, strict=True)]
+        pieces, starts = self._nonempty(_read_pieces(self.pieces, texts)), []
+        for text, own in zip(texts, pieces, strict=True):
+            firsts = np.searchsorted(own.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
+            starts.append(np.unique(firsts[firsts < len(own)]))
         encoded = self._encoder.facets(pieces, starts)
         self._mix_in_headings(texts, encoded)
         return encoded
@@ -207,8 +196,13 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         pieces = self._nonempty(_read_pieces(self.pieces, texts))
         sentences = [self.tokenizer.sentences(text) for text in texts]
         bounds = [query_parts(*pair) for pair in zip(pieces, sentences, strict=True)]
-        vectors_PD = self._encoder.part_vectors(pieces, bounds)
-        return join_parts(vectors_PD, [len(parts) - 1 for parts in bounds], [are_questions(own) for own in sentences])
+        counts_Q = np.array([len(parts) - 1 for parts in bounds], dtype=np.int64)
+        is_part_QJ = np.arange(counts_Q.max(initial=1)) < counts_Q[:, None]
+        facets_QJD = np.zeros((*is_part_QJ.shape, self.dim), dtype=np.float32)
+        facets_QJD[is_part_QJ] = self._encoder.part_vectors(pieces, bounds)
+        weights_QJ = (is_part_QJ / counts_Q[:, None]).astype(np.float32)
+        several_Q = np.array([are_questions(own) for own in sentences], dtype=np.bool_)
+        return QueryFacets(facets_QJD, weights_QJ, several_Q & (counts_Q > 1))
 
     def problem(self, text: str) -> str:
         """Why the model cannot read a non-blank text, e.g. of invisible characters, as a rule; empty if it can."""
@@ -217,11 +211,6 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         if any(len(self.pieces.ids([part])[0]) for part in (text.strip()[:_FIRST_CHARS], text)):
             return ""
         return "has no words, expected at least one"
-
-    def _sentence_starts(self, text: str, pieces: Pieces) -> Ints:
-        """The first piece of each sentence."""
-        starts = np.searchsorted(pieces.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
-        return np.unique(starts[starts < len(pieces)])
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """One unit vector per text from the sentence encoder, ``[len(texts), D]``; raises as ``encode``."""

@@ -143,7 +143,8 @@ class _Layer(nn.Module):
         joined_BLX = joined_PX.view(*rows_BL.shape, joined_PX.shape[1])
         heads = joined_BLX.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
         bias = None if bias is None else bias.to(heads.dtype)
-        mixed = functional.scaled_dot_product_attention(*heads.unbind(0), attn_mask=bias)
+        queries, keys, values = heads.unbind(0)
+        mixed = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=bias)
         mixed_TW = mixed.transpose(1, 2).reshape(-1, states_TW.shape[1]).index_select(0, places_T)
         states_TW = self.attention_norm(states_TW + self.attention_out(mixed_TW))
         inner = self.feedforward_out(functional.gelu(self.feedforward_in(states_TW)))
@@ -176,14 +177,11 @@ class Slots(NamedTuple):
 
     def padded(self, num_texts: int, num_facets: int) -> "Slots":
         """Adds unused texts and facets."""
-
-        def pad(values_BK: Tensor, value: float) -> Tensor:
-            more = (0, num_facets - values_BK.shape[1], 0, num_texts - len(values_BK))
-            return functional.pad(values_BK, more, value=value)
-
-        used_BK = pad(self.used, value=False)
-        used_BK[len(self.used) :, 0] = True
-        return Slots(pad(self.centres, 0.5), pad(self.counts, 1), pad(self.firsts, 0), pad(self.lasts, 1), used_BK)
+        more = (0, num_facets - self.used.shape[1], 0, num_texts - len(self.used))
+        fills = (0.5, 1, 0, 1, False)
+        slots = Slots(*(functional.pad(old, more, value=fill) for old, fill in zip(self, fills, strict=True)))
+        slots.used[len(self.used) :, 0] = True
+        return slots
 
 
 def sentence_slots(

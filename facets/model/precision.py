@@ -161,28 +161,30 @@ class Traced:
 
     def __call__(self, *inputs: Tensor | None) -> Any:
         """The result of the function."""
-        if torch.is_grad_enabled() or self._network.training or not _may_record(inputs):
+        tensors = tuple(value for value in inputs if value is not None)
+        is_inside = _is_tracing() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
+        is_training = torch.is_grad_enabled() or self._network.training
+        if is_inside or is_training or any(tensor.device.type != "cpu" for tensor in tensors):
             return self._function(*inputs)
         given = tuple(value is not None for value in inputs)
         recorded = self._recorded.get(given)
         if recorded is None or _state_of(self._weights) != self._state:
-            if inputs[0] is None or inputs[0].numel() > self._small:
+            if tensors[0].numel() > self._small:
                 return self._function(*inputs)
             with self._lock:
-                recorded = self._record(inputs, given)
-        return recorded(*(value for value in inputs if value is not None))
+                recorded = self._record(tensors, given)
+        return recorded(*tensors)
 
-    def _record(self, inputs: tuple[Tensor | None, ...], given: tuple[bool, ...]) -> Callable[..., Any]:
+    def _record(self, tensors: tuple[Tensor, ...], given: tuple[bool, ...]) -> Callable[..., Any]:
         weights = [weight for weight in self._network.parameters() if not weight.is_inference()]
         if _state_of(weights) != self._state:
             self._recorded, self._weights, self._state = {}, weights, _state_of(weights)
         if given not in self._recorded:
-            values = tuple(value for value in inputs if value is not None)
-            self._function(*inputs)  # packs weights
+            module = _Recorded(self._network, self._function, given)
+            module(*tensors)  # packs weights
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # warnings about control flow (see the class) and deprecations
-                module = _Recorded(self._network, self._function, given)
-                whole = torch.jit.trace(module, values, check_trace=False)  # type: ignore[no-untyped-call]
+                whole = torch.jit.trace(module, tensors, check_trace=False)  # type: ignore[no-untyped-call]
                 self._recorded[given] = torch.jit.freeze(whole)
         return self._recorded[given]
 
@@ -217,10 +219,3 @@ def _state_of(weights: Sequence[nn.Parameter]) -> tuple[int, int]:
 
 def _is_tracing() -> bool:
     return bool(torch.jit.is_tracing())  # type: ignore[attr-defined,no-untyped-call]
-
-
-def _may_record(inputs: tuple[Tensor | None, ...]) -> bool:
-    is_inside = _is_tracing() or torch.compiler.is_compiling()
-    return not (is_inside or torch.is_autocast_enabled("cpu")) and all(
-        value is None or value.device.type == "cpu" for value in inputs
-    )

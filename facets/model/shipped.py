@@ -30,8 +30,7 @@ def package_of(name: str) -> str:
 def find_model(name_or_path: str | Path) -> Path:
     """Folder of a model: the path itself, or the model of that name in a checkout's ``models/`` or in a package.
 
-    Raises:
-        NotFoundError: No such path or model. The message says what to install, or which models are available.
+    Raises NotFoundError, which says what to install or which models are available.
     """
     path = Path(name_or_path)
     if path.is_dir():

@@ -33,22 +33,17 @@ class DirectoryLock:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             with clear_errors(f"data directory {data_dir} cannot be locked"):
-                self._lock(data_dir)
-            with clear_errors(f"data directory {data_dir} cannot be written"):
+                try:
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError as error:
+                    pid = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                    reason = f"is in use by process {pid}: stop that process or choose another directory"
+                    raise StoreInUseError(f"data directory {data_dir} {reason}") from error
                 os.ftruncate(self._file, 0)
                 os.pwrite(self._file, f"{os.getpid()}\n".encode("ascii"), 0)
         except BaseException:
             os.close(self._file)
             raise
-
-    def _lock(self, data_dir: Path) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            pid = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
-            raise StoreInUseError(
-                f"data directory {data_dir} is in use by process {pid}: stop that process or choose another directory"
-            ) from error
 
     def check(self) -> None:
         """Raises StoreGoneError if the directory was deleted, moved or replaced: another one is not locked."""
@@ -85,11 +80,7 @@ class DirectoryManifest:
         )
 
     def agree(self, store_id: str) -> None:
-        """Compares the opened store with the manifest; writes the manifest if there is none.
-
-        Raises:
-            StorageError: The directory was created with another store, or the manifest is damaged.
-        """
+        """Writes the manifest if there is none; raises StorageError if it is damaged or names another store."""
         with clear_errors(f"cannot read {self._path}"):
             values = self._read()
         if values is not None:

@@ -27,10 +27,8 @@ def read_fitted(file: Path, revision: str, parse: Callable[[Mapping[str, Any]], 
     """Reads fitted values from JSON like ``{"format": 1, "revision": "0123456789ab", ...}``.
 
     Returns the result of ``parse``, which may raise ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeError``;
-    None if there is no file, or, with a warning, if the values were fitted on another revision of the model.
-
-    Raises:
-        CheckpointError: The file is damaged or has an unknown format.
+    None if there is no file, or, with a warning, if the values were fitted on another revision of the model. Raises
+    CheckpointError if the file is damaged or has an unknown format.
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))

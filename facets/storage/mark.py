@@ -16,7 +16,7 @@ from facets.storage.files import clear_errors, write_whole
 logger = logging.getLogger(__name__)
 
 _MAGIC = b"FACETSHW"
-_READ_ATTEMPTS = 3
+_READ_ATTEMPTS = 3  # a server may be writing the file
 
 
 def _content(count: int) -> bytes:
@@ -38,11 +38,7 @@ class HighWaterMark:
         self._file: int | None = None
 
     def read(self) -> int | None:
-        """The count; None when there is no file.
-
-        Raises:
-            DamagedError: The content is invalid, even after several attempts (a server may be writing it).
-        """
+        """The count; None when there is no file; raises DamagedError if it is invalid in several attempts."""
         for _ in range(_READ_ATTEMPTS):
             with clear_errors(f"cannot read {self.path}"):
                 try:

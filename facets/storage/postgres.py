@@ -8,8 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from facets.errors import (
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_VERSION = 1  # of the tables; stored in `meta`
 _MAX_CONNECTIONS = 16  # of one server, besides the one that listens for notifications
 _TIMEOUT_S = 5.0  # for a connection from the pool and for connecting
 _LOCK_SPACE = 0x46414345  # "FACE": first half of our advisory lock keys; the other half is the oid of the table `meta`
@@ -61,16 +61,13 @@ _STATE_PROBLEMS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class PostgresSchema:
+class PostgresSchema(NamedTuple):
     """The content of a store in PostgreSQL."""
 
-    title: str  # used in messages
     tables: Sequence[str]  # statements that create it; the first table is `meta` with `key` and `value`
-    version: int  # stored in `meta`
     # Statements that run once after a standby was promoted or a backup restored. The last writes may be lost then, and
     # what other servers have seen of them must not be confused with later writes.
-    renewal: Sequence[str] = ()
+    renewal: Sequence[str]
 
 
 def _register_types(connection: "psycopg.Connection[Any]") -> None:
@@ -136,7 +133,6 @@ class PostgresDatabase:
         require_extra("postgres", "psycopg", "psycopg_pool")
         from psycopg_pool import ConnectionPool
 
-        self._title = schema.title
         self._conninfo, self.address = _conninfo(url)
         self._identity: tuple[str, ...] | None = None
         self._renewal = schema.renewal
@@ -172,15 +168,15 @@ class PostgresDatabase:
                         raise StorageError(f"{self._name()} has no tables yet: the first server creates them")
                     for statement in schema.tables:
                         connection.execute(statement)
-                    connection.execute("INSERT INTO meta VALUES ('version', %s)", (str(schema.version),))
+                    connection.execute("INSERT INTO meta VALUES ('version', %s)", (str(_VERSION),))
                     if filling:
                         connection.execute("INSERT INTO meta VALUES ('state', 'filling')")
                 state = _value(connection, "SELECT value FROM meta WHERE key = 'state'")
                 version = int(_value(connection, "SELECT value FROM meta WHERE key = 'version'") or 0)
-            if version != schema.version:
+            if version != _VERSION:
                 raise StorageError(
-                    f"{self._name()} has tables of version {version}, expected {schema.version}: use the release that "
-                    f"wrote them{'' if version < schema.version else ', or a newer one'}"
+                    f"{self._name()} has tables of version {version}, expected {_VERSION}: use the release that wrote "
+                    "them"
                 )
             if state != ("filling" if filling else None):
                 raise ConflictError(f"{self._name()} {_STATE_PROBLEMS[state]}")
@@ -343,7 +339,7 @@ class PostgresDatabase:
         return connection
 
     def _name(self) -> str:
-        return f"PostgreSQL {self._title} {self.address}"
+        return f"PostgreSQL document store {self.address}"
 
     @contextmanager
     def _clear_errors(self, action: str) -> Iterator[None]:

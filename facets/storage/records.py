@@ -104,10 +104,7 @@ class RecordStore:
     def write(self, records: Sequence[Record], *, after: int | None = None) -> int:
         """Writes records in one durable transaction, replacing those of the same kind and key; returns its number.
 
-        ``after``: the last write that the caller knows of; the call fails if there was a later one. None: no check.
-
-        Raises:
-            StorageError: Nothing was written.
+        ``after``: the last write that the caller knows of; a later one raises StoreAwayError. None: no check.
         """
         values = {(record.kind, record.key): record.value for record in records}
         with self._database.write() as connection:

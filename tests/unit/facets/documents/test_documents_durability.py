@@ -10,16 +10,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest, SearchResult, index_manager
-from facets.errors import DamagedError, DiskFullError, IndexFormatError, StorageError
+from facets.errors import DamagedError, DiskFullError, StorageError
 from facets.index import live
 from facets.index.backends import make_backend
-from facets.index.snapshot import SnapshotIdentity, read_snapshot
+from facets.index.snapshot import SnapshotIdentity, load_snapshot
 
 OpenEngine = Callable[..., CollectionEngine]
 MakeDocuments = Callable[..., list[Document]]
@@ -166,7 +167,9 @@ def test_foreign_snapshot_is_not_trusted(
     assert (tmp_path / "other" / "indexes" / "1.damaged").exists()
 
 
-def test_snapshot_newer_than_store_is_refused(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
+def test_snapshot_newer_than_store_is_refused(
+    saved: tuple[Path, object], open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
+) -> None:
     engine = open_engine()
     with sqlite3.connect(saved[0] / "documents.sqlite3") as connection:
         (store_id,) = connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchone()
@@ -175,10 +178,10 @@ def test_snapshot_newer_than_store_is_refused(saved: tuple[Path, object], open_e
     engine.close()
     path = saved[0] / "indexes" / "1.index"
     backend = make_backend(EngineConfig())
-    assert len(read_snapshot(path, identity, backend)) == 600
-    older = SnapshotIdentity(store_id=identity.store_id, collection=1, num_facets=2, dim=32, revision=1)
-    with pytest.raises(IndexFormatError, match="newer"):
-        read_snapshot(path, older, backend)
+    index = load_snapshot(path, identity, backend)
+    assert index is not None and len(index) == 600
+    assert load_snapshot(path, replace(identity, revision=1), backend) is None
+    assert "newer" in caplog.text and path.with_suffix(".damaged").exists()
 
 
 def test_leftovers_of_deleted_collections_are_removed(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
