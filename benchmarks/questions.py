@@ -10,7 +10,6 @@ import argparse
 import importlib
 import inspect
 import json
-import lzma
 import os
 import re
 import shutil
@@ -21,12 +20,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import distributions
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from facets_client import FacetsClient
 from facets_client.generated.types import SearchMode
 from facets_lab.documents.retrieval import Bm25
+from facets_lab.training.corpus import read_titled_documents
 
 from benchmarks.measuring import minilm, print_report
 from benchmarks.server import serving
@@ -156,17 +157,7 @@ def docstrings() -> dict[str, str]:
 
 def leads() -> dict[str, str]:
     """First paragraphs of articles by title."""
-    found: dict[str, str] = {}
-    title = ""
-    with lzma.open(CORPUS, "rt", encoding="utf-8") as file:
-        for line in map(str.rstrip, file):
-            if line.startswith("# "):
-                title = line.removeprefix("# ")
-            elif line and title not in found:
-                found[title] = line
-            if len(found) == _LEADS:
-                break
-    return found
+    return {title: paragraphs[0] for title, paragraphs in islice(read_titled_documents(CORPUS), _LEADS)}
 
 
 def _write_lines(path: Path, texts: Mapping[str, str]) -> None:

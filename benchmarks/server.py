@@ -2,8 +2,7 @@
 
 Calls a real server process from other processes on the same machine: one text per call with 1 and with 64 callers, 16
 texts per call, batches, and the ordered stream. The baseline is the model without a server on the same texts in
-the same run; with ``--minilm`` also MiniLM in sentence-transformers. ``--untrained`` needs no model on disk: it
-creates one of the default size.
+the same run.
 """
 
 import argparse
@@ -18,9 +17,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Event, Semaphore
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,20 +28,14 @@ import numpy as np
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from grpc_health.v1 import health_pb2
 
-from benchmarks.measuring import minilm, percentiles, print_report, spent
-from facets.config import FacetModelConfig
-from facets.language.vectors import WordVectors
-from facets.language.vocabulary import Vocabulary
-from facets.model.checkpoint import CheckpointConfig
-from facets.model.facet_model import FacetModel, new_model
+from benchmarks.measuring import percentiles, print_report, spent
+from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 
 _START_S = 600.0
 _TIMEOUT_S = 120.0
-_NUM_WORDS = 50_000  # vocabulary of an untrained model
 _TEXTS_PER_CALL = 16  # between a single text and a full batch
 _NUM_PROCESSES = 2  # processes that run the callers
-_LETTERS = "etaoinshrdlucmfw"
 EMBED = "/facets.v1.EmbeddingService/Embed"
 WORDS = "the river ran past an old stone house where a man played the piano and a dog listened to him".split()
 
@@ -51,24 +44,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
-    parser.add_argument("--untrained", action="store_true", help="use an untrained model of the default size")
     parser.add_argument("--num-texts", type=int, default=4096)
     parser.add_argument("--words", type=int, default=15, help="mean number of words of a drawn text")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--callers", type=int, default=64)
-    parser.add_argument("--minilm", action="store_true", help="compare with sentence-transformers' MiniLM too")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as directory:
-        name = str(make_untrained(Path(directory) / "model")) if options.untrained else options.model
-        model = load(name)
+        model = load(options.model)
         texts = draw_texts(model, options.num_texts, options.words)
         figures = {"bare_model": measure_bare(model, texts, options.batch)}
-        with serving(name, Path(directory) / "data") as server:
+        with serving(options.model, Path(directory) / "data") as server:
             figures |= measure_grpc(server, texts, options.batch, options.callers)
-        if options.minilm:
-            encode = minilm(batch_size=options.batch)
-            encode(texts[: options.batch])
-            figures["minilm"] = per_text(len(texts), *spent(lambda: encode(texts)))
     bare = figures["bare_model"]
     report = {
         "benchmark": "server",
@@ -159,43 +145,37 @@ def measure_stream(
 class Taken(NamedTuple):
     """Time that a set of calls took."""
 
-    seconds: float  # from the first call to the last answer
+    seconds: float  # from the first call to the last answer, in the slowest process
     latencies_ms: tuple[float, ...]
     client_cpu_s: float  # of the callers
 
 
 def call_all(target: str, method: str, requests: Sequence[bytes], callers: int) -> Taken:
     """Sends every request once, from callers that wait for each answer, in separate processes."""
-    context = multiprocessing.get_context("spawn")
-    ready, go = context.Semaphore(0), context.Event()
     num_processes = min(callers, _NUM_PROCESSES)
-    pool = []
-    for number in range(num_processes):
-        ours, theirs = context.Pipe()
-        share = requests[number::num_processes]
-        num_callers = callers // num_processes + (number < callers % num_processes)
-        process = context.Process(
-            target=_call, args=(target, method, share, num_callers, ready, go, theirs), daemon=True
-        )
-        process.start()
-        pool.append((process, ours))
-    for _ in pool:
-        ready.acquire()
-    start = time.perf_counter()
-    go.set()
-    taken = [ours.recv() for _, ours in pool]
-    seconds = time.perf_counter() - start
-    for process, _ in pool:
-        process.join()
+    context = multiprocessing.get_context("spawn")
+    start = (context.Barrier(num_processes),)
+    with ProcessPoolExecutor(num_processes, mp_context=context, initializer=_start_worker, initargs=start) as pool:
+        calls = []
+        for number in range(num_processes):
+            num_callers = callers // num_processes + (number < callers % num_processes)
+            calls.append(pool.submit(_call, target, method, requests[number::num_processes], num_callers))
+        taken = [call.result() for call in calls]
     latencies = tuple(latency for part in taken for latency in part.latencies_ms)
     if len(latencies) != len(requests):
         raise RuntimeError(f"{len(requests) - len(latencies)} of {len(requests)} calls failed")
-    return Taken(seconds, latencies, sum(part.client_cpu_s for part in taken))
+    return Taken(max(part.seconds for part in taken), latencies, sum(part.client_cpu_s for part in taken))
 
 
-def _call(
-    target: str, method: str, requests: Sequence[bytes], callers: int, ready: Semaphore, go: Event, answer: Connection
-) -> None:
+_ready: Barrier  # of a worker process
+
+
+def _start_worker(ready: Barrier) -> None:
+    global _ready
+    _ready = ready
+
+
+def _call(target: str, method: str, requests: Sequence[bytes], callers: int) -> Taken:
     latencies: list[float] = []
     with grpc.insecure_channel(target, options=[("grpc.max_receive_message_length", -1)]) as channel:
         call = channel.unary_unary(method)
@@ -209,14 +189,13 @@ def _call(
                 latencies.append(1000 * (time.perf_counter() - start))
 
         threads = [threading.Thread(target=work) for _ in range(callers)]
-        ready.release()
-        go.wait()
+        _ready.wait(_START_S)
         start, cpu = time.perf_counter(), time.process_time()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        answer.send(Taken(time.perf_counter() - start, tuple(latencies), time.process_time() - cpu))
+        return Taken(time.perf_counter() - start, tuple(latencies), time.process_time() - cpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,18 +274,6 @@ def draw_texts(model: FacetModel, count: int, num_words: int) -> list[str]:
     lengths = random.integers(max(1, num_words // 2), num_words * 3 // 2 + 1, size=count)
     drawn = random.choice(model.words.vocabulary.words, size=int(lengths.sum()), p=probabilities / probabilities.sum())
     return [" ".join(words) for words in np.split(drawn, np.cumsum(lengths)[:-1])]
-
-
-def make_untrained(folder: Path) -> Path:
-    """Writes a checkpoint of the default size with random weights and words."""
-    random = np.random.default_rng(1)
-    words = sorted({"".join(random.choice(list(_LETTERS), size=7)) for _ in range(_NUM_WORDS)})
-    config = FacetModelConfig()
-    counts = np.maximum(1, 10_000_000 // np.arange(1, len(words) + 1))
-    vectors = random.normal(size=(len(words), config.dim)).astype(np.float32)
-    checkpoint = CheckpointConfig(name="untrained", task="sentences", model=config)
-    new_model(checkpoint, WordVectors(Vocabulary(words, counts), vectors), seed=1).save(folder)
-    return folder
 
 
 if __name__ == "__main__":

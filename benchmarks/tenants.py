@@ -19,7 +19,7 @@ from typing import NamedTuple
 import grpc
 
 from benchmarks.measuring import percentiles, print_report
-from benchmarks.server import EMBED, embed_request, make_untrained, serving
+from benchmarks.server import EMBED, embed_request, serving
 
 _NUM_TENANTS = 10
 _CHANNELS = 4  # a connection has room for 320 calls
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--callers", type=int, nargs="+", default=[40, 200, 400], help="numbers of callers of the other key"
     )
-    parser.add_argument("--model", help="shipped model or checkpoint folder (default: an untrained sentence model)")
+    parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
     options = parser.parse_args(arguments)
     keys = [f"key-of-tenant-{number}" for number in range(_NUM_TENANTS)]
     report: dict[str, object] = {"benchmark": "tenants", "parameters": vars(options)}
@@ -49,8 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         file = Path(directory) / "keys"
         file.write_text("\n".join(keys) + "\n", encoding="ascii")
         settings = {"FACETS_SERVER_SECURITY_API_KEYS_FILE": str(file)}
-        model = options.model or str(make_untrained(Path(directory) / "model"))
-        with serving(model, Path(directory) / "data", settings) as server:
+        with serving(options.model, Path(directory) / "data", settings) as server:
             single = Tenant(keys[0], callers=1, texts=1)
             report["single_alone_ms"] = percentiles(run(server.target, [single], options.seconds)[0][1])
             report["single_beside_ms"] = {

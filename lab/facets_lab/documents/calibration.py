@@ -106,7 +106,7 @@ def calibrate_search(
         raise ConfigError(f"expected two or more folders of different names, got {', '.join(names)}")
     if len(set(kind_of.values())) < 2:
         raise ConfigError(f"expected folders of two or more kinds, got only {kind_of[names[0]]}")
-    folder = find_model(TASKS[TASK].default if name_or_path is None else name_or_path)
+    folder = find_model(name_or_path or TASKS[TASK].default)
     model = load_searched(str(folder))
     observed = {data.name: _observe(model, data, sets, seed=seed) for data in sets}
     modes: dict[SearchMode, dict[str, object]] = {}

@@ -28,7 +28,7 @@ _QUERY_BATCH = 64
 
 def load_searched(name_or_path: str | None) -> SearchedModel:
     """Loads a model whose facets a collection can store; None: the default model of collections."""
-    folder = find_model(TASKS[TASK].default if name_or_path is None else name_or_path)
+    folder = find_model(name_or_path or TASKS[TASK].default)
     is_passage_model = read_settings(folder).get("task") == TASK
     return load(folder, PassageModel) if is_passage_model else load(folder, FacetModel)
 

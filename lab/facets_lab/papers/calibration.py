@@ -60,7 +60,7 @@ def calibrate_recommendation(
     texts[_NONSENSE] = [Paper(_nonsense(drawing)) for _ in range(_NUM_NONSENSE)]
     papers = [paper for paper in read_papers(file) if paper.abstract]
     papers = _with_titles_alone(drawing.sample(papers, min(len(papers), 3 * num_texts)))
-    folder = find_model(TASKS["papers"].default if name_or_path is None else name_or_path)
+    folder = find_model(name_or_path or TASKS["papers"].default)
     model = load(folder, PaperModel)
     engine = PaperEngine(model)
     kinds: dict[str, object] = {}

@@ -113,7 +113,7 @@ class LoadedModel(PaperEngine):
     """The engine of a model, and the folder of the model, which tuning writes to."""
 
     def __init__(self, name_or_path: str | None) -> None:
-        self.folder = find_model(TASKS["papers"].default if name_or_path is None else name_or_path)
+        self.folder = find_model(name_or_path or TASKS["papers"].default)
         super().__init__(load(self.folder, PaperModel))
 
     @property

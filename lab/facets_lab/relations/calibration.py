@@ -5,7 +5,9 @@ entailment, G features of paraphrase, W all weights; features include the consta
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -40,8 +42,7 @@ from facets_lab.relations.evaluation import (
 )
 
 # Grid of the look-up: its slope, and the facet score that a cosine of 1 corresponds to.
-_SCALES = (0.2, 0.3, 0.5, 0.7, 1.0)
-_PEAKS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
+_GRID = [*product((0.2, 0.3, 0.5, 0.7, 1.0), (0.8, 0.9, 1.0, 1.1, 1.2, 1.3))]
 _BEST_WEIGHT = 20.0  # weight of the best relation of a pair when probabilities are fitted
 _NUM_BEST = 5  # relations of a pair whose probabilities are fitted
 _PRIOR_STRENGTH = 0.5  # weight of the squared distance from the prior weights; chosen across sources
@@ -52,40 +53,27 @@ Source = tuple[PairFeatures, EntailmentData]
 
 def with_confidence(model: RelationModel, confidence: Confidence) -> RelationModel:
     """A copy of the model with these thresholds and probabilities."""
-    return RelationModel(
-        model.network,
-        model.words,
-        pieces=model.pieces,
-        config=model.config,
-        relations=replace(model.relations, confidence=confidence),
-        table=model.table,
-        revision=model.revision,
-    )
+    changed = copy(model)
+    changed.relations = replace(model.relations, confidence=confidence)
+    return changed
 
 
-def calibrate_relations(
-    file: DataFile,
-    name_or_path: CalibratedModel = None,
-    threshold: Annotated[
-        float | None, typer.Option(min=-1.0, max=1.0, help="Lowest accepted score; default: the one with the best F1.")
-    ] = None,
-    dry_run: DryRun = False,
-) -> Report:
+def calibrate_relations(file: DataFile, name_or_path: CalibratedModel = None, dry_run: DryRun = False) -> Report:
     """Fit the threshold and the probabilities of a relation model; data as for ``relations``.
 
     Example: facets-eval calibrate-relations webnlg-dev.tsv --model models/facets-relations-en
     """
     data = read_pairs(file)
-    folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
+    folder = find_model(name_or_path or TASKS["relations"].default)
     model = load(folder, RelationModel)
-    model = with_confidence(model, fit_confidence(model, data, threshold=threshold))
+    model = with_confidence(model, fit_confidence(model, data))
     if not dry_run:
         write_tables(folder, model.relations, model.table)
     metrics = relation_metrics(model, model_methods, data)
     return {"data": str(file), "rows": data.num_rows, "models": {model.name: metrics}}
 
 
-def fit_confidence(model: RelationModel, data: PairData, *, threshold: float | None = None) -> Confidence:
+def fit_confidence(model: RelationModel, data: PairData) -> Confidence:
     """Fits threshold, probabilities and scale of the look-up on pairs with known relations.
 
     The scale is the one at which the maximum of facets and look-up ranks pairs best. The threshold, one for all
@@ -107,8 +95,7 @@ def fit_confidence(model: RelationModel, data: PairData, *, threshold: float | N
     engine = RelationEngine(with_confidence(model, confidence))
     single_scores = pair_scores(single, engine.score_arrays(single.patterns, names).scores)
     num_missed = int(single.num_unknown(set(names)).sum())
-    _, margin, best = best_decision(single_scores, single.gold(names), num_missed=num_missed)
-    threshold = best if threshold is None else threshold
+    _, margin, threshold = best_decision(single_scores, single.gold(names), num_missed=num_missed)
     scores_ER = pair_scores(data, engine.score_arrays(data.patterns, names).scores)
     gaps_ER = scores_ER - scores_ER.max(axis=1, keepdims=True)
     best_EB = np.argsort(-scores_ER, axis=1, kind="stable")[:, :_NUM_BEST]
@@ -136,14 +123,13 @@ def _fit_schema_scale(
 ) -> tuple[float, Confidence]:
     """The best mean average precision on the grid, and its settings."""
     present = np.flatnonzero(gold_ER.any(axis=0))
-    tried = []
-    for scale in _SCALES:
-        for peak in _PEAKS:
-            scaled = confidence.replaced(schema_scale=scale, schema_shift=round(peak - scale, 4))
-            scores_ER = pair_scores(data, combined_scores(facet_PR, schema_PR, scaled))
-            precisions = [average_precision_score(gold_ER[:, r], scores_ER[:, r]) for r in present]
-            tried.append((float(np.mean(precisions)), scaled))
-    return max(tried, key=lambda choice: choice[0])
+
+    def precision(scaled: Confidence) -> float:
+        scores_ER = pair_scores(data, combined_scores(facet_PR, schema_PR, scaled))
+        return float(np.mean([average_precision_score(gold_ER[:, r], scores_ER[:, r]) for r in present]))
+
+    grid = [confidence.replaced(schema_scale=scale, schema_shift=round(peak - scale, 4)) for scale, peak in _GRID]
+    return max(((precision(scaled), scaled) for scaled in grid), key=lambda choice: choice[0])
 
 
 def calibrate_entailment(
@@ -157,21 +143,9 @@ def calibrate_entailment(
 
     Example: facets-eval calibrate-entailment entailment-dev.tsv levy_holt-dev.tsv --model models/facets-relations-en
     """
-    folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
+    folder = find_model(name_or_path or TASKS["relations"].default)
     model = load(folder, RelationModel)
-    weights, report = fit_across_sources(model, files)
-    if not dry_run:
-        confidence = model.relations.confidence.replaced(entailment=weights)
-        write_tables(folder, replace(model.relations, confidence=confidence), model.table)
-    return {"data": [str(file) for file in files], "models": {model.name: report}}
-
-
-def fit_across_sources(
-    model: RelationModel, files: Sequence[Path]
-) -> tuple[EntailmentWeights, dict[str, dict[str, dict[str, object]]]]:
-    """Weights fitted on all files, and the report of ``calibrate_entailment`` by file."""
-    engine = RelationEngine(model)
-    sources: dict[str, Source] = {}
+    engine, sources = RelationEngine(model), dict[str, Source]()
     for file in files:
         data = read_entailment(file)
         if file.name in sources:
@@ -181,11 +155,12 @@ def fit_across_sources(
     report = {}
     for name, source in sources.items():
         others = [other for key, other in sources.items() if key != name]
-        report[name] = {
-            "across": _measure(source, fit_weights(others) if others else EntailmentWeights()),
-            "inside": _measure(source, weights),
-        }
-    return weights, report
+        across = fit_weights(others) if others else EntailmentWeights()
+        report[name] = {"across": _measure(source, across), "inside": _measure(source, weights)}
+    if not dry_run:
+        confidence = model.relations.confidence.replaced(entailment=weights)
+        write_tables(folder, replace(model.relations, confidence=confidence), model.table)
+    return {"data": [str(file) for file in files], "models": {model.name: report}}
 
 
 def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:

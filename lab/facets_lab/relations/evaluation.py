@@ -30,64 +30,52 @@ _NO_SCORE = np.float32(-1e9)
 _BASELINES = ("facets-relations-en-k1",)
 
 
+Pair = tuple[list[str], tuple[str, ...]]  # patterns and relations of an entity pair
+
+
 @dataclass(frozen=True, slots=True)
 class PairData:
     """Entity pairs with their patterns and relations."""
 
-    patterns: list[str]  # the distinct patterns
-    offsets: NDArray[np.int64]  # [E + 1]; pair i has the patterns members[offsets[i]:offsets[i + 1]]
-    members: NDArray[np.int64]  # positions in patterns
-    relations: list[tuple[str, ...]]  # relations of each pair
+    pairs: list[Pair]  # E of them
     num_rows: int  # lines of the file
 
-    @classmethod
-    def from_pairs(cls, pairs: Sequence[tuple[Sequence[str], Sequence[str]]], num_rows: int) -> "PairData":
-        """Makes the data from the patterns and relations of each pair."""
-        rows = {pattern: row for row, pattern in enumerate(dict.fromkeys(p for patterns, _ in pairs for p in patterns))}
-        return cls(
-            patterns=list(rows),
-            offsets=np.cumsum([0, *(len(patterns) for patterns, _ in pairs)]),
-            members=np.array([rows[p] for patterns, _ in pairs for p in patterns], dtype=np.int64),
-            relations=[tuple(relations) for _, relations in pairs],
-            num_rows=num_rows,
-        )
-
-    def patterns_of(self, pair: int) -> list[str]:
-        """The patterns of one pair."""
-        return [self.patterns[row] for row in self.members[self.offsets[pair] : self.offsets[pair + 1]]]
+    @property
+    def patterns(self) -> list[str]:
+        """The P distinct patterns."""
+        return list(dict.fromkeys(pattern for patterns, _ in self.pairs for pattern in patterns))
 
     def gold(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """True where a pair has the relation, ``[E, R]``."""
         columns = {name: column for column, name in enumerate(names)}
-        gold_ER = np.zeros((len(self.relations), len(names)), dtype=np.bool_)
-        for row, relations in enumerate(self.relations):
+        gold_ER = np.zeros((len(self.pairs), len(names)), dtype=np.bool_)
+        for row, (_, relations) in enumerate(self.pairs):
             gold_ER[row, [columns[name] for name in relations if name in columns]] = True
         return gold_ER
 
     def num_unknown(self, names: Collection[str]) -> NDArray[np.int64]:
         """Number of relations of each pair that are not among ``names``, ``[E]``."""
-        return np.array([sum(name not in names for name in relations) for relations in self.relations])
+        return np.array([sum(name not in names for name in relations) for _, relations in self.pairs])
 
     def canonical(self, meanings: Mapping[str, tuple[str, bool]]) -> "PairData":
         """The pairs with canonical relation names; an inverse relation becomes a relation of the mirrored pair."""
-        pairs: list[tuple[list[str], tuple[str, ...]]] = []
-        for row, names in enumerate(self.relations):
-            patterns = self.patterns_of(row)
+        pairs: list[Pair] = []
+        for patterns, names in self.pairs:
             known = [meanings.get(name, (name, False)) for name in names]
             for is_inverse in (False, True):
                 relations = tuple(dict.fromkeys(name for name, inverse in known if inverse == is_inverse))
                 if relations:
                     pairs.append(([mirror(p) for p in patterns] if is_inverse else patterns, relations))
-        return PairData.from_pairs(pairs, self.num_rows)
+        return PairData(pairs, self.num_rows)
 
     def single_patterns(self, symmetric: Collection[str]) -> "PairData":
         """Each pattern of each pair separately, and its mirror image, which has only the symmetric relations."""
-        pairs: list[tuple[list[str], tuple[str, ...]]] = []
-        for row, names in enumerate(self.relations):
+        pairs: list[Pair] = []
+        for patterns, names in self.pairs:
             both_ways = tuple(name for name in names if name in symmetric)
-            for pattern in self.patterns_of(row):
+            for pattern in patterns:
                 pairs += [([pattern], names), ([mirror(pattern)], both_ways)]
-        return PairData.from_pairs(pairs, self.num_rows)
+        return PairData(pairs, self.num_rows)
 
 
 def read_pairs(path: Path) -> PairData:
@@ -98,10 +86,10 @@ def read_pairs(path: Path) -> PairData:
         num_rows += 1
         columns = pairs.setdefault((head, tail), ([], []))
         columns[cell.startswith(KB_PREFIX)].append(cell.removeprefix(KB_PREFIX))
-    complete = [columns for columns in pairs.values() if columns[0] and columns[1]]
+    complete = [(patterns, tuple(relations)) for patterns, relations in pairs.values() if patterns and relations]
     if not complete:
         raise InvalidInputError(f"{path} must have a pair with a pattern and a relation, got none in {num_rows} rows")
-    return PairData.from_pairs(complete, num_rows)
+    return PairData(complete, num_rows)
 
 
 def mirror(pattern: str) -> str:
@@ -124,8 +112,11 @@ Methods = Callable[[RelationModel, Sequence[str]], dict[str, PatternScores]]
 
 def pair_scores(data: PairData, scores_PR: NDArray[np.float32]) -> NDArray[np.float32]:
     """Best score of any pattern of each pair, ``[E, R]``; NaN becomes -inf."""
+    row_of = {pattern: row for row, pattern in enumerate(data.patterns)}
+    rows = [row_of[pattern] for patterns, _ in data.pairs for pattern in patterns]
+    starts = np.cumsum([0, *(len(patterns) for patterns, _ in data.pairs[:-1])])
     filled_PR = np.where(np.isnan(scores_PR), -np.inf, scores_PR)
-    scores_ER: NDArray[np.float32] = np.maximum.reduceat(filled_PR[data.members], data.offsets[:-1], axis=0)
+    scores_ER: NDArray[np.float32] = np.maximum.reduceat(filled_PR[rows], starts, axis=0)
     return scores_ER
 
 

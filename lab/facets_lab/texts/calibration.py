@@ -68,7 +68,7 @@ def calibrate_similarity(
     low, high = train.gold.min(), train.gold.max()
     if low < 0 or high > HIGHEST_GOLD:
         raise InvalidInputError(f"scores must be in [0, {HIGHEST_GOLD:g}], got {low:g} to {high:g}")
-    folder = find_model(DEFAULT_MODEL if name_or_path is None else name_or_path)
+    folder = find_model(name_or_path or DEFAULT_MODEL)
     model = load_text_model(str(folder))
     names = methods or available_methods(model)
     curves = {

@@ -134,7 +134,7 @@ def read_phrase_choices(path: Path) -> tuple[list[tuple[str, str]], list[tuple[s
 
 def load_text_model(name_or_path: str | None) -> TextModel:
     """A model of sentences or passages; None: the default model of sentences."""
-    model = load(DEFAULT_MODEL if name_or_path is None else name_or_path)
+    model = load(name_or_path or DEFAULT_MODEL)
     if not isinstance(model, FacetModel | PassageModel):
         raise InvalidInputError(f"{name_or_path}: expected a model for sentences or passages, got one for {model.task}")
     return model

@@ -2,14 +2,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.relations.calibration import fit_across_sources, fit_weights
+from facets_lab.relations.calibration import calibrate_entailment, fit_weights
 from facets_lab.relations.entailment import EntailmentData
 from relation_toys import make_toy_relation_checkpoint
 
 from facets.errors import InvalidInputError
-from facets.model.loading import load
 from facets.relations.entailment import PairFeatures, label_probabilities
-from facets.relations.model import RelationModel
 from facets.relations.tables import FEATURES, EntailmentWeights
 
 
@@ -51,17 +49,17 @@ def test_each_source_weighs_alike() -> None:
 
 
 def test_reports_are_across_and_inside(tmp_path: Path) -> None:
-    model = load(make_toy_relation_checkpoint(tmp_path / "toy", num_steps=5), RelationModel)
+    model = str(make_toy_relation_checkpoint(tmp_path / "toy", num_steps=5))
     labelled = tmp_path / "labelled.tsv"
     labelled.write_text(
         ">\t$ARG1 wed $ARG2\t$ARG1 met $ARG2\t1\t2\nN\t$ARG1 wed $ARG2\t$ARG1 left $ARG2\t1\t1\n", encoding="utf-8"
     )
     triples = tmp_path / "triples.tsv"
     triples.write_text("animal, eats, hay\tsheep, munch, hay\tTrue\nman, wed, ann\tbob, left, ann\tFalse\n")
-    _, report = fit_across_sources(model, [labelled, triples])
+    (report,) = calibrate_entailment([labelled, triples], model, dry_run=True)["models"].values()  # type: ignore[attr-defined]
     assert set(report) == {"labelled.tsv", "triples.tsv"}
     for metrics in report.values():
         assert set(metrics) == {"across", "inside"}
         assert {"ap", "base_rate", "calibration_error"} <= set(metrics["across"])
     with pytest.raises(InvalidInputError, match=r"labelled\.tsv twice"):
-        fit_across_sources(model, [labelled, labelled])
+        calibrate_entailment([labelled, labelled], model)

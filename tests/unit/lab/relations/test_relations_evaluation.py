@@ -60,8 +60,8 @@ def metrics_of(data: Any, scores: Any, threshold: float | None = None, num_resam
 def test_pairs_need_a_pattern_and_a_relation(tmp_path: Path) -> None:
     data = read_pairs(write_lines(tmp_path / "pairs.tsv", PAIRS))
     assert data.num_rows == 10
-    assert data.relations == [("birthPlace",), ("spouse",), ("employer", "unheardOf")]
-    assert data.patterns_of(1) == ["$ARG1 wed $ARG2"]
+    assert [relations for _, relations in data.pairs] == [("birthPlace",), ("spouse",), ("employer", "unheardOf")]
+    assert data.pairs[1][0] == ["$ARG1 wed $ARG2"]
     for lines, message in (
         ([*PAIRS, "a\tb\tc"], "line 11: expected entity<TAB>other entity"),
         ([*PAIRS, "a\tb\tc\tx"], "line 11"),
