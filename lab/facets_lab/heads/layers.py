@@ -29,15 +29,10 @@ class HeadConfig:
     """Parts of a layer."""
 
     num_softmaxes: int = 1  # facets
-    # One distribution of the facets: mean of their probabilities (MoS) or of the facets (MoC), or the largest product
-    # (for nearest-neighbour search).
-    mixture: Literal["probabilities", "contexts", "largest"] = "probabilities"
-    # Facets of the last layer, of a block of last positions and layers (multi-input), or of one layer each (DOC).
-    source: Literal["last", "block", "layers"] = "last"
+    mixture: Literal["probabilities", "contexts"] = "probabilities"  # mean of the probabilities (MoS) or facets (MoC)
+    has_block: bool = False  # reads a block of last positions and layers (multi-input), not the last state alone
     num_partitions: int = 1  # parts of the vocabulary in the first softmax, with one facet each
-    curve: Literal["none", "gss"] = "none"  # over the products
-    curve_start: float = 0.0  # of gss
-    curve_slope: float = 2.0
+    has_curve: bool = False  # sigsoftmax, over the products
     context: bool = False  # words already read have a separate facet (C)
     local: bool = False  # and are also compared with the states that read them (L)
     rerankers: tuple[int, ...] = ()  # numbers of most likely words with a separate facet, ascending (R)
@@ -53,21 +48,18 @@ class HeadConfig:
 HEADS: Mapping[str, HeadConfig] = MappingProxyType(
     {
         "softmax": HeadConfig(),
-        "multi-input": HeadConfig(source="block"),
-        "sigsoftmax": HeadConfig(curve="gss"),  # GSS(0, 2), Parthiban 2020, eq. 4.17
-        "gss": HeadConfig(curve="gss", curve_start=-1.0, curve_slope=0.5),
+        "multi-input": HeadConfig(has_block=True),
+        "sigsoftmax": HeadConfig(has_curve=True),
         "moc": HeadConfig(num_softmaxes=3, mixture="contexts"),
         "mos": HeadConfig(num_softmaxes=3),
-        "mos-largest": HeadConfig(num_softmaxes=3, mixture="largest"),
-        "doc": HeadConfig(num_softmaxes=3, source="layers"),
-        "mfs": HeadConfig(num_softmaxes=3, source="block", num_partitions=4),
+        "mfs": HeadConfig(num_softmaxes=3, has_block=True, num_partitions=4),
         "mfs-one-input": HeadConfig(num_softmaxes=3, num_partitions=4),
-        "mfs-one-partition": HeadConfig(num_softmaxes=3, source="block"),
+        "mfs-one-partition": HeadConfig(num_softmaxes=3, has_block=True),
         "c": HeadConfig(context=True),
         "cl": HeadConfig(context=True, local=True),
         "r": HeadConfig(rerankers=(20, 100)),
         "clr": HeadConfig(context=True, local=True, rerankers=(20, 100)),
-        "clr-multi-input": HeadConfig(source="block", context=True, local=True, rerankers=(20, 100)),
+        "clr-multi-input": HeadConfig(has_block=True, context=True, local=True, rerankers=(20, 100)),
     }
 )
 
@@ -85,7 +77,7 @@ class Head(nn.Module):
     ``words_VH`` are the embeddings of the words, shared with the network below; row 0 is padding.
 
     References:
-        Chang 2022, eq. 2.1 to 2.11; Yang 2018, eq. 2 and section 2.5; Parthiban 2020, eq. 4.15.
+        Chang 2022, eq. 2.1 to 2.11; Yang 2018, eq. 2 and section 2.5; Parthiban 2020, eq. 4.17.
     """
 
     def __init__(self, words_VH: Tensor, config: HeadConfig, *, num_layers: int) -> None:
@@ -93,13 +85,11 @@ class Head(nn.Module):
         num_words, dim = words_VH.shape
         if max(config.rerankers, default=0) >= num_words:
             raise ConfigError(f"rerankers {config.rerankers} need a larger vocabulary than {num_words - 1}")
-        if config.source == "layers" and num_layers < config.num_softmaxes:
-            raise ConfigError(f"source 'layers' needs {config.num_softmaxes} layers, got {num_layers}")
         self.words_VH = words_VH
         self.config = config
         width = min(_BLOCK, num_layers)
-        self.block = nn.Linear(_BLOCK * width * dim, dim) if config.source == "block" else None
-        query = 2 * dim if config.source == "block" else dim
+        self.block = nn.Linear(_BLOCK * width * dim, dim) if config.has_block else None
+        query = 2 * dim if config.has_block else dim
         self.facets = nn.ModuleList(nn.Linear(query, dim) for _ in range(config.num_softmaxes))
         self.partitions = nn.ModuleList(nn.Linear(query, dim) for _ in range(config.num_partitions - 1))
         self.prior = nn.Linear(query, config.num_softmaxes) if config.num_softmaxes > 1 else nn.Identity()
@@ -132,15 +122,16 @@ class Head(nn.Module):
         """
         all_BLQ = self._query(states)
         query_BLQ = all_BLQ[:, -last:]
-        sources = (source_BLQ[:, -last:] for source_BLQ in self._sources(states))
-        facets = [linear(source_BLQ) for linear, source_BLQ in zip(self.facets, sources, strict=True)]
+        facets = [linear(query_BLQ) for linear in self.facets]
         if self.config.mixture == "contexts":
             weights_BLS = self.prior(query_BLQ).softmax(dim=-1)
             mean_BLH = torch.stack(facets, dim=-1) @ weights_BLS.unsqueeze(-1)  # [B, L, H, S] @ [B, L, S, 1]
             facets = [mean_BLH.squeeze(-1)]
         first_BLV = self._first_products(facets[0], query_BLQ, all_BLQ=all_BLQ, inputs_BL=inputs_BL)
         products = [first_BLV, *map(self._products, facets[1:])]
-        return self._mixed(list(map(self._curved, products)), query_BLQ)
+        if self.config.has_curve:  # GSS(0, 2): Parthiban 2020, eq. 4.17
+            products = [2.0 * products_BLV - functional.softplus(products_BLV) for products_BLV in products]
+        return self._mixed(products, query_BLQ)
 
     def _products(self, facet_BLH: Tensor) -> Tensor:
         return functional.linear(facet_BLH, self.words_VH, self.never_V)  # a bias costs no copy of [B, L, V]
@@ -154,11 +145,6 @@ class Head(nn.Module):
         for state_BLH in states[-_BLOCK:]:
             seen += [functional.pad(state_BLH, (0, 0, back, 0))[:, : state_BLH.shape[1]] for back in range(_BLOCK)]
         return torch.cat((last_BLH, functional.gelu(self.block(torch.cat(seen, dim=-1)))), dim=-1)
-
-    def _sources(self, states: Sequence[Tensor]) -> list[Tensor]:
-        if self.config.source == "layers":  # the first facet of the last layer, as elsewhere
-            return list(reversed(states))[: self.config.num_softmaxes]
-        return [self._query(states)] * self.config.num_softmaxes
 
     def _first_products(self, facet_BLH: Tensor, query_BLQ: Tensor, *, all_BLQ: Tensor, inputs_BL: Tensor) -> Tensor:
         """Products of the first softmax, ``[B, L, V]``, with the facets of special words."""
@@ -198,18 +184,9 @@ class Head(nn.Module):
         places_BLL = inputs_BL.unsqueeze(1).expand_as(new_BLL).masked_fill(~read_BLL, PADDING)
         return products_BLV.scatter_(-1, places_BLL, new_BLL.masked_fill(~read_BLL, _NEVER))
 
-    def _curved(self, products_BLV: Tensor) -> Tensor:
-        if self.config.curve == "none":
-            return products_BLV
-        start, slope = self.config.curve_start, self.config.curve_slope  # Parthiban 2020, eq. 4.15
-        above_BLV = products_BLV - start
-        return slope * above_BLV + start - (slope - 1.0) * functional.softplus(above_BLV)
-
     def _mixed(self, products: list[Tensor], query_BLQ: Tensor) -> Tensor:
         if len(products) == 1:
             return products[0].log_softmax(dim=-1)
-        if self.config.mixture == "largest":  # Chang 2022, section 2.5.1
-            return torch.stack(products).amax(dim=0).log_softmax(dim=-1)
         weights_BLS = self.prior(query_BLQ).log_softmax(dim=-1)  # eq. 2.2 and 2.4
         each = [p.log_softmax(dim=-1) + weights_BLS[..., facet, None] for facet, p in enumerate(products)]
         return torch.logsumexp(torch.stack(each), dim=0)

@@ -23,7 +23,6 @@ from facets_lab.evaluation.options import Seeds, Steps, Threads, WorkDir
 from facets_lab.evaluation.statistics import repeat_seeds
 from facets_lab.heads.layers import PADDING
 from facets_lab.heads.networks import Heads, NetworkTrainingConfig, SequenceNetwork, SequenceTrainer, experiment_config
-from facets_lab.heads.stolen import interior
 from facets_lab.training.loop import train_or_load
 
 _TOP = 10
@@ -100,7 +99,6 @@ def learned_and_held_out(data: Sequences, length: int) -> tuple[NDArray[np.int64
 def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
     """Trains on all but the last two items of each user in ``folder`` (or loads it), and ranks the last one.
 
-    ``unreachable`` is the share of items that no state ranks first (only for a softmax; Demeter et al. 2020);
     ``validation_loss`` is the loss of the second-to-last item.
     """
     sequences, held_out = learned_and_held_out(data, config.max_length)
@@ -109,9 +107,6 @@ def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path
     )
     network = trainer.network.eval()
     figures = ranking_figures(data, lambda users: _scores(network, users, config.max_length))
-    if config.head == "softmax":
-        rows = network.words.weight[1:].detach().cpu().numpy()
-        figures["unreachable"] = float(interior(rows, budget_s=60.0).mean())
     return figures | {"seconds": result.seconds, "validation_loss": result.validation_loss or 0.0}
 
 

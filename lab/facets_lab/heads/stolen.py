@@ -4,7 +4,6 @@ The paper approximates which words are interior; here linear programs prove it. 
 sequences, L positions, D dimensions, P candidate rows.
 """
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -82,19 +81,13 @@ def measure_stolen(corpus: WordCorpus, config: NetworkTrainingConfig, folder: Pa
     return figures
 
 
-def interior(rows_ND: NDArray[np.floating], *, budget_s: float = np.inf) -> NDArray[np.bool_]:
-    """Whether a linear program proves that a row lies in the hull of the others, ``[N]``.
-
-    After ``budget_s`` seconds the remaining rows count as outside.
-    """
-    until = time.monotonic() + budget_s
+def interior(rows_ND: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Whether a linear program proves that a row lies in the hull of the others, ``[N]``."""
     rows = rows_ND.astype(np.float64) - rows_ND.mean(axis=0, dtype=np.float64)
     rows /= np.linalg.norm(rows, axis=1).max() or 1.0
     result = np.zeros(len(rows), dtype=bool)
     for start in range(0, len(rows), _BLOCK):
         for row in _never_first(rows, np.arange(start, min(start + _BLOCK, len(rows)))).tolist():
-            if time.monotonic() > until:
-                return result
             result[row] = _is_inside(rows, row)
     return result
 

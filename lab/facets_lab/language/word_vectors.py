@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 _CONTEXTS_AT_A_TIME = 20_000
 _CG_STEPS = 30
 _ENCODED_AT_A_TIME = 256
+_PIECE_RIDGE = 0.1  # more makes rare pieces shorter
 
 
 class WordVectorsConfig(Settings):
@@ -261,19 +262,12 @@ def read_word_pieces(encoder_path: Path) -> list[str]:
     return sorted(pieces, key=pieces.__getitem__)
 
 
-def add_pieces(
-    vectors: WordVectors, word_pieces: Sequence[str], *, min_words: int = 2, ridge: float = 0.1
-) -> WordVectors:
+def add_pieces(vectors: WordVectors, word_pieces: Sequence[str], *, min_words: int = 2) -> WordVectors:
     """The words at unit length, then vectors of word pieces, so that a word outside the vocabulary has a vector.
 
     Fitted so that a word of the vocabulary, read as its pieces, is near its own vector: ridge regression of ``sqrt(n)
     w`` on the sum of its ``n`` pieces. Pieces are at most of unit length, so that they do not dominate a text.
-
-    Args:
-        vectors: Word vectors; pieces among them are replaced.
-        word_pieces: Candidates in the notation of WordPiece: ``goat`` begins a word, ``##herd`` continues one.
-        min_words: Pieces that occur in fewer words of the vocabulary are left out; single characters stay.
-        ridge: Weight of the squared length of a piece's vector; more makes rare pieces shorter.
+    ``word_pieces`` are WordPiece's (``goat``, ``##herd``); those in fewer than ``min_words`` words are left out.
     """
     vectors = vectors.without_pieces()
     marked = [
@@ -300,7 +294,7 @@ def add_pieces(
     columns = parts[~is_word] - len(vectors)
     design_NP = csr_matrix((ones, (owners[~is_word], columns)), shape=(len(rows), len(chosen)))
     gram_PP = (design_NP.T @ design_NP).toarray()
-    gram_PP[np.diag_indices_from(gram_PP)] += ridge
+    gram_PP[np.diag_indices_from(gram_PP)] += _PIECE_RIDGE
     vectors_PD = scipy.linalg.solve(gram_PP, design_NP.T @ targets_ND, assume_a="pos", overwrite_a=True)
     vectors_PD /= np.maximum(1.0, np.linalg.norm(vectors_PD, axis=1, keepdims=True))
     return WordVectors(vocabulary, np.concatenate([vectors.unit_vectors, vectors_PD]))

@@ -32,16 +32,15 @@ from facets_lab.relations.title_types import TYPES_FILE, type_of_document, write
 from facets_lab.training.corpus import clean_paragraph, expand_files, in_blocks, map_in_order, read_titled_documents
 
 CELLS_FILE = "cells.tsv"
-_SCRATCH = ".mining.sqlite3"
 _BLOCK_CHARS = 4_000_000
 _RECOGNIZED_BLOCK_CHARS = 400_000  # a recognizer takes a hundred times as long
 _RECOGNIZED_CHARS = 20_000  # read at a time
 _SURE_VOTES = 10  # votes of a recognizer that overrule the opening of a document
 _SURE_SHARE = 0.8
 _SCHEMA = """
-CREATE TABLE blocks (number INTEGER PRIMARY KEY, documents INTEGER, sentences INTEGER);
-CREATE TABLE cells (pair TEXT, pattern TEXT, count INTEGER, PRIMARY KEY (pair, pattern)) WITHOUT ROWID;
-CREATE TABLE types (name TEXT, type TEXT, count INTEGER, PRIMARY KEY (name, type)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS blocks (number INTEGER PRIMARY KEY, documents INTEGER, sentences INTEGER);
+CREATE TABLE IF NOT EXISTS cells (pair TEXT, pattern TEXT, count INTEGER, PRIMARY KEY (pair, pattern)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS types (name TEXT, type TEXT, count INTEGER, PRIMARY KEY (name, type)) WITHOUT ROWID;
 """
 _DROP_PAIRS = """
 DELETE FROM cells WHERE pair IN (SELECT pair FROM cells GROUP BY pair HAVING COUNT(*) = 1)
@@ -84,7 +83,8 @@ def mine_cells(
     more = [variant for fact in facts for name in fact[:2] for variant in name_variants(name)]
     names = _names_to_find(files, given, more, openings)
     digest = hashlib.sha256(json.dumps([list(map(str, files)), names, recognizer]).encode()).hexdigest()
-    with closing(_open_scratch(out_dir / _SCRATCH, digest)) as database:
+    scratch = out_dir / f".mining-{digest[:32]}.sqlite3"
+    with closing(_open_scratch(scratch)) as database:
         (num_before,) = database.execute("SELECT COALESCE(SUM(sentences), 0) FROM blocks").fetchone()
         _mine_blocks(database, files, names, recognizer, workers or os.cpu_count() or 1)
         num_documents, num_sentences = database.execute("SELECT SUM(documents), SUM(sentences) FROM blocks").fetchone()
@@ -100,8 +100,7 @@ def mine_cells(
                 file.write("{}\t{}\t{}\n".format(*cell))
         types = _decide_types(openings, database.execute("SELECT name, type, count FROM types"))
     write_types(out_dir / TYPES_FILE, types)
-    (out_dir / _SCRATCH).unlink()
-    (out_dir / _SCRATCH).with_suffix(".digest").unlink()
+    scratch.unlink()
     seconds = time.monotonic() - started
     report: Report = {
         "num_documents": num_documents,
@@ -118,17 +117,15 @@ def mine_cells(
     return report
 
 
-def _open_scratch(path: Path, digest: str) -> sqlite3.Connection:
-    """Opens the database of an earlier run with the same settings, or a new one."""
-    mark = path.with_suffix(".digest")
-    if not mark.exists() or mark.read_text(encoding="ascii") != digest:
-        path.unlink(missing_ok=True)
+def _open_scratch(path: Path) -> sqlite3.Connection:
+    """Opens the database of an interrupted run with the same settings, or a new one instead of those of other runs."""
+    for other in path.parent.glob(".mining-*.sqlite3"):
+        if other != path:
+            other.unlink()
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("PRAGMA synchronous = OFF")
     database.execute("PRAGMA cache_size = -500000")  # kibibytes
-    if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
-        database.executescript(_SCHEMA)
-        mark.write_text(digest, encoding="ascii")
+    database.executescript(_SCHEMA)
     return database
 
 

@@ -53,6 +53,7 @@ _SAME_SCORE = 1e-5  # closer scores count as a tie: rounding depends on the batc
 
 Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float32]  # [P]
+Measure = Callable[[Scores], Metrics]
 
 
 def _known_methods(names: list[str] | None) -> list[str] | None:
@@ -270,17 +271,23 @@ def evaluate_opposed_pairs(file: DataFile, names_or_paths: Models = None, *, bas
     return make_report(file, len(pairs), measured())
 
 
-def phrase_scores(
-    pairs: Pairs, names_or_paths: Sequence[str] | None, baselines: bool
-) -> Iterator[tuple[str, dict[str, Scores]]]:
-    """Scores of models, embedders, and the word average of the first model (GloVe Avg of table 3.4)."""
+def _phrase_report(
+    file: Path, num_rows: int, pairs: Pairs, names_or_paths: Sequence[str] | None, baselines: bool, measure: Measure
+) -> Report:
+    """Measures models, embedders, and the word average of the first model (GloVe Avg of table 3.4)."""
     models = load_text_models(names_or_paths, baselines)
-    for model in models:
-        yield model.name, dict(model_scores(model, pairs, _PHRASE_METHODS))
-    for name, scores_P in _embedder_scores(pairs, baselines):
-        yield name, {"cosine": scores_P}
-    if baselines:
-        yield "words", dict(model_scores(models[0], pairs, (str(SimilarityMethod.AVERAGE),)))
+
+    def measured() -> Iterator[tuple[str, MethodMetrics]]:
+        for model in models:
+            scores = model_scores(model, pairs, _PHRASE_METHODS)
+            yield model.name, {method: measure(scores_P) for method, scores_P in scores}
+        for name, scores_P in _embedder_scores(pairs, baselines):
+            yield name, {"cosine": measure(scores_P)}
+        if baselines:
+            ((method, scores_P),) = model_scores(models[0], pairs, (str(SimilarityMethod.AVERAGE),))
+            yield "words", {method: measure(scores_P)}
+
+    return make_report(file, num_rows, measured())
 
 
 def evaluate_phrase_pairs(
@@ -292,14 +299,10 @@ def evaluate_phrase_pairs(
     """
     is_similar, pairs = read_labelled(file, ("label", "phrase", "word"), negative="0", positive="1")
 
-    def metrics(scores_P: Scores) -> Metrics:
+    def measure(scores_P: Scores) -> Metrics:
         return with_intervals(precision_recall, scores_P, is_similar, num_resamples=num_resamples)
 
-    measured = (
-        (name, {method: metrics(scores_P) for method, scores_P in scores.items()})
-        for name, scores in phrase_scores(pairs, names_or_paths, baselines)
-    )
-    return make_report(file, len(pairs), measured)
+    return _phrase_report(file, len(pairs), pairs, names_or_paths, baselines, measure)
 
 
 def precision_recall(scores_P: NDArray[np.floating], is_similar_P: NDArray[np.bool_]) -> Metrics:
@@ -338,17 +341,10 @@ def evaluate_phrase_choice(
         right_5, right_10 = choice_accuracy(scores_CN[:, : 1 + _NUM_DISTRACTORS]), choice_accuracy(scores_CN)
         return {"accuracy_5": float(right_5.mean()), "accuracy_10": float(right_10.mean())}
 
-    measured = (
-        (
-            name,
-            {
-                method: with_intervals(accuracies, scores_P.reshape(len(phrases), -1), num_resamples=num_resamples)
-                for method, scores_P in scores.items()
-            },
-        )
-        for name, scores in phrase_scores(pairs, names_or_paths, baselines)
-    )
-    return make_report(file, len(phrases), measured)
+    def measure(scores_P: Scores) -> Metrics:
+        return with_intervals(accuracies, scores_P.reshape(len(phrases), -1), num_resamples=num_resamples)
+
+    return _phrase_report(file, len(phrases), pairs, names_or_paths, baselines, measure)
 
 
 def choice_accuracy(scores_CN: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -188,7 +188,9 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
             self._schedule.load_state_dict(state["schedule"])
             self._step, self._seconds = state["step"], state["seconds"]
             self._validation_loss = state["validation_loss"]
-            _restore_generators(state["generators"], device)
+            torch.set_rng_state(state["generators"]["torch"].cpu())
+            if device.type == "cuda" and state["generators"]["cuda"] is not None:
+                torch.cuda.set_rng_state(state["generators"]["cuda"].cpu(), device)
         except (RuntimeError, KeyError, ValueError) as error:
             raise CheckpointError(f"{path} was made with other data or by another version: {error}") from error
 
@@ -262,12 +264,14 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         logger.info("%s", ", ".join(f"{name} {value}" for name, value in line.items()))
 
     def _save_checkpoint(self) -> None:
+        device = self._trainer.device
+        cuda = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
         state = {
             "config": self._config.to_dict(),
             "trainer": self._trainer.state(),
             "optimizer": self._optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
-            "generators": _generator_states(self._trainer.device),
+            "generators": {"torch": torch.get_rng_state(), "cuda": cuda},
             "step": self._step,
             "seconds": self._seconds,
             "validation_loss": self._validation_loss,
@@ -306,18 +310,6 @@ def _collect_interrupts() -> Iterator[list[int]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _generator_states(device: torch.device) -> dict[str, Tensor | None]:
-    return {"torch": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None}
-
-
-def _restore_generators(states: Mapping[str, Tensor | None], device: torch.device) -> None:
-    for name, state in states.items():
-        if state is not None and name == "torch":
-            torch.set_rng_state(state.cpu())
-        elif state is not None and device.type == "cuda":
-            torch.cuda.set_rng_state(state.cpu(), device)
 
 
 def train(

@@ -33,11 +33,8 @@ VALUES = {
     "softmax": (-24.855113, 66.514178),
     "multi-input": (-3.11219, 147.099549),
     "sigsoftmax": (-27.992684, 101.718464),
-    "gss": (-25.374994, 54.787356),
     "moc": (-35.346213, 54.005389),
     "mos": (-19.080822, 49.479543),
-    "mos-largest": (-12.109128, 64.107679),
-    "doc": (-8.088863, 46.540921),
     "mfs": (-12.826108, 140.131872),
     "mfs-one-input": (1.40893, 48.674917),
     "mfs-one-partition": (-62.010617, 209.98309),
@@ -73,7 +70,7 @@ def test_probabilities_sum_to_one_without_padding_and_later_positions(name: str)
     torch.testing.assert_close(head(states, inputs_BL, last=2), before[:, -2:])
 
 
-@pytest.mark.parametrize("name", [name for name, c in HEADS.items() if c.num_softmaxes == 1 and c.curve != "gss"])
+@pytest.mark.parametrize("name", [name for name, c in HEADS.items() if c.num_softmaxes == 1 and not c.has_curve])
 def test_a_layer_with_one_softmax_starts_near_it(name: str) -> None:
     config = small(HEADS[name])
     words_VH = nn.Parameter(torch.randn(_NUM_WORDS, _DIM))
@@ -91,7 +88,6 @@ def test_a_layer_with_one_softmax_starts_near_it(name: str) -> None:
         (lambda: HeadConfig(rerankers=(100, 20)), "ascending"),
         (lambda: HeadConfig(num_softmaxes=0), ">= 1"),
         (lambda: Head(nn.Parameter(torch.zeros(2, 4)), HEADS["clr"], num_layers=1), "need a larger vocabulary"),
-        (lambda: Head(nn.Parameter(torch.zeros(9, 4)), HEADS["doc"], num_layers=2), "3 layers, got 2"),
     ],
 )
 def test_wrong_settings(make: object, expected: str) -> None:

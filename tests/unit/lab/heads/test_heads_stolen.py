@@ -26,4 +26,3 @@ def test_a_row_is_interior_exactly_if_it_is_a_mixture_of_others() -> None:
     mixtures = np.random.default_rng(0).dirichlet(np.ones(8), 30) @ corners
     outside = 3.0 * np.eye(4)[:1]
     assert interior(np.concatenate((outside, corners[1:], mixtures))).tolist() == [False] * 8 + [True] * 30
-    assert not interior(np.concatenate((outside, mixtures)), budget_s=0.0).any()
