@@ -27,6 +27,7 @@ from facets.papers.records import (
     RankedPaper,
     check_distinct,
     check_papers,
+    check_top_k,
 )
 from facets.papers.scoring import best_columns, candidate_evidence, diverse_columns, hybrid_scores
 from facets.papers.tables import EngineState
@@ -81,6 +82,7 @@ class PaperEngine:
 
     def find(self, kind: CandidateKind, text: str, *, top_k: int = 10) -> list[tuple[str, str]]:
         """Id and name of the candidates whose id or name is most similar to a text, best first."""
+        check_top_k(top_k)
         return self.state.tables[kind].find(text, top_k)
 
     def encode(self, papers: Sequence[Paper]) -> PaperFacets:

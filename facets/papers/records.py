@@ -15,6 +15,7 @@ from facets.errors import ErrorPath, InvalidInputError, path_text
 
 _NEW_ANTHOLOGY = re.compile(r"(19|20)\d\d\.[a-z]")  # 2020.acl-main.1
 _OLD_ANTHOLOGY = re.compile(r"[A-Z](\d\d)-\d{4}")  # P06-1057
+MAX_TOP_K = 1_000  # results of one paper
 _CENTURY = 50  # the Anthology's two-digit years: 52 to 99, then 00 on
 
 
@@ -64,7 +65,7 @@ class NewAuthor:
 class PaperOptions:
     """Filters and scoring options of a call."""
 
-    top_k: int = 10  # most results per paper, >= 1
+    top_k: int = 10  # most results per paper, 1 to `MAX_TOP_K`
     excluded_ids: Sequence[str] = ()  # candidates to leave out; unknown ids are ignored
     candidates: Sequence[str] | None = None  # ids to choose from; None: all
     from_year: int | None = None  # authors with a paper of this year or later, citing papers likewise; not unknown
@@ -74,8 +75,7 @@ class PaperOptions:
     diversify: float = 0.0  # in [0, 1]; above 0, candidates that share papers with a better one come later
 
     def __post_init__(self) -> None:
-        if self.top_k < 1:
-            raise InvalidInputError(f"must be >= 1, got {self.top_k}", path="top_k")
+        check_top_k(self.top_k)
         for name in ("facet_weight", "diversify"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
@@ -85,6 +85,12 @@ class PaperOptions:
         for name in ("excluded_ids", "candidates"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a sequence of ids, got one str")
+
+
+def check_top_k(top_k: int) -> None:
+    """Raises InvalidInputError unless a number of results is in range."""
+    if not 1 <= top_k <= MAX_TOP_K:
+        raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {top_k}", path="top_k")
 
 
 def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None:

@@ -37,6 +37,9 @@ from facets.relations.results import EntityPair, PatternScore, RankedTail, Relat
 from facets.relations.scoring import PatternDecisions, RelationFacets, ScoreArrays, TrainingPatterns, score_arrays
 from facets.storage.sql import SqlDatabase
 
+MAX_TOP_K = 1_000  # relations of one result, or tails of a slot
+MAX_RELATIONS_PER_PAIR = 50
+
 
 class RelationEngine:
     """Scores sentence patterns against relations, extracts relations from texts, fills slots. Thread-safe.
@@ -88,13 +91,13 @@ class RelationEngine:
             patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
             relations: Names or aliases to restrict to; an inverse alias (``capitalOf``) is scored with the arguments
                 exchanged and reported under that alias. None: all.
-            top_k: Maximum number of relations in each result, the most probable ones; None: all.
+            top_k: Maximum number of relations in each result, the most probable ones, 1 to `MAX_TOP_K`; None: all.
             evidence: Add the closest facets, the relations near each facet and similar training patterns; False is
                 three times as fast.
 
         Raises:
             InvalidInputError: A pattern lacks an argument or has one twice (``field`` is ``patterns[i]``),
-                ``relations`` is empty or names a relation twice, or ``top_k`` is below 1.
+                ``relations`` is empty or names a relation twice, or ``top_k`` is out of range.
             NotFoundError: A relation is unknown; the message lists similar names (``resource_type`` is ``relation``).
 
         Example:
@@ -103,7 +106,7 @@ class RelationEngine:
             >>> scores.best.relation
             'birthPlace'
         """
-        top_k = _positive(top_k, "top_k")
+        top_k = _in_range(top_k, "top_k")
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
         chosen = self._additions.chosen(relations)
         inverse = [name for name in relations or () if self._additions.is_inverse(name)]
@@ -147,7 +150,7 @@ class RelationEngine:
             relations: Names to restrict to; None: all.
             limits: How far apart two entities may be.
             max_relations_per_pair: Maximum number of accepted relations between two entities, counting both directions;
-                the most probable are kept. None: all that reach their thresholds.
+                the most probable are kept, 1 to 50. None: all that reach their thresholds.
             top_k: As for ``score``.
             evidence: As for ``score``.
 
@@ -165,8 +168,8 @@ class RelationEngine:
         _check_texts(texts)
         entities = resolve_spans(texts, spans, finder)
         mentions = pair_mentions(texts, entities, self.model.tokenizer, limits or PairLimits())
-        max_per_pair = _positive(max_relations_per_pair, "max_relations_per_pair")
-        top_k = _positive(top_k, "top_k")
+        max_per_pair = _in_range(max_relations_per_pair, "max_relations_per_pair", MAX_RELATIONS_PER_PAIR)
+        top_k = _in_range(top_k, "top_k")
         return self._pairs(texts, mentions, chosen, max_per_pair=max_per_pair, top_k=top_k, evidence=evidence)
 
     def fill_slot(
@@ -178,14 +181,16 @@ class RelationEngine:
         spans: Sequence[Sequence[EntitySpan]] | None = None,
         finder: EntityFinder | None = None,
         limits: PairLimits | None = None,
+        top_k: int | None = None,
         evidence: bool = True,
     ) -> list[RankedTail]:
         """Tail entities t with ``relation(head, t)`` in the texts, best first, ties by name.
 
-        All mentions of ``head`` are found, ignoring case; ``spans`` or ``finder`` give candidates for the tail. Every
-        candidate in a sentence with the head is returned; ``accepted`` says which reach the threshold. Other arguments
-        and errors are those of ``extract``.
+        All mentions of ``head`` are found, ignoring case; ``spans`` or ``finder`` give candidates for the tail. The best
+        ``top_k`` candidates in a sentence with the head are returned (None: all); ``accepted`` says which reach the
+        threshold. Other arguments and errors are those of ``extract``.
         """
+        _in_range(top_k, "top_k")
         check_text(head, ("head",))
         head = head.strip()
         chosen, is_inverse = self._additions.chosen([relation]), self._additions.is_inverse(relation)
@@ -199,7 +204,7 @@ class RelationEngine:
             for pair in text_pairs
             if (pair.tail if is_inverse else pair.head).text.casefold() == head.casefold()
         ]
-        return group_tails(pairs, is_inverse=is_inverse)
+        return group_tails(pairs, is_inverse=is_inverse)[:top_k]
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str]) -> list[Entailment]:
         """Whether each premise entails the hypothesis at the same position, and vice versa.
@@ -308,7 +313,7 @@ def _check_texts(texts: Sequence[str]) -> None:
         check_text(text, ("texts", position))
 
 
-def _positive(number: int | None, name: str) -> int | None:
-    if number is not None and number < 1:
-        raise InvalidInputError(f"must be >= 1, got {number}", path=name)
+def _in_range(number: int | None, name: str, limit: int = MAX_TOP_K) -> int | None:
+    if number is not None and not 1 <= number <= limit:
+        raise InvalidInputError(f"must be 1 to {limit}, got {number}", path=name)
     return number

@@ -1,7 +1,8 @@
 """Diagnosis and map of a collection, computed for a call."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -46,25 +47,19 @@ class Theme:
     num_documents: int
 
 
-class Maps:
-    """Maps of collections with their themes, the largest first; the last few are kept until the next write."""
+Maps = Callable[[str, int, int], tuple[CollectionMap, tuple[Theme, ...]]]
 
-    def __init__(self, models: TextModels, engine: CollectionEngine) -> None:
-        self._models = models
-        self._engine = engine
-        self._kept: dict[tuple[str, int, int], tuple[CollectionMap, tuple[Theme, ...]]] = {}
 
-    def of(self, name: str, max_documents: int) -> tuple[CollectionMap, tuple[Theme, ...]]:
-        """The map of a collection and its themes; raises as ``CollectionEngine.map``."""
-        key = (name, max_documents, self._engine.revision)
-        kept = self._kept.get(key)
-        if kept is None:
-            record = self._engine.record(name)
-            model = reader_of(record, self._models, "").model
-            collection_map = self._engine.map(name, max_documents=max_documents, seen=record)
-            kept = collection_map, _themes(collection_map, model)
-            self._kept = dict([*self._kept.items(), (key, kept)][-_MAX_KEPT_MAPS:])
-        return kept
+def maps_of(models: TextModels, engine: CollectionEngine) -> Maps:
+    """A function from name, most documents and revision to the map of a collection and its themes, largest first."""
+
+    @lru_cache(maxsize=_MAX_KEPT_MAPS)
+    def map_of(name: str, max_documents: int, revision: int) -> tuple[CollectionMap, tuple[Theme, ...]]:
+        record = engine.record(name)
+        collection_map = engine.map(name, max_documents=max_documents, seen=record)
+        return collection_map, _themes(collection_map, reader_of(record, models, "").model)
+
+    return map_of
 
 
 def _themes(collection_map: CollectionMap, model: TextModel) -> tuple[Theme, ...]:

@@ -1,8 +1,7 @@
 """Encodes documents of a collection as papers, and caches them for the next request.
 
-A collection holds facets of another model, so each revision of a document is encoded once. The number of cached papers
-is bounded; the least recently used collection is evicted first. What a call has encoded when its time runs out is
-cached, too.
+A collection holds facets of another model, so each revision of a document is encoded once. The least recently used
+papers are evicted first. What a call has encoded when its time runs out is cached, too.
 """
 
 import threading
@@ -33,16 +32,14 @@ class RankablePapers:
     index_revision: int  # revision of the collection that was read
 
 
-_Encoded = tuple[int, PaperFacets]  # revision of a document, and its facets
-
-
 class CollectionPapers:
     """Encoded papers of all collections, for all models."""
 
     def __init__(self, engine: CollectionEngine, *, max_papers: int) -> None:
         self._engine = engine
         self._max_papers = max_papers
-        self._kept: OrderedDict[tuple[str, str, str], dict[str, _Encoded]] = OrderedDict()
+        # By revision of the model, name and creation of the collection, id and revision of the document.
+        self._kept: OrderedDict[tuple[object, ...], PaperFacets] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, served: ServedPapers, request: pb.RankPapersRequest, call: CallContext) -> RankablePapers:
@@ -61,21 +58,18 @@ class CollectionPapers:
             self._engine.record(collection, record)
             raise
         documents = [document for document in documents if document.id not in excluded]
-        key = (served.info.revision, collection, record.create_time.isoformat())
-        bucket = self._bucket(key, len(documents))
-        known = {document.id: bucket.get(document.id) for document in documents}
-        encoded = {d.id: entry for d in documents if (entry := known[d.id]) is not None and entry[0] == d.revision}
-        missing = [document for document in documents if document.id not in encoded]
+        prefix = (served.info.revision, collection, record.create_time)
+        encoded = {document.id: self._used((*prefix, document.id, document.revision)) for document in documents}
+        missing = [document for document in documents if encoded[document.id] is None]
         for start in range(0, len(missing), _PAPERS_AT_A_TIME):
             some = missing[start : start + _PAPERS_AT_A_TIME]
             with served.exclusive(call) as engine:
                 facets = engine.encode([paper_of(document) for document in some])
-            new = {document.id: (document.revision, _row(facets, i)) for i, document in enumerate(some)}
-            encoded |= new
-            bucket.update(new)
+            for i, document in enumerate(some):
+                encoded[document.id] = self._used((*prefix, document.id, document.revision), _row(facets, i))
         return RankablePapers(
             named=[(document.id, paper_of(document).title) for document in documents],
-            facets=_stack([encoded[document.id][1] for document in documents]),
+            facets=_stack([paper for paper in encoded.values() if paper is not None]),
             index_revision=revision,
         )
 
@@ -99,16 +93,16 @@ class CollectionPapers:
             if not token:
                 return documents, revision
 
-    def _bucket(self, key: tuple[str, str, str], num_needed: int) -> dict[str, _Encoded]:
-        """The kept papers of a collection; forgets others until ``num_needed`` papers fit."""
+    def _used(self, key: tuple[object, ...], facets: PaperFacets | None = None) -> PaperFacets | None:
+        """The cached facets of a paper, else ``facets``, which are then cached."""
         with self._lock:
-            bucket = self._kept.setdefault(key, {})
-            self._kept.move_to_end(key)
-            while len(self._kept) > 1 and sum(map(len, self._kept.values())) + num_needed > self._max_papers:
-                self._kept.popitem(last=False)
-            if len(bucket) + num_needed > 2 * self._max_papers:  # many belong to deleted documents
-                bucket = self._kept[key] = {}
-            return bucket
+            found = self._kept.get(key, facets)
+            if found is not None:
+                self._kept[key] = found
+                self._kept.move_to_end(key)
+                if len(self._kept) > self._max_papers:
+                    self._kept.popitem(last=False)
+            return found
 
 
 def _filter_of(request: pb.RankPapersRequest) -> Filter | None:

@@ -7,14 +7,7 @@ from facets_proto.v1 import papers_pb2 as pb
 from facets.errors import ErrorPath, InvalidInputError
 from facets.papers.records import CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.requests import (
-    check_count,
-    check_number,
-    check_product,
-    raise_first,
-    record_of,
-    text_problem,
-)
+from facets_server.runtime.requests import check_count, check_product, raise_first, record_of, text_problem
 
 _MAX_ID_BYTES = 512
 _KINDS: dict[int, CandidateKind] = {
@@ -40,7 +33,6 @@ def candidate_query_of(
     """Papers and options of a request; raises InvalidInputError."""
     papers = papers_of(request.papers, ("papers",), limits, limit=limits.max_texts_per_request)
     options = record_of(request.options, PaperOptions, ("options",))
-    check_number(options.top_k, ("options", "top_k"), limits.max_top_k)
     if options.evidence and not is_bulk:
         check_product("papers", options.top_k, len(papers), limits.max_evidence_hits, ("options", "top_k"))
     return papers, options
@@ -49,7 +41,6 @@ def candidate_query_of(
 def ranking_options_of(request: pb.RankPapersRequest, limits: LimitsConfig) -> PaperOptions:
     """Options of a request; years and excluded ids only for papers that the caller sent; raises InvalidInputError."""
     options = record_of(request, PaperOptions)
-    check_number(options.top_k, ("top_k",), limits.max_top_k)
     if options.evidence:
         check_product("ids", options.top_k, len(request.ids), limits.max_evidence_hits)
     if request.WhichOneof("source") == "collection":  # years and ids are those of its documents

@@ -27,7 +27,6 @@ from facets_server.papers.served import PaperModels, ServedPapers
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
-from facets_server.runtime.requests import check_number
 
 _PAPERS_AT_A_TIME = 32
 _BULK_PAPERS_AT_A_TIME = 128  # larger than elsewhere: each turn looks up the candidates again
@@ -157,7 +156,6 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         kind, limits = kind_of(request.kind), self.limits
         check_names(request.texts, ("texts",), limits.max_queries_per_search)
         options = {"top_k": request.top_k} if request.HasField("top_k") else {}
-        check_number(options.get("top_k", 1), ("top_k",), limits.max_top_k)
         call.num_items = len(request.texts)
         results = []
         for text in request.texts:

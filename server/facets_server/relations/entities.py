@@ -1,9 +1,8 @@
 """Finds the entities of a request: by its spans or names, or with the server's gazetteer or spaCy pipeline."""
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from facets.errors import ConfigError, FacetsError
@@ -28,9 +27,9 @@ class EntityFinders:
 
     def __init__(self, config: RelationsConfig) -> None:
         self._config = config
-        self._lock = threading.Lock()
-        self._of_server: dict[EntitySource, EntityFinder] = {}
         self._of_names = lru_cache(maxsize=_MAX_KEPT_GAZETTEERS)(Gazetteer)
+        self._gazetteer = cache(lambda: Gazetteer(_names(config.gazetteer)))
+        self._pipeline = cache(lambda: _pipeline(config.ner_pipeline))
 
     def get(self, source: EntitySource, names: Sequence[str], *, has_spans: bool) -> EntityFinder | None:
         """The finder for a request with these gazetteer names; None: its spans are the entities.
@@ -42,31 +41,21 @@ class EntityFinders:
         if names and source is not EntitySource.NER:
             return self._of_names(tuple(names))
         if source is EntitySource.GAZETTEER or (source is EntitySource.ANY and self._config.gazetteer is not None):
-            return self._read_once(EntitySource.GAZETTEER, self._read_gazetteer)
-        return self._read_once(EntitySource.NER, self._read_pipeline)
-
-    def _read_once(self, source: EntitySource, read: Callable[[], EntityFinder]) -> EntityFinder:
-        with self._lock:
-            if source not in self._of_server:
-                self._of_server[source] = read()
-            return self._of_server[source]
-
-    def _read_gazetteer(self) -> EntityFinder:
-        file = self._config.gazetteer
-        if file is None:
-            raise ConfigError("the server has no gazetteer: expected gazetteer_names in the request")
-        return Gazetteer(_names(file))
-
-    def _read_pipeline(self) -> EntityFinder:
-        try:
-            return SpacyEntities(self._config.ner_pipeline)
-        except FacetsError as error:  # pipeline not installed, or it has no entity recognizer
-            raise ConfigError(
-                f"the server cannot find entities itself ({error}): give entities or gazetteer_names"
-            ) from error
+            return self._gazetteer()
+        return self._pipeline()
 
 
-def _names(file: Path) -> list[str]:
+def _pipeline(name: str) -> EntityFinder:
+    try:
+        return SpacyEntities(name)
+    except FacetsError as error:  # pipeline not installed, or it has no entity recognizer
+        message = f"the server cannot find entities itself ({error}): give entities or gazetteer_names"
+        raise ConfigError(message) from error
+
+
+def _names(file: Path | None) -> list[str]:
+    if file is None:
+        raise ConfigError("the server has no gazetteer: expected gazetteer_names in the request")
     try:
         names = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:

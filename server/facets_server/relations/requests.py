@@ -10,9 +10,8 @@ from facets.relations.entities import EntityFinder, EntitySpan
 from facets_server.relations.entities import EntityFinders, EntitySource
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
-from facets_server.runtime.requests import check_count, check_list_of_texts, check_number, check_texts, record_of
+from facets_server.runtime.requests import check_count, check_list_of_texts, check_texts, record_of
 
-_MAX_RELATIONS_PER_PAIR = 50
 _DEFAULT_TOP_K = 10
 _MAX_NAME_BYTES = 4096
 # Arguments of the library -> fields of the requests.
@@ -79,11 +78,7 @@ def extraction_of(request: pb.ExtractRelationsRequest, finders: EntityFinders, l
     texts = _texts(request, limits)
     _check_relations(request.relations)
     entities = _entities(request, finders, limits)
-    query = record_of(request, ExtractionQuery, texts=texts, entities=entities)
-    check_number(query.max_relations_per_pair, ("max_relations_per_pair",), _MAX_RELATIONS_PER_PAIR)
-    if query.top_k is not None:
-        check_number(query.top_k, ("top_k",), limits.max_top_k)
-    return query
+    return record_of(request, ExtractionQuery, texts=texts, entities=entities)
 
 
 def slots_of(request: pb.FillSlotsRequest, finders: EntityFinders, limits: LimitsConfig) -> SlotQuery:
@@ -93,9 +88,7 @@ def slots_of(request: pb.FillSlotsRequest, finders: EntityFinders, limits: Limit
     check_texts(((("slots", i, side), getattr(slot, side)) for i, slot, side in sides), max_bytes=_MAX_NAME_BYTES)
     texts = _texts(request, limits)
     entities = _entities(request, finders, limits)
-    query = record_of(request, SlotQuery, texts=texts, entities=entities)
-    check_number(query.top_k, ("top_k",), limits.max_top_k)
-    return query
+    return record_of(request, SlotQuery, texts=texts, entities=entities)
 
 
 def patterns_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> PatternQuery:
@@ -103,9 +96,7 @@ def patterns_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> Patt
     check_list_of_texts(request.patterns, "patterns", limits.max_patterns_per_request, max_bytes=limits.max_text_bytes)
     _check_relations(request.relations)
     top_k = request.top_k if request.HasField("top_k") else None if request.relations else _DEFAULT_TOP_K
-    if top_k is not None:
-        check_number(top_k, ("top_k",), limits.max_top_k)
-    num_relations = len(request.relations) or limits.max_top_k
+    num_relations = len(request.relations) or top_k or 0
     num_scores = len(request.patterns) * min(num_relations, top_k or num_relations)
     if num_scores > limits.max_relation_scores:
         rule = f"x relations of each are {num_scores}, the limit is {limits.max_relation_scores}"

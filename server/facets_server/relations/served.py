@@ -35,7 +35,7 @@ class ServedRelations(ServedModel[RelationEngine]):
                         spans=spans,
                         relations=query.relations or None,
                         max_relations_per_pair=query.max_relations_per_pair,
-                        top_k=query.top_k or query.max_relations_per_pair,
+                        top_k=query.max_relations_per_pair if query.top_k is None else query.top_k,
                         evidence=query.evidence,
                     )
             for text, text_spans, text_pairs in zip(part, spans, pairs, strict=True):
@@ -44,14 +44,18 @@ class ServedRelations(ServedModel[RelationEngine]):
                     text_pairs,
                 )
 
-    def fill_slots(self, query: SlotQuery, call: CallContext) -> Iterator[list[RankedTail]]:
-        """Yields the best tails for each pair of head and relation."""
+    def fill_slots(self, query: SlotQuery, call: CallContext) -> list[list[RankedTail]]:
+        """The best tails for each pair of head and relation."""
+        slots = []
         with in_request(FIELDS):
             spans = query.entities.of(query.texts, 0)
             for number, (head, relation) in enumerate(query.slots):
                 with in_request({"head": ("slots", number, "head")}), self.exclusive(call) as engine:
-                    tails = engine.fill_slot(head, relation, query.texts, spans=spans, evidence=query.evidence)
-                yield tails[: query.top_k]
+                    tails = engine.fill_slot(
+                        head, relation, query.texts, spans=spans, top_k=query.top_k, evidence=query.evidence
+                    )
+                slots.append(tails)
+        return slots
 
     def score(self, query: PatternQuery, call: CallContext) -> Iterator[PatternScore]:
         """Yields the scores of each pattern."""

@@ -40,7 +40,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self.models.get(request.model)
         query = slots_of(request, self.finders, self.limits)
         call.num_items = len(query.slots)
-        slots = list(served.fill_slots(query, call))
+        slots = served.fill_slots(query, call)
         return message_of(pb.FillSlotsResponse, slots=slots, model=served.info, timings=call)
 
     def ScoreRelations(self, request: pb.ScoreRelationsRequest, call: CallContext) -> pb.ScoreRelationsResponse:

@@ -19,7 +19,6 @@ from facets.index.config import (
     MAX_DOCUMENT_BYTES,
     MAX_PAGE_SIZE,
     MAX_TEXT_BYTES,
-    MAX_TOP_K,
     EngineConfig,
 )
 
@@ -45,7 +44,6 @@ class LimitsConfig(Settings):
     max_documents_per_upsert: Annotated[int, Field(ge=1, le=MAX_BATCH_DOCUMENTS)] = 512
     max_ranked_papers: AtLeastOne = 50_000  # papers of one collection that RankPapers compares and caches
 
-    max_top_k: ClassVar[int] = MAX_TOP_K
     max_long_text_bytes: ClassVar[int] = MAX_TEXT_BYTES  # queries, abstracts, raw documents to summarize
     max_pairs_per_request: ClassVar[int] = 256
     max_sentences_per_document: ClassVar[int] = 16_384  # of a document to summarize

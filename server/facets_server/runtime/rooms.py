@@ -22,7 +22,7 @@ from facets.relations.additions import SCHEMA as RELATIONS
 from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
 from facets.storage.sql import SqlDatabase
-from facets_server.documents.diagnosis import Maps
+from facets_server.documents.diagnosis import maps_of
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.service import CollectionService, DocumentService
 from facets_server.documents.stream_store import SCHEMA as STREAMS
@@ -144,7 +144,7 @@ def services(
             SimilarityService({"sentences": for_sentences, "passages": for_passages}, limits),
             SummarizationService(for_sentences, limits),
             TopicService(text_models(models, "sentences"), limits),
-            CollectionService(for_passages, engine, limits, Maps(for_passages, engine)),
+            CollectionService(for_passages, engine, limits, maps_of(for_passages, engine)),
             DocumentService(for_passages, engine, admission, limits, streams, sampler),
         ],
         ("relations",): [RelationService(models.of(ServedRelations, "relations"), finders, limits)],

@@ -95,7 +95,7 @@ BAD_EXTRACTIONS = (
     (extraction(text_of(TEXT), gazetteer_names=["Warsaw", " "]), "gazetteer_names[1]", "letter"),
     (extraction(text_of(TEXT), gazetteer_names=["a"] * 4), "gazetteer_names", "limit is 3"),
     (extraction(text_of(TEXT, (0, 11)), relations=["spouse", ""]), "relations[1]", "has no words"),
-    (extraction(text_of(TEXT, (0, 11)), top_k=0), "top_k", "[1, "),
+    (extraction(text_of(TEXT, (0, 11)), top_k=0), "top_k", "1 to "),
     (extraction(text_of(TEXT, (0, 11)), entity_source=9), "entity_source", "number 9"),
     (extraction(text_of(TEXT, (0, 11)), model="fake"), "model", "a model for sentences"),
 )
