@@ -21,12 +21,7 @@ _NUM_CANDIDATE_WORDS = 12  # of a theme, before those of larger themes are dropp
 def diagnose(
     name: str, queries: Sequence[str], engine: CollectionEngine, *, models: TextModels, call: CallContext
 ) -> tuple[CollectionDiagnosis, TextModel]:
-    """Diagnosis of a collection, and the model that encoded the queries.
-
-    Raises:
-        NotFoundError: The collection does not exist, or its model is not served.
-        InvalidInputError: The collection is empty, there are too many queries, or one has no word.
-    """
+    """Diagnosis of a collection, and the model that encoded the queries; raises as ``reader_of`` and the engine."""
     record = engine.record(name)
     served = reader_of(record, models, "")
     queries_QD = np.empty((0, record.dim), dtype=np.float32)

@@ -86,12 +86,7 @@ class Ingest:
         max_text_bytes: int,
         encoded_by: ModelVersion,
     ) -> None:
-        """Finds the collection and its model; ``encoded_by`` made the callers' facets.
-
-        Raises:
-            NotFoundError: The collection does not exist, or its model is not served.
-            ModelMismatchError: The model, or the one that made the callers' facets, has another revision.
-        """
+        """Raises NotFoundError or ModelMismatchError; ``encoded_by`` is the model that made the caller's facets."""
         record = engine.record(collection)
         given = (encoded_by.name, encoded_by.revision)
         if any(given) and given != (record.model, record.model_revision):

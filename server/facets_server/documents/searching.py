@@ -41,14 +41,7 @@ class _EncodedQuery:
 def search(
     query: DocumentQuery, engine: CollectionEngine, models: TextModels, call: CallContext, *, recall: RecallSampler
 ) -> pb.SearchResponse:
-    """Searches a collection on behalf of a call; ``recall`` checks a share of the searches.
-
-    Raises:
-        NotFoundError: The collection does not exist, or the model is not served.
-        ModelMismatchError: The model and the collection have different spaces.
-        InvalidInputError: The query breaks a rule of ``SearchRequest``, or the model cannot read a text.
-        NotReadyError: ``min_revision`` lies in the future.
-    """
+    """Searches a collection on behalf of a call; ``recall`` checks a share of the searches."""
     record = engine.record(query.collection)
     served = reader_of(record, models, query.model)
     encoded = _encoded(query, served, record, call)
@@ -84,12 +77,7 @@ def search(
 
 
 def reader_of(record: CollectionRecord, models: TextModels, name: str) -> ServedTexts:
-    """The model that encodes the queries to a collection: its own, or the named one if it has the same space.
-
-    Raises:
-        NotFoundError: It is not served.
-        ModelMismatchError: It has another space.
-    """
+    """The model that encodes the queries to a collection: its own, or the named one if it has the same space."""
     served = models.get(name or record.model)
     if served.model.space != record.space:
         raise ModelMismatchError(
@@ -199,12 +187,7 @@ def _explained(
 
 
 def rerank_texts(query: RerankQuery, models: TextModels, call: CallContext) -> pb.RerankResponse:
-    """Encodes the query and the texts, and ranks the texts.
-
-    Raises:
-        NotFoundError: The model is not served.
-        InvalidInputError: The query breaks a rule of ``SearchRequest``, or the model cannot read a text.
-    """
+    """Encodes the query and the texts, and ranks the texts."""
     served, num_tokens = models.get(query.model), 0
     if query.mode == "lexical":
         nothing = np.zeros((1, 1), np.float32)

@@ -35,14 +35,7 @@ def upsert_stream(
     admission: Admission,
     limits: LimitsConfig,
 ) -> Iterator[pb.UpsertStreamResponse]:
-    """Answers one stream: the opening request, then batches.
-
-    Raises:
-        InvalidInputError: The first request does not open the stream, or a later one is not a batch.
-        NotFoundError: The collection, its model or the resume token is unknown.
-        SequenceGapError: A batch is missing.
-        ConflictError: The stream was opened again elsewhere.
-    """
+    """Answers one stream: the opening request, then batches."""
     first = next(requests, None)
     if first is None or first.WhichOneof("message") != "open":
         raise InvalidInputError("must be the first request of the stream, got another", path="open")

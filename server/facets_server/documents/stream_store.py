@@ -54,10 +54,7 @@ class StreamStore:
     """Positions of ingest streams in a small SQLite file, or in the database of the documents; thread-safe."""
 
     def __init__(self, place: Path | SqlDatabase) -> None:
-        """Opens or creates the file, or uses the database that several servers share.
-
-        A damaged file is set aside. Its tokens are then unknown, and their streams start again; no data is lost.
-        """
+        """Opens or creates the file, or uses the database that several servers share."""
         self._owned = isinstance(place, Path)
         self._database = _opened(place) if isinstance(place, Path) else place
         self._write("DELETE FROM streams WHERE updated < ?", (time.time() - _KEEP_S,))
@@ -78,12 +75,7 @@ class StreamStore:
         return OpenStream(token=token, last_sequence=0, generation=1)
 
     def resume(self, token: str, *, collection: str, collection_created: str) -> OpenStream:
-        """Opens a stream again; an earlier connection with the same token can store nothing more.
-
-        Raises:
-            InvalidInputError: The token belongs to another collection.
-            NotFoundError: No stream has this token, or its collection was deleted and created again.
-        """
+        """Opens a stream again; an earlier connection with the same token can store nothing more."""
         with self._database.write() as connection:
             columns = "collection, collection_created, last_sequence, generation"
             row = connection.execute(f"SELECT {columns} FROM streams WHERE token = ?", (token,)).fetchone()
@@ -124,6 +116,7 @@ def _opened_again() -> ConflictError:
 
 
 def _opened(path: Path) -> Database:
+    """Sets a damaged file aside: its tokens are then unknown, and their streams start again; no data is lost."""
     try:
         return Database(path, SCHEMA)
     except DamagedError as error:

@@ -43,13 +43,7 @@ class CollectionPapers:
         self._lock = threading.Lock()
 
     def read(self, served: ServedPapers, request: pb.RankPapersRequest, call: CallContext) -> RankablePapers:
-        """The papers of a collection that a request asks for; what was encoded before the deadline passes is kept.
-
-        Raises:
-            NotFoundError: The collection does not exist.
-            NotReadyError: ``min_revision`` lies in the future.
-            InvalidInputError: More papers match than are kept, or a document has no words.
-        """
+        """The papers of a collection that a request asks for; what was encoded before the deadline passes is kept."""
         collection, excluded = request.collection, frozenset(request.excluded_ids)
         record = self._engine.record(collection)
         try:

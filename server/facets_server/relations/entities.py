@@ -32,10 +32,7 @@ class EntityFinders:
         self._pipeline = cache(lambda: _pipeline(config.ner_pipeline))
 
     def get(self, source: EntitySource, names: Sequence[str], *, has_spans: bool) -> EntityFinder | None:
-        """The finder for a request with these gazetteer names; None: its spans are the entities.
-
-        Raises InvalidInputError for a name without a word, ConfigError when the server has no such source.
-        """
+        """The finder for a request with these gazetteer names; None: its spans are the entities."""
         if source is EntitySource.SPANS or (source is EntitySource.ANY and has_spans):
             return None
         if names and source is not EntitySource.NER:

@@ -95,11 +95,7 @@ class Admission:
             raise self._overloaded()
 
     async def admit(self, call: CallContext, num_bytes: int) -> Permit:
-        """Takes a permit for a call whose request has ``num_bytes``; waits until the end of the call.
-
-        Raises:
-            OverloadedError: The waiting room is full, or the caller or all callers together exceed their limit.
-        """
+        """Takes a permit for a call whose request has ``num_bytes``; waits until the end of the call."""
         self._take_share(call.caller, num_bytes)
         try:
             await self._permits.acquired(call, max_waiting=self.config.max_queued_requests)
@@ -114,12 +110,7 @@ class Admission:
 
     @contextmanager
     def stream_slot(self, call: CallContext) -> Iterator[None]:
-        """Holds a place for an open stream.
-
-        Raises:
-            OverloadedError: All places, or those of the caller, are taken.
-            NotReadyError: The server is shutting down.
-        """
+        """Holds a place for an open stream."""
         limit, caller_limit = self.config.max_streams, self.config.max_streams_per_caller
         with self._lock:
             if self._is_draining:
@@ -157,9 +148,9 @@ class Admission:
     def _give_share_back(self, caller: str, num_bytes: int) -> None:
         with self._lock:
             _count_down(self._requests, caller)
+            _count_down(self._bytes, caller, num_bytes)
             if caller not in self._requests:
                 self._next_retry.pop(caller, None)
-            _count_down(self._bytes, caller, num_bytes)
 
     def _permit(self, call: CallContext) -> Permit:
         permit = Permit()

@@ -55,12 +55,7 @@ class FacetsServer:
         """Builds the server and binds its port; ``start`` begins to answer calls.
 
         The server closes the models; the caller closes the engine after the server has stopped. ``tracing`` replaces
-        that of the settings.
-
-        Raises:
-            ImportError: The settings need a package that is not installed.
-            ConfigError: A port is in use, or keys or certificates cannot be read.
-            StorageError: The data directory cannot be written.
+        that of the settings. Raises ImportError, ConfigError or StorageError.
         """
         self.registry = registry if registry is not None else CollectorRegistry()
         self.http_port: int | None = None

@@ -13,7 +13,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from facets.devices import is_out_of_memory, no_memory_for
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
+from facets_server.runtime.errors import ModelFailureError
 from facets_server.runtime.fair_queue import FairQueue, Waiter
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import Failures
@@ -38,17 +37,6 @@ MAX_BATCH_S = 0.05  # target for a forward pass, from the speed of earlier ones:
 PATIENCE = 0.5  # longest wait for the previous batch's callers, as a multiple of that batch's time
 _MAX_PARTS = 16  # the token budget shrinks to no less than its maximum divided by this
 _SMOOTHING = 0.3  # weight of the newest batch in the running mean of the model's speed
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BatchLane(Generic[RowT]):
-    """One use of a model."""
-
-    name: str  # of the worker thread
-    model: str  # name of the model, for metrics
-    encode: Callable[[Sequence[RowT]], Columns]  # rows to arrays with one row for each; only the worker calls it
-    length: Callable[[RowT], int]  # number of tokens of a row, possibly approximate
-    pads: bool  # whether every row of a forward pass costs as much as the longest
 
 
 class PendingRows(Waiter, Generic[RowT]):
@@ -73,14 +61,7 @@ class PendingRows(Waiter, Generic[RowT]):
         return range(self.next_row, min(self.next_row + _ROWS_PER_TURN, len(self.rows)))
 
     def columns(self) -> Columns:
-        """Waits for the arrays of ``BatchLane.encode``, in the order of the rows, until the end of the call.
-
-        Raises:
-            DeadlineExceededError, CallCancelledError: The call ended first; rows not yet encoded are dropped.
-            ModelFailureError: The model failed on these rows.
-            OverloadedError: The device has no memory left for even one row.
-            NotReadyError: The batcher was closed first.
-        """
+        """Waits for the arrays of ``encode``, in the order of the rows; raises as ``Waiter.wait``."""
         self.wait()
         assert self._columns is not None
         return self._columns
@@ -106,16 +87,30 @@ _Batch = list[tuple[PendingRows[RowT], int]]  # calls and positions of rows
 
 
 class Batcher(Generic[RowT]):
-    """Fuses the rows of concurrent calls into batches for one lane of a model."""
+    """Fuses the rows of concurrent calls into batches for one lane of the model with the name ``model``.
+
+    Only the worker calls ``encode``, which turns rows into arrays with one row for each. ``length`` is the number of
+    tokens of a row, possibly approximate; with ``pads`` every row of a forward pass costs as much as the longest.
+    """
 
     def __init__(
-        self, lane: BatchLane[RowT], config: BatcherConfig, *, metrics: BatchMetrics, failures: Failures | None = None
+        self,
+        lane: str,
+        encode: Callable[[Sequence[RowT]], Columns],
+        length: Callable[[RowT], int],
+        config: BatcherConfig,
+        *,
+        model: str,
+        pads: bool,
+        metrics: BatchMetrics,
+        failures: Failures,
     ) -> None:
         """Starts the worker thread; ``failures`` counts failed batches."""
-        self._lane = lane
+        self._encode, self._length, self._pads = encode, length, pads
         self._config = config
+        self._model = model
         self._metrics = metrics
-        self._failures = failures if failures is not None else Failures()
+        self._failures = failures
         self._changed = threading.Condition()
         self._short: FairQueue[PendingRows[RowT]] = FairQueue(self._changed)
         self._long: FairQueue[PendingRows[RowT]] = FairQueue(self._changed)
@@ -123,7 +118,7 @@ class Batcher(Generic[RowT]):
         self._num_taken = 0  # rows taken from the queues whose batch has not begun
         self._last_num_calls, self._last_seconds = 0, 0.0  # of the previous batch
         self._seconds_per_token = 0.0
-        self._thread = threading.Thread(target=self._work, name=f"batcher-{lane.name}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"batcher-{lane}", daemon=True)
         self._thread.start()
 
     @property
@@ -222,15 +217,15 @@ class Batcher(Generic[RowT]):
         return max_tokens // num_parts
 
     def _tokens_of_turn(self, pending: PendingRows[RowT]) -> int:
-        return sum(self._lane.length(pending.rows[row]) for row in pending.turn)
+        return sum(self._length(pending.rows[row]) for row in pending.turn)
 
     def _batches(self, items: _Batch[RowT]) -> list[_Batch[RowT]]:
         """Cuts rows into batches of similar length within the token budget, longest first."""
         batches: list[_Batch[RowT]] = []
         used, longest, budget = 0, 0, self._max_tokens()
-        lengths = [self._lane.length(pending.rows[row]) for pending, row in items]
+        lengths = [self._length(pending.rows[row]) for pending, row in items]
         for index in sorted(range(len(items)), key=lambda index: -lengths[index]):
-            used += longest if self._lane.pads else lengths[index]
+            used += longest if self._pads else lengths[index]
             if not batches or len(batches[-1]) == self._config.max_batch_texts or used > budget:
                 batches.append([])
                 used = longest = lengths[index]
@@ -239,19 +234,14 @@ class Batcher(Generic[RowT]):
 
     def _is_wanted(self, item: tuple[PendingRows[RowT], int]) -> bool:
         pending = item[0]
-        if pending.is_wanted():
-            return True
-        pending.end(
-            DeadlineExceededError("the deadline passed before the texts were encoded")
-            if pending.call.is_expired()
-            else CallCancelledError("the caller cancelled before the texts were encoded")
-        )
-        self._count_dropped(pending, num_rows=1)
-        return False
+        pending.check_call()
+        if pending.done():
+            self._count_dropped(pending, num_rows=1)
+        return not pending.done()
 
     def _count_dropped(self, pending: PendingRows[RowT], *, num_rows: int) -> None:
         reason = "expired" if pending.call.is_expired() else "cancelled"
-        self._metrics.dropped.labels(self._lane.model, reason).inc(num_rows)
+        self._metrics.dropped.labels(self._model, reason).inc(num_rows)
 
     def _run(self, items: _Batch[RowT]) -> None:
         if not items:
@@ -261,17 +251,17 @@ class Batcher(Generic[RowT]):
         for index, (pending, _) in enumerate(items):
             batch_rows.setdefault(pending, []).append(index)
         try:
-            columns = self._lane.encode([pending.rows[row] for pending, row in items])
+            columns = self._encode([pending.rows[row] for pending, row in items])
             _check_columns(columns, len(items))
         except Exception as error:  # a model failure affects these calls, not the worker
             self._handle_failure(error, items, list(batch_rows))
             return
         self._failures.num = 0
         self._last_num_calls, self._last_seconds = len(batch_rows), time.monotonic() - started
-        lengths = [self._lane.length(pending.rows[row]) for pending, row in items]
-        self._note_speed(max(lengths) * len(items) if self._lane.pads else sum(lengths), self._last_seconds)
+        lengths = [self._length(pending.rows[row]) for pending, row in items]
+        self._note_speed(max(lengths) * len(items) if self._pads else sum(lengths), self._last_seconds)
         self._metrics.ran(
-            self._lane.model, texts=len(items), calls=len(batch_rows), seconds=self._last_seconds, tokens=sum(lengths)
+            self._model, texts=len(items), calls=len(batch_rows), seconds=self._last_seconds, tokens=sum(lengths)
         )
         for pending, indices in batch_rows.items():
             try:
@@ -299,7 +289,7 @@ class Batcher(Generic[RowT]):
         self._failures.num += 1
         # The stack without the message of the exception, which may hold user text.
         stack = "".join(traceback.format_tb(error.__traceback__))
-        logger.error("model %s failed on a batch: %s\n%s", self._lane.model, type(error).__name__, stack)
+        logger.error("model %s failed on a batch: %s\n%s", self._model, type(error).__name__, stack)
         pending.end(error)
 
 

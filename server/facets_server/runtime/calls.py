@@ -74,12 +74,9 @@ class Calls:
     ) -> None:
         """Starts no thread yet; without ``keys``, callers need no key."""
         config = admission.config
-        self._admission = admission
-        self._metrics = metrics
-        self._keys = keys
-        self._gateway_token = gateway_token
-        self._tracing = tracing
-        self._access_log = access_log
+        self._admission, self._metrics = admission, metrics
+        self._keys, self._gateway_token = keys, gateway_token
+        self._tracing, self._access_log = tracing, access_log
         # A call whose message has not arrived after a quarter of a second may hold a partial message, like a stream.
         silent, slow = config.max_silent_calls, config.max_streams
         self._first = WaitLimit("a message", most=silent, timeout_s=config.message_timeout_s, most_slow=slow)
@@ -89,11 +86,7 @@ class Calls:
         self._quick: Mapping[str, IsQuick] = {}
 
     def wrapped(self, handlers: Mapping[str, Handler], quick: Mapping[str, IsQuick]) -> dict[str, Handler]:
-        """Handlers for the asyncio server, by full name of the method, from handlers that may block.
-
-        ``quick`` maps each method that returns a ``PendingReply`` to a test for the small requests that the event loop
-        may begin.
-        """
+        """Handlers for the asyncio server from handlers that may block; both arguments as in ``rooms.Service``."""
         self._quick = quick
         return {method: self._wrapped(method, handler) for method, handler in handlers.items()}
 

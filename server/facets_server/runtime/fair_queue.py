@@ -38,14 +38,6 @@ class Waiter(Future[None]):
         self.call = call
         self.may_give_way = may_give_way
 
-    def is_wanted(self) -> bool:
-        """True while the wait has not ended and the caller still wants an answer."""
-        return not self.done() and self.call.is_wanted()
-
-    def was_granted(self) -> bool:
-        """True when the wait has ended without an error."""
-        return self.done() and not self.cancelled() and self.exception() is None
-
     def end(self, error: Exception | None = None) -> bool:
         """Ends the wait, with an error or successfully; returns False when it had ended before."""
         try:
@@ -62,25 +54,18 @@ class Waiter(Future[None]):
         self.add_done_callback(lambda _: callback())
 
     def wait(self) -> None:
-        """Waits in a worker thread, at most until the end of the call.
-
-        Raises:
-            DeadlineExceededError, CallCancelledError: The call ended first.
-            NotReadyError: The queue was closed first.
-            Exception: The error given to ``end``.
-        """
+        """Waits in a worker thread; raises the error given to ``end``, or that of the call if it ends first."""
         while not self.done():
             wait((self, self.call.over), self.call.time_remaining(), FIRST_COMPLETED)
-            if not self.done():
-                self._check_call()
+            self.check_call()
         self.result()
 
     async def ended(self) -> None:
-        """``wait`` for coroutines. A wait may be granted just before it is cancelled."""
+        """``wait`` for coroutines; when cancelled, the wait has ended, possibly granted just before."""
         loop = asyncio.get_running_loop()
         woken, waker = loop.create_future(), _wakers.setdefault(loop, _LoopWaker())
         self.when_ended(lambda: waker.wake(loop, woken))
-        timer = None if self.call.deadline is None else loop.call_at(self.call.deadline, self._check_call)
+        timer = None if self.call.deadline is None else loop.call_at(self.call.deadline, self.check_call)
         try:
             await woken
             self.result()
@@ -91,7 +76,8 @@ class Waiter(Future[None]):
             if timer is not None:
                 timer.cancel()
 
-    def _check_call(self) -> None:
+    def check_call(self) -> None:
+        """Ends the wait if the call has ended."""
         try:
             self.call.check()
         except FacetsError as error:
@@ -185,7 +171,9 @@ class FairQueue(Generic[WaiterT]):
             if not self.waiters[caller]:
                 del self.waiters[caller]
                 if len(self._virtual_times) > _MAX_REMEMBERED_CALLERS + len(self.waiters):
-                    self._forget_absent_callers()
+                    absent = [name for name in self._virtual_times if name not in self.waiters]
+                    for name in absent[: _MAX_REMEMBERED_CALLERS // 2]:
+                        del self._virtual_times[name]
             return True
 
     def gives_way(self, call: CallContext) -> WaiterT | None:
@@ -217,12 +205,6 @@ class FairQueue(Generic[WaiterT]):
         for waiter in self.snapshot():
             if self.remove(waiter):
                 waiter.end(NotReadyError("the server is shutting down"))
-
-    def _forget_absent_callers(self) -> None:
-        """Bounds memory: the number of callers over time is unbounded."""
-        absent = [(c, t) for c, t in self._virtual_times.items() if c not in self.waiters and t > self._clock]
-        present = {caller: self._virtual_times[caller] for caller in self.waiters}
-        self._virtual_times = present | dict(absent[-_MAX_REMEMBERED_CALLERS // 2 :])
 
 
 class FairLock:
@@ -270,8 +252,7 @@ class FairLock:
     def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
         """Takes the lock in a worker thread; the taker calls ``release``. Raises as ``Waiter.wait``.
 
-        At ``max_waiting`` waiters (None: no limit), this call, or a waiter of a caller with more waiters, fails with
-        QueueFullError.
+        At ``max_waiting`` waiters, this call or a waiter of a caller with more waiters fails with QueueFullError.
         """
         started = time.monotonic()
         self._request(call, max_waiting).wait()
@@ -285,7 +266,7 @@ class FairLock:
             try:
                 await waiter.ended()
             except asyncio.CancelledError:
-                if waiter.was_granted():
+                if waiter.exception() is None:  # granted just before
                     self.release(call)
                 raise
         _add_queue_time(call, started)

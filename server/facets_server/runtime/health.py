@@ -111,12 +111,10 @@ class HealthMonitor:
         services: Mapping[str, Sequence[Callable[[], bool]]],
         dependencies: Mapping[str, Callable[[], bool]] | None = None,
     ) -> None:
-        """Sets everything to NOT_SERVING.
+        """Sets everything to NOT_SERVING; a service, by full name, is SERVING while all of its checks hold.
 
-        Args:
-            services: Checks by full name of the service, all of which must hold. The empty name, the whole server, is
-                SERVING when all services are.
-            dependencies: Checks of what services can partly do without, shown under separate names.
+        The whole server, with the empty name, is SERVING when all ``services`` are. They can partly do without the
+        ``dependencies``, which have separate names.
         """
         self._dependencies = {name: (check,) for name, check in (dependencies or {}).items()}
         self._services = {**services, **self._dependencies}

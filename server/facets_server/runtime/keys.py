@@ -151,17 +151,11 @@ def _digest(key: str) -> bytes:
 
 
 def caller_of(context: Context, gateway_token: str) -> str:
-    """The address of the caller without its port; for a call from the gateway, that of the gateway's client.
-
-    Raises:
-        UnauthenticatedError: The call comes over the gateway's socket, but without the gateway's token.
-    """
+    """The address of the caller without its port; for a call from the gateway, that of the gateway's client."""
     presented = metadata_of(context, TOKEN_METADATA)
     if hmac.compare_digest(presented.encode(), gateway_token.encode()):
         return metadata_of(context, ADDRESS_METADATA) or "gateway"
     peer = str(context.peer())
     if peer.startswith(_LOCAL_SOCKET):
-        raise UnauthenticatedError(
-            "this socket is reserved for the gateway of the server: the call has no gateway token"
-        )
+        raise UnauthenticatedError("this socket is reserved for the gateway: the call has no gateway token")
     return peer.rpartition(":")[0]

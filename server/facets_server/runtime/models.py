@@ -105,12 +105,7 @@ class TaskModels(Generic[ServedT]):
         self._tasks = tasks
 
     def get(self, name: str) -> ServedT:
-        """The model of that name; the first one for the empty name.
-
-        Raises:
-            NotFoundError: No such model is served.
-            InvalidInputError: The model is served for another task.
-        """
+        """The model of that name; the first one for the empty name. Raises NotFoundError or InvalidInputError."""
         if name in self._served:
             return self._served[name]
         served_names = ", ".join(self._served)

@@ -38,8 +38,8 @@ _EXPORT_S = 2.0
 _FAULTS = {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}
 
 
-class _LineQueue(QueueHandler):
-    """Queues lines without waiting; counts those for which there is no room."""
+class _Counting(logging.Handler):
+    """Counts lines that are lost instead of printing them."""
 
     num_lost = 0
 
@@ -47,23 +47,17 @@ class _LineQueue(QueueHandler):
         self.num_lost += 1
 
 
-class _LogFile(WatchedFileHandler):
-    """Reopens the file after logrotate has moved it; counts lines that cannot be written instead of printing them."""
+class _LineQueue(_Counting, QueueHandler):
+    """Queues lines without waiting; those for which there is no room are lost."""
 
-    num_lost = 0
+
+class _LogFile(_Counting, WatchedFileHandler):
+    """Reopens the file after logrotate has moved it."""
 
     def _open(self) -> TextIOWrapper:
         """Opens the file so that only the server's user may read it: it holds names and addresses of callers."""
         handle = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return os.fdopen(handle, "a", encoding="utf-8")
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it
-        self.num_lost += 1
-        # Discards the buffer, which the stream would else retry with every line; the next line reopens the file.
-        stream, self.stream = self.stream, None
-        with suppress(OSError):
-            if stream is not None:
-                stream.close()
 
 
 class AccessLog:

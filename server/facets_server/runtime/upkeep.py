@@ -43,8 +43,7 @@ Say = Callable[[str], None]
 def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
     """Copies every store of a directory, even while a server uses it, and verifies the checksums of the copy.
 
-    Returns False when something in the copy is damaged; the copy stays. Raises DamagedError for a directory without
-    stores, else as :func:`facets.storage.backup.back_up`.
+    Returns False when something in the copy is damaged; the copy stays.
     """
     stores = [(path, schema.counter) for path, schema in _stores(data_dir)]
     if not stores:
@@ -73,10 +72,7 @@ class TakenBackup:
 
 
 def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
-    """Writes a backup named after the current time into the backup folder; an undamaged one replaces the oldest.
-
-    Raises ConfigError without a backup folder or with documents in PostgreSQL, else as ``back_up_directory``.
-    """
+    """Writes a backup named after the current time into the backup folder; an undamaged one replaces the oldest."""
     if config.backup_dir is None:
         raise ConfigError(
             "this server has no folder for backups: expected the setting backup_dir, or facets-server backup FOLDER"
@@ -167,7 +163,6 @@ def verify_directory(directory: Path, say: Say) -> bool:
     """Verifies the checksums of a backup or data directory, even while a server uses it; changes nothing.
 
     Returns False when something is damaged that cannot be built again; ``say`` gets a line for each damaged part.
-    Raises DamagedError for a directory without stores, and for a backup that has changed or was not finished.
     """
     if directory.suffix == ".part":
         raise DamagedError(f"{directory} is an unfinished backup: use another one")

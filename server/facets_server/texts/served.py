@@ -13,7 +13,7 @@ from facets.documents.types import TokenStats
 from facets.errors import InvalidInputError
 from facets.model.contract import SentenceModel, TextModel
 from facets.model.passage_model import QueryFacets
-from facets_server.runtime.batcher import Batcher, BatchLane, Columns, PendingRows
+from facets_server.runtime.batcher import Batcher, Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
@@ -88,8 +88,10 @@ class ServedTexts(ServedModel[TextModel]):
     def _add_batcher(
         self, name: str, encode: Callable[[Sequence[RowT]], Columns], length: Callable[[RowT], int], *, pads: bool
     ) -> Batcher[RowT]:
-        lane = BatchLane(name=name, model=self.model.name, encode=encode, length=length, pads=pads)
-        batcher = Batcher(lane, self._config, metrics=self._metrics, failures=self.failures)
+        config, model = self._config, self.model.name
+        batcher = Batcher(
+            name, encode, length, config, model=model, pads=pads, metrics=self._metrics, failures=self.failures
+        )
         self._batchers.append(batcher)
         return batcher
 

@@ -4,11 +4,12 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from facets_server.runtime.batcher import Batcher, BatchLane
+from facets_server.runtime.batcher import Batcher
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
 from facets_server.runtime.metrics import BatchMetrics
+from facets_server.runtime.models import Failures
 from prometheus_client import CollectorRegistry
 
 from facets.errors import NotReadyError, OverloadedError
@@ -48,8 +49,8 @@ def make_batcher(recorder):
 
     def make(*, pads=True, **settings):
         config = BatcherConfig(**settings)
-        lane = BatchLane(name="m", model="m", encode=recorder, length=len, pads=pads)
-        batcher = Batcher(lane, config, metrics=BatchMetrics(CollectorRegistry()))
+        metrics, failures = BatchMetrics(CollectorRegistry()), Failures()
+        batcher = Batcher("m", recorder, len, config, model="m", pads=pads, metrics=metrics, failures=failures)
         made.append(batcher)
         return batcher
 
@@ -155,6 +156,15 @@ def test_wrong_output_of_a_model_fails_the_call_and_not_the_worker(make_batcher,
     recorder.wrong = None
     assert batcher.submit([row(1)], CallContext()).columns()[0].shape == (1, 1, 2)
     assert batcher.is_healthy()
+
+
+def test_a_callback_that_raises_fails_neither_the_call_nor_the_worker(make_batcher, recorder):
+    batcher = make_batcher()
+    pending = batcher.submit([row(2)], CallContext())
+    pending.when_ended(lambda: 1 / 0)
+    recorder.gate.set()
+    assert pending.columns()[1].tolist() == [2]
+    assert batcher.submit([row(3)], CallContext()).columns()[1].tolist() == [3]
 
 
 def refuses(batcher):
