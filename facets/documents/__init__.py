@@ -2,7 +2,7 @@
 
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
-from facets.documents.encoding import check_facets
+from facets.documents.encoding import check_whole
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.parts import EncodedText
@@ -69,6 +69,6 @@ __all__ = [
     "StoredDocument",
     "TargetModel",
     "UpsertResult",
-    "check_facets",
+    "check_whole",
     "rerank",
 ]

@@ -7,7 +7,7 @@ D dimensions.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from facets.documents.codes import Codes, count_terms, decode_units, encode_units, mark_headings, starts_of
 from facets.documents.fields import SearchedText
+from facets.documents.parts import LONGEST_WHOLE_CHARS
 from facets.documents.records import CollectionModel
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
@@ -198,7 +199,7 @@ def _parts_of(document: Document, model: CollectionModel) -> Iterator[tuple[Sear
         yield searched, slice(first, end)
 
 
-def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
+def _check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
     """Raises InvalidInputError unless these are facets of one part, ``[K, D]``; with spans there may be more than K."""
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
@@ -213,10 +214,23 @@ def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans
         )
 
 
+def check_whole(document: Document, model: CollectionModel, *, path: ErrorPath) -> None:
+    """Checks facets and spans of a whole text, before they are divided among its parts; raises InvalidInputError."""
+    shape, facets, has_spans = (
+        (model.num_facets, model.dim),
+        document.facet_embeddings,
+        document.facet_spans is not None,
+    )
+    # Facets of a long text become those of its parts, which are checked when they are stored.
+    is_long = has_spans and len(document.text) > LONGEST_WHOLE_CHARS
+    _check_facets(facets[: shape[0]] if is_long else facets, shape, has_spans, (*path, "facet_embeddings"))
+    _check_spans(document, list(_parts_of(replace(document, parts=()), model)), path)
+
+
 def _check_parts(document: Document, path: ErrorPath, *, shape: tuple[int, int]) -> None:
     has_spans, facets_path = document.facet_spans is not None, (*path, "facet_embeddings")
     if len(document.parts) < 2:
-        check_facets(document.facet_embeddings, shape, has_spans, facets_path)
+        _check_facets(document.facet_embeddings, shape, has_spans, facets_path)
         return
     if len(document.parts) > MAX_PARTS:
         raise InvalidInputError(f"has {len(document.parts)} items, the limit is {MAX_PARTS}", path=(*path, "parts"))
@@ -226,7 +240,7 @@ def _check_parts(document: Document, path: ErrorPath, *, shape: tuple[int, int])
         raise InvalidInputError(rule, path=(*path, "part_facets"))
     for place in (int(counts.argmin()), int(counts.argmax())):  # all other counts lie between these two
         first = int(counts[:place].sum())
-        check_facets(facets[first : first + int(counts[place])], shape, has_spans, facets_path)
+        _check_facets(facets[first : first + int(counts[place])], shape, has_spans, facets_path)
     bounds = [0, *(part.end for part in document.parts)]
     wrong = next((i for i, part in enumerate(document.parts) if not bounds[i] == part.start < part.end), None)
     if wrong is not None or bounds[-1] != len(document.text):

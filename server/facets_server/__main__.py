@@ -84,13 +84,10 @@ def serve(
     """Serve facet embeddings, similarity, summaries, relations, recommendations and search over gRPC."""
     if context.invoked_subcommand is not None:
         return
-    flags = {
-        "host": host,
-        "port": port,
+    flags: dict[str, object] = {"host": host, "port": port, "http.port": http_port, "metrics_port": metrics_port}
+    flags |= {
         "data_dir": data_dir,
         "models": tuple(model) if model else None,
-        "http.port": http_port,
-        "metrics_port": metrics_port,
         "drain_s": drain_s,
         "log_level": log_level,
     }
@@ -122,15 +119,13 @@ def backup(
     Without a folder, the copy goes into the folder that the setting backup_dir names; backup_keep limits the copies.
     Exit code 1 when the copy is damaged.
     """
-    _upkeep(
-        lambda upkeep, settings: (
-            upkeep.back_up_directory(settings.data_dir, destination, typer.echo)
-            if destination is not None
-            else not upkeep.take_backup(settings, typer.echo).problems
-        ),
-        data_dir,
-        config,
-    )
+
+    def work(upkeep: ModuleType, settings: "ServerConfig") -> bool:
+        if destination is not None:
+            return bool(upkeep.back_up_directory(settings.data_dir, destination, typer.echo))
+        return not upkeep.take_backup(settings, typer.echo).problems
+
+    _upkeep(work, data_dir, config)
 
 
 @app.command()
@@ -140,11 +135,7 @@ def restore(
     config: ConfigFile = None,
 ) -> None:
     """Put a backup into an empty data directory; no server may be using it."""
-    _upkeep(
-        lambda upkeep, settings: upkeep.restore_directory(source, settings.data_dir, typer.echo) or True,
-        data_dir,
-        config,
-    )
+    _upkeep(lambda upkeep, settings: upkeep.restore_directory(source, settings.data_dir, typer.echo), data_dir, config)
 
 
 @app.command()
@@ -180,9 +171,7 @@ def migrate(
 
     No server may be using the directory. After an interruption, run the same command again to continue.
     """
-    _upkeep(
-        lambda upkeep, settings: upkeep.migrate_directory(settings, typer.echo, back=back) or True, data_dir, config
-    )
+    _upkeep(lambda upkeep, settings: upkeep.migrate_directory(settings, typer.echo, back=back), data_dir, config)
 
 
 def _log_to_stderr(level: str) -> None:
@@ -191,7 +180,9 @@ def _log_to_stderr(level: str) -> None:
         logging.getLogger(package).setLevel(level)
 
 
-def _upkeep(work: Callable[[ModuleType, "ServerConfig"], bool], data_dir: Path | None, config: Path | None) -> None:
+def _upkeep(
+    work: Callable[[ModuleType, "ServerConfig"], bool | None], data_dir: Path | None, config: Path | None
+) -> None:
     """Runs a command that maintains a data directory; ``work`` returns False when something is damaged."""
     try:
         require_extra("server", *_MODULES)
@@ -203,7 +194,7 @@ def _upkeep(work: Callable[[ModuleType, "ServerConfig"], bool], data_dir: Path |
         _fail(error, EXIT_BAD_SETTING)
     except (StorageError, ImportError) as error:
         _fail(error, EXIT_CANNOT_OPEN)
-    if not is_whole:
+    if is_whole is False:
         raise typer.Exit(EXIT_CANNOT_OPEN)
 
 

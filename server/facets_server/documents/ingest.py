@@ -11,16 +11,8 @@ import numpy as np
 from facets_proto.v1 import documents_pb2 as pb
 from facets_proto.v1.common_pb2 import ModelVersion
 
-from facets.documents import (
-    CollectionEngine,
-    Document,
-    DocumentPart,
-    EncodedText,
-    TargetModel,
-    check_facets,
-)
-from facets.documents.fields import SearchedText
-from facets.documents.parts import LONGEST_WHOLE_CHARS, from_encoded, split_text, with_parts
+from facets.documents import CollectionEngine, Document, DocumentPart, EncodedText, TargetModel, check_whole
+from facets.documents.parts import from_encoded, split_text, with_parts
 from facets.documents.types import MAX_PAYLOAD_BYTES, TokenStats
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.documents.requests import NOT_ENCODED, document_of
@@ -161,7 +153,7 @@ class Ingest:
         """The parts of a document, none for a short text; raises InvalidInputError for a bad document."""
         if not document.id:
             raise InvalidInputError("is empty, expected a name", path=(*path, "id"))
-        searched = self._searched(document)
+        searched = self._record.searched(document.text, document.payload)[0]
         text = document.text if document.text.strip() else searched.read
         problem = text_problem(text, (*path, "text"), self._max_text_bytes)
         if problem is not None:
@@ -169,7 +161,7 @@ class Ingest:
         if len(searched.read) - len(document.text) > MAX_PAYLOAD_BYTES:  # the engine would refuse it after encoding
             raise InvalidInputError(f"has more than {MAX_PAYLOAD_BYTES} bytes, the limit", path=(*path, "payload"))
         if document.facet_embeddings is not NOT_ENCODED:
-            self._check_facets(document, path)
+            check_whole(document, self._record, path=path)
             if document.facet_spans is None:
                 return ()
         elif document.facet_spans is not None:
@@ -181,28 +173,6 @@ class Ingest:
             rule = f"has {len(document.part_facets)} items, expected {len(parts)}, one for each part of the text"
             raise InvalidInputError(rule, path=(*path, "part_facets"))
         return parts
-
-    def _check_facets(self, document: Document, path: ErrorPath) -> None:
-        shape, facets, spans = (
-            (self._record.num_facets, self._record.dim),
-            document.facet_embeddings,
-            document.facet_spans,
-        )
-        # Facets of a long text become those of its parts, which the engine checks.
-        is_long = spans is not None and len(document.text) > LONGEST_WHOLE_CHARS
-        check_facets(facets[: shape[0]] if is_long else facets, shape, spans is not None, (*path, "facet_embeddings"))
-        if spans is None:
-            return
-        if len(spans) != len(facets):
-            rule = f"has {len(spans)} items, expected {len(facets)}, one for each facet"
-            raise InvalidInputError(rule, path=(*path, "facet_spans"))
-        starts, ends = spans.T
-        num_chars = self._searched(document).num_chars
-        wrong = np.flatnonzero((ends < starts) | (ends > num_chars))
-        if len(wrong):
-            start, end = spans[wrong[0]].tolist()
-            rule = f"must be a part of the {num_chars} characters of text and fields, got {start} to {end}"
-            raise InvalidInputError(rule, path=(*path, "facet_spans", int(wrong[0])))
 
     def _texts_to_read(self, document: Document, parts: Sequence[DocumentPart]) -> list[str]:
         """The text of each part that the model can read, with the searched fields."""
@@ -235,9 +205,6 @@ class Ingest:
         said = self._record.searched(document.text, document.payload, parts)
         encoded = [nothing if parts and self.served.problem(part.read) else next(texts) for part in said]
         return from_encoded(document.id, document.text, document.payload, parts=parts, searched=said, encoded=encoded)
-
-    def _searched(self, document: Document) -> SearchedText:
-        return self._record.searched(document.text, document.payload)[0]
 
 
 def encoded_text(encoded: Encoded, row: int) -> EncodedText:

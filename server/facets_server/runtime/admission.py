@@ -1,10 +1,9 @@
 """Admission control: how many calls run, how many wait, and which call is refused.
 
-Work needs a permit, and callers that wait for permits take turns (``fair_queue``). A lone caller may use all permits
-but a reserved eighth. When others are active, one caller has at most half of all running and waiting calls. When the
-waiting room is full, the caller with the most waiting calls gives one up to a caller with fewer; else the new call is
-refused, with the time after which to retry. Messages of a stream are not refused: the server stops reading the stream,
-and gRPC's flow control stops the sender. Streams are counted, and one too many is refused when it opens.
+Callers that wait for permits take turns. A lone caller may use all permits but a reserved eighth; beside others it has
+at most half of all running and waiting calls. When the waiting room is full, the caller with the most waiting calls
+gives one up to a caller with fewer, else the new call is refused, with the time after which to retry. Messages of a
+stream wait instead: gRPC's flow control stops the sender.
 """
 
 import threading

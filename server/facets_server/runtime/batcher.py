@@ -1,11 +1,8 @@
 """Dynamic batching: one worker thread per lane of a model fuses the texts of many calls into forward passes.
 
-The worker takes the rows that arrived during the previous batch, a few per turn with callers taking turns, sorts them
-by length, and cuts batches within a token budget. Rows of short and of long calls never share a batch, and after each
-batch of long calls the short ones have their turn: a single query waits for at most one batch of a bulk load.
-
-Callers that send one text at a time and wait for the answer all send the next one together. So after a batch of N calls
-the worker waits briefly until N/2 calls have arrived. Else it would take the first few, and batches would shrink.
+The worker takes rows with callers taking turns, sorts them by length, and cuts batches within a token budget. After
+each batch of long calls the short ones have their turn. After a batch of N calls the worker waits briefly until N/2
+calls have arrived: callers that send one text at a time all send the next one together, else batches would shrink.
 """
 
 import logging

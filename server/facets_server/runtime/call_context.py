@@ -112,10 +112,6 @@ class CallContext:
         """True once the deadline has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
-    def is_wanted(self) -> bool:
-        """True while the caller waits for the answer."""
-        return not self.is_expired() and self.is_active()
-
     def check(self) -> None:
         """Stops work whose answer is no longer wanted: raises DeadlineExceededError or CallCancelledError."""
         if self.is_expired():

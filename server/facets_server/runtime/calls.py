@@ -1,11 +1,8 @@
 """Handles what all calls share: key, request id, message, admission, worker thread, errors, metrics and the log.
 
-Handlers of ``facets.v1`` run in worker threads, get a ``CallContext`` in place of gRPC's context, may block and may
-raise any exception. A call holds no thread until its message has arrived and admission has let it in.
-
-A handler that only waits for a model returns a ``PendingReply``: the work is in the model's queue, and ``finish`` makes
-the reply. A worker thread waits for it, or, for a small request, the event loop does, which saves two thread switches
-and half of the call's processor time.
+Handlers run in worker threads with a ``CallContext``, may block and may raise any exception. A handler that only waits
+for a model returns a ``PendingReply``. A worker thread waits for it, or, for a small request, the event loop does,
+which saves two thread switches and half of the call's processor time.
 """
 
 import asyncio

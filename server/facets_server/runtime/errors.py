@@ -2,9 +2,6 @@
 
 Only messages of ``FacetsError`` reach the caller. Any other exception is a bug of the server: INTERNAL with a fixed
 text; the log gets the stack but not the exception's message, which may hold a user's text.
-
-The library words an error with the path of its own arguments. ``in_request`` translates it to the path in the request:
-with ``{"premises": ("pairs", ITEM, "premise")}`` and ``start=256``, premises[3] becomes pairs[259].premise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -190,7 +187,8 @@ FieldNames = Mapping[str, ErrorPath]  # argument of the library -> path in the r
 def in_request(fields: FieldNames, *, start: int = 0) -> Iterator[None]:
     """Translates the paths of errors from arguments of the library to fields of the request.
 
-    ``start`` is the index in the request of the first item that the library was given.
+    ``start`` is the index in the request of the first item that the library was given: with
+    ``{"premises": ("pairs", ITEM, "premise")}`` and ``start=256``, premises[3] becomes pairs[259].premise.
     """
     try:
         yield

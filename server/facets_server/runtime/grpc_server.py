@@ -1,8 +1,7 @@
 """gRPC's asyncio server on an event loop in a separate thread, with its ports and TLS.
 
-gRPC's synchronous server gives every call a thread once its headers arrive, so enough calls that send nothing
-more occupy all threads. Here a call is a coroutine until its message has arrived and admission lets it in; then a
-worker takes it, and handlers may block. The loop only passes bytes on, so it answers health checks under any load.
+A call is a coroutine until its message has arrived and admission lets it in; then a worker thread takes it. The loop
+only passes bytes on, so it answers health checks under any load.
 """
 
 import asyncio

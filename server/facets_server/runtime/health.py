@@ -1,8 +1,7 @@
 """Health of the services, and gRPC's health and reflection services.
 
-A service is SERVING only while it can answer. Everything is NOT_SERVING until the models are warm, while a model keeps
-failing, and from the first moment of a shutdown. A model that failed is probed, so health recovers by itself. These
-calls are answered on the event loop, under any load, within separate limits.
+A service is NOT_SERVING until the models are warm, while a model keeps failing, and from the first moment of a
+shutdown. These calls are answered on the event loop, under any load, within separate limits.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """Traces and the access log, both off by default.
 
 The access log has a line of JSON per call, written by a separate thread; it never holds a user's text or a key. Traces
-use OpenTelemetry: one span per call, under the caller's span, with a child span for each stage. Stage spans are
-created from the recorded stages when a call has ended; sampling is decided at its start. OpenTelemetry is
-imported only when traces are on.
+use OpenTelemetry: one span per call, under the caller's span, with a child span for each stage, made when the call has
+ended.
 """
 
 import json
