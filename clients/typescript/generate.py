@@ -12,11 +12,7 @@ PROTOS = FOLDER.parents[1] / "proto"
 
 
 def generate(out: Path) -> None:
-    """Writes the modules of all protos, and of Google's that they import, into an existing folder.
-
-    Raises:
-        RuntimeError: protoc refused a file; what it found wrong is on standard error.
-    """
+    """Writes the modules of all protos, and of Google's that they import, into an existing folder."""
     import grpc_tools.protoc
 
     google = PROTOS / "facets_proto"
@@ -30,8 +26,7 @@ def generate(out: Path) -> None:
         "--es_opt=target=ts,import_extension=js",
         *sorted(str(path.relative_to(google if "rpc" in path.parts else PROTOS)) for path in sources),
     ]
-    status = grpc_tools.protoc.main(arguments)
-    if status != 0:
+    if status := grpc_tools.protoc.main(arguments):
         raise RuntimeError(f"protoc failed with status {status}, expected 0")
 
 

@@ -4,14 +4,14 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { Facets, joinFacets, readFacets } from "./arrays.js";
 import { FacetsError } from "./errors.js";
 import { DataType } from "./generated/facets_proto/v1/common_pb.js";
-import { CollectionService, DocumentService, FacetCombination, SearchMode } from "./generated/facets_proto/v1/documents_pb.js";
+import { CollectionService, DocumentService, FacetCombination, SearchMode, type SearchRequest } from "./generated/facets_proto/v1/documents_pb.js";
 import type { FilterSchema } from "./generated/facets_proto/v1/filters_pb.js";
 import { ModelService } from "./generated/facets_proto/v1/models_pb.js";
 import { RecommendationService } from "./generated/facets_proto/v1/papers_pb.js";
 import { RelationService } from "./generated/facets_proto/v1/relations_pb.js";
 import type { SearchHit } from "./generated/facets_proto/v1/results_pb.js";
 import { EmbeddingService, SimilarityService, SummarizationService } from "./generated/facets_proto/v1/texts_pb.js";
-import { IndexStream, type IndexAck, type IndexOptions, type NewDocument } from "./indexing.js";
+import { indexDocuments, type Documents, type IndexAck, type IndexOptions } from "./indexing.js";
 import { retrying } from "./retry.js";
 
 const DEFAULT_PORT = 50051;
@@ -43,26 +43,17 @@ export interface EmbedOptions extends CallOptions {
   batchSize?: number;
 }
 
-export interface SearchOptions extends CallOptions {
-  /** Hits for each query. Default 10. */
-  topK?: number;
+type SearchField = "topK" | "minConfidence" | "diversify" | "evidence" | "exact" | "minRevision";
+
+/** Options with the names and defaults of `SearchRequest`; `mode`, `combine` and `where` in the terms of this client. */
+export type SearchOptions = CallOptions & Partial<Pick<SearchRequest, SearchField>> & {
   /** Default `hybrid`: facets and words. */
   mode?: "hybrid" | "facets" | "lexical";
   /** A document must answer all facets of the query, or any; default: any for several questions, else all. */
   combine?: "sum" | "any";
   /** Only documents whose payload matches. */
   where?: MessageInitShape<typeof FilterSchema>;
-  /** Only hits with at least this confidence, in [0, 1]. */
-  minConfidence?: number;
-  /** How much the hits should differ, in [0, 1]. */
-  diversify?: number;
-  /** Report which facets matched. */
-  evidence?: boolean;
-  /** Compare with every document instead of using an approximate index. */
-  exact?: boolean;
-  /** Read only this revision or a later one, to read your writes. */
-  minRevision?: bigint;
-}
+};
 
 const MODES = { hybrid: SearchMode.HYBRID, facets: SearchMode.FACETS, lexical: SearchMode.LEXICAL };
 const COMBINATIONS = { sum: FacetCombination.SUM, any: FacetCombination.ANY };
@@ -120,8 +111,7 @@ export class FacetsClient {
     const { timeoutMs, signal, mode, combine, ...fields } = options;
     const texts = queries.map((text) => ({ query: { case: "text" as const, value: text } }));
     const enums = { mode: mode && MODES[mode], combine: combine && COMBINATIONS[combine] };
-    const request = { ...fields, ...enums, collection, queries: texts };
-    const reply = await this.documents.search(request, { timeoutMs, signal });
+    const reply = await this.documents.search({ ...fields, ...enums, collection, queries: texts }, { timeoutMs, signal });
     return reply.results.map((result) => result.hits);
   }
 
@@ -131,12 +121,8 @@ export class FacetsClient {
    * After a broken connection the unacknowledged batches are sent again, and nothing is stored twice. Bad documents are
    * listed in `ack.rejectedDocuments`; the others are stored.
    */
-  index(
-    collection: string,
-    documents: Iterable<NewDocument> | AsyncIterable<NewDocument>,
-    options: IndexOptions = {},
-  ): AsyncGenerator<IndexAck, void, undefined> {
-    return new IndexStream(this.streams, collection, documents, options).acks();
+  index(collection: string, documents: Documents, options: IndexOptions = {}): AsyncGenerator<IndexAck, void, undefined> {
+    return indexDocuments(this.streams, collection, documents, options);
   }
 
   /** Closes the connection; running calls fail. */

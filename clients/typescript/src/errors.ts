@@ -1,13 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./generated/google/rpc/error_details_pb.js";
+import { type BadRequest_FieldViolation, BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./generated/google/rpc/error_details_pb.js";
 
-/** A request field that breaks its rule. */
-export interface FieldViolation {
-  /** Path of the field, e.g. `texts[3]`. */
-  field: string;
-  /** The rule and the value that breaks it. */
-  description: string;
-}
+/** A request field that breaks its rule: its path, e.g. `texts[3]`, and the rule with the value that breaks it. */
+export type FieldViolation = Pick<BadRequest_FieldViolation, "field" | "description">;
 
 /** A failed call; every method of the client throws this. */
 export class FacetsError extends Error {

@@ -42,11 +42,9 @@ export function retrying(maxAttempts: number): Interceptor {
         if (request.stream || !error) throw thrown;
         const wait = attempt < maxAttempts ? pauseBefore(error, attempt) : undefined;
         if (wait === undefined) throw error;
-        try {
-          await pause(wait, undefined, { signal: request.signal });
-        } catch {
+        await pause(wait, undefined, { signal: request.signal }).catch(() => {
           throw request.signal.reason instanceof ConnectError ? request.signal.reason : error;
-        }
+        });
       }
     }
   };

@@ -24,9 +24,5 @@ export async function relay(target: string): Promise<{ target: string; cut: () =
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const cut = (): void => open.forEach((socket) => socket.destroy());
-  return {
-    target: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    cut,
-    stop: () => (cut(), server.close()),
-  };
+  return { target: `127.0.0.1:${(server.address() as AddressInfo).port}`, cut, stop: () => (cut(), server.close()) };
 }

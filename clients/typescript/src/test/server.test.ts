@@ -1,7 +1,7 @@
 /** Tests the client against a real server, at FACETS_TARGET. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { connect, FacetsError, partOf, type FacetsClient, type NewDocument } from "../index.js";
+import { connect, partOf, type FacetsClient, type NewDocument } from "../index.js";
 import { relay } from "./fake.js";
 
 const target = process.env["FACETS_TARGET"] ?? "";
@@ -100,10 +100,8 @@ test("another program goes on where one stopped", { skip }, async () => {
 });
 
 test("errors of a real server have their code and field", { skip }, async () => {
-  const error = await client.embed(["a dog", " "]).then(() => assert.fail("no error"), (thrown: unknown) => thrown);
-  assert.ok(error instanceof FacetsError);
-  assert.deepEqual([error.code, error.field], ["INVALID_ARGUMENT", "texts[1]"]);
-  assert.ok(error.requestId);
+  const expected = { name: "FacetsError", code: "INVALID_ARGUMENT", field: "texts[1]", requestId: /./ };
+  await assert.rejects(client.embed(["a dog", " "]), expected);
   await assert.rejects(client.search("nowhere", ["a"]), { name: "FacetsError", code: "NOT_FOUND" });
   await assert.rejects(client.index("nowhere", [{ id: "a", text: "b" }]).next(), { code: "NOT_FOUND" });
 });
