@@ -23,7 +23,7 @@ from facets_client.cli.options import (
     text_of_file,
 )
 from facets_client.cli.output import clean, count_of, print_json, shortened, stdout, words
-from facets_client.cli.settings import settings_of
+from facets_client.cli.settings import call_with, settings_of
 from facets_client.generated.types import CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import CallTask, Settled, batches
@@ -212,23 +212,10 @@ def papers(
         raise typer.BadParameter("expected --collection or --file")
     ids = author or citing or []
     settings = settings_of(context)
-    candidates = None if file is None else _papers_of_file(file)
+    options = locals() | {"where": parse_where(where), "excluded_ids": exclude or ()}
+    options["papers"] = None if file is None else _papers_of_file(file)
     with settings.connect() as client:
-        found = client.rank_papers(
-            "authors" if author else "citations",
-            ids,
-            collection=collection,
-            papers=candidates,
-            where=parse_where(where),
-            excluded_ids=exclude or (),
-            evidence=evidence,
-            model=model,
-            top_k=top_k,
-            from_year=from_year,
-            to_year=to_year,
-            facet_weight=facet_weight,
-            min_revision=min_revision,
-        )
+        found = call_with(client.rank_papers, options, kind="authors" if author else "citations")
     console = stdout()
     for name, ranking in zip(ids, found.rankings, strict=True):
         if settings.json:

@@ -1,7 +1,8 @@
 """Global settings of the ``facets`` command, and the client that they make."""
 
+import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -72,6 +73,12 @@ def ask(
     value = as_json(answer)
     for item in value if isinstance(value, list) else [value]:
         print_json(item)
+
+
+def call_with(method: Callable[..., AnswerT], options: Mapping[str, Any], **others: Any) -> AnswerT:
+    """Calls a method of a client with the options of a command that it takes; ``others`` replace or add some."""
+    names = inspect.signature(method).parameters
+    return method(**{name: options[name] for name in names if name in options} | others)
 
 
 def settings_of(context: typer.Context) -> Settings:

@@ -31,7 +31,7 @@ from facets_client.cli.output import (
     stdout,
     with_attention,
 )
-from facets_client.cli.settings import ask, settings_of
+from facets_client.cli.settings import ask, call_with, settings_of
 from facets_client.core.values import FacetsArray
 from facets_client.generated.types import Method, TextTopics
 from facets_client.texts.results import PairScore, Scores, Summary
@@ -143,6 +143,7 @@ def similarity(
       facets similarity --method sif --attention "A dog barks." "A puppy makes noise."
     """
     pairs = pairs_from(first, second, file)
+    options = locals()
 
     def show(found: Scores) -> None:
         _print_scores(pairs, found.pairs)
@@ -159,20 +160,7 @@ def similarity(
         listed = [{"first": pair[0], "second": pair[1], **row} for pair, row in zip(pairs, rows, strict=True)]
         return {"pairs": listed, **{name: getattr(found, name) for name in ("method", "attention", "model", "timings")}}
 
-    ask(
-        context,
-        lambda client: client.similarity(
-            pairs,
-            method=method,
-            attention=attention,
-            model=model,
-            explain=explain,
-            calibrated=calibrated,
-            num_words=num_words,
-        ),
-        show,
-        as_json,
-    )
+    ask(context, lambda client: call_with(client.similarity, options), show, as_json)
 
 
 def _print_scores(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> None:

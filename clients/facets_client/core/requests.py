@@ -43,10 +43,19 @@ def request_of(message_type: type[MessageT], **values: Any) -> MessageT:
         raise _named(error, message_type, values) from error
 
 
+def request_from(message_type: type[MessageT], arguments: Mapping[str, Any], **others: Any) -> MessageT:
+    """A message with the arguments of a method that it has as fields; ``others`` replace or add some.
+
+    Raises as ``request_of``.
+    """
+    names = message_type.DESCRIPTOR.fields_by_name
+    return request_of(message_type, **{name: arguments[name] for name in names if name in arguments} | others)
+
+
 def record_message(record: object, message_type: type[MessageT], **values: Any) -> MessageT:
     """A record as a message; ``values`` replace fields of the record. Raises as ``request_of``."""
-    names = message_type.DESCRIPTOR.fields_by_name
-    return request_of(message_type, **{name: getattr(record, name) for name in names if hasattr(record, name)} | values)
+    fields = {name: getattr(record, name) for name in message_type.DESCRIPTOR.fields_by_name if hasattr(record, name)}
+    return request_of(message_type, **fields | values)
 
 
 def _named(error: Exception, message_type: type[Message], values: Mapping[str, Any]) -> Exception:

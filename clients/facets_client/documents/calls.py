@@ -17,6 +17,7 @@ from facets_client.core.requests import (
     join,
     least,
     max_with_evidence,
+    request_from,
     request_of,
     slices,
     warn_of,
@@ -114,7 +115,7 @@ class AsyncDocumentCalls(AsyncCalls):
         self, collection: str, *, resume_token: str = "", encoded_by: ModelVersion | None = None
     ) -> AsyncUpsertSession:
         """Opens an upsert stream whose batches and acks the caller handles one by one; not retried."""
-        first = request_of(pb.UpsertStreamOpen, collection=collection, resume_token=resume_token, encoded_by=encoded_by)
+        first = request_from(pb.UpsertStreamOpen, locals())
         stream, reply = await self._open(pb.UpsertStreamRequest(open=first))
         return AsyncUpsertSession(stream, reply.opened)
 
@@ -182,13 +183,7 @@ class AsyncDocumentCalls(AsyncCalls):
         self, collection: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int = 0
     ) -> FoundDocuments:
         """Documents by id, in the order of the ids, and the ids that do not exist."""
-        request = request_of(
-            pb.GetDocumentsRequest,
-            collection=collection,
-            ids=ids,
-            include_facets=include_facets,
-            min_revision=min_revision,
-        )
+        request = request_from(pb.GetDocumentsRequest, locals())
         parts = await self._call_parts(request, "ids", "max_documents_per_upsert")
         return join([from_message(part, FoundDocuments) for part in parts])
 
@@ -196,7 +191,7 @@ class AsyncDocumentCalls(AsyncCalls):
         self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None
     ) -> WriteResult:
         """Deletes documents by id, or all that match a filter; unknown ids are not an error."""
-        request = request_of(pb.DeleteDocumentsRequest, collection=collection, ids=ids, where=filter_message(where))
+        request = request_from(pb.DeleteDocumentsRequest, locals(), where=filter_message(where))
         if where is not None:
             parts = [await self._call(request)]
         else:
@@ -206,9 +201,7 @@ class AsyncDocumentCalls(AsyncCalls):
 
     async def count_documents(self, collection: str, *, where: Filter | None = None, min_revision: int = 0) -> int:
         """Number of documents, or of those that match a filter."""
-        request = request_of(
-            pb.CountDocumentsRequest, collection=collection, where=filter_message(where), min_revision=min_revision
-        )
+        request = request_from(pb.CountDocumentsRequest, locals(), where=filter_message(where))
         reply = await self._call(request)
         warn_of(reply.warnings)
         return int(reply.num_documents)
@@ -223,14 +216,7 @@ class AsyncDocumentCalls(AsyncCalls):
         min_revision: int = 0,
     ) -> AsyncIterator[Document]:
         """All documents that match, ordered by id, fetched page by page."""
-        request = request_of(
-            pb.ListDocumentsRequest,
-            collection=collection,
-            page_size=page_size,
-            where=filter_message(where),
-            include_facets=include_facets,
-            min_revision=min_revision,
-        )
+        request = request_from(pb.ListDocumentsRequest, locals(), where=filter_message(where))
         while True:
             reply = await self._call(request)
             warn_of(reply.warnings)
@@ -264,24 +250,7 @@ class AsyncDocumentCalls(AsyncCalls):
         With ``combine="sum"``, a document must answer all facets of a query, with ``any`` any of them. Without it, a
         text with several questions is answered by ``any``, another one by ``sum``.
         """
-        request = request_of(
-            pb.SearchRequest,
-            collection=collection,
-            queries=queries,
-            top_k=top_k,
-            mode=mode,
-            combine=combine,
-            where=filter_message(where),
-            exact=exact,
-            min_revision=min_revision,
-            evidence=evidence,
-            num_words=num_words,
-            include_document=include_document,
-            min_confidence=min_confidence,
-            diversify=diversify,
-            group=group,
-            model=model,
-        )
+        request = request_from(pb.SearchRequest, locals(), where=filter_message(where))
         parts = await self._call_parts(
             request, "queries", "max_queries_per_search", lambda limits: max_with_evidence(limits, request)
         )
@@ -302,5 +271,5 @@ class AsyncDocumentCalls(AsyncCalls):
         model: str = "",
     ) -> RerankedTexts:
         """Texts ordered by how well they answer a query, scored as in a search of a collection of these texts."""
-        request = request_of(pb.RerankRequest, query=query, texts=texts, top_k=top_k, mode=mode, model=model)
+        request = request_from(pb.RerankRequest, locals())
         return from_message(await self._call(request), RerankedTexts)

@@ -17,6 +17,7 @@ from facets_client.core.requests import (
     join,
     least,
     max_with_evidence,
+    request_from,
     request_of,
     slices,
     warn_of,
@@ -159,7 +160,7 @@ class DocumentCalls(Calls):
             resume_token: Token of an earlier stream to resume; empty: new stream.
             encoded_by: Model of the facet_embeddings of all batches, see UpsertRequest.
         """
-        first = request_of(pb.UpsertStreamOpen, collection=collection, resume_token=resume_token, encoded_by=encoded_by)
+        first = request_from(pb.UpsertStreamOpen, locals())
         stream, reply = self._open(pb.UpsertStreamRequest(open=first))
         return UpsertSession(stream, reply.opened)
 
@@ -232,13 +233,7 @@ class DocumentCalls(Calls):
             include_facets: Fill Document.facet_embeddings.
             min_revision: Minimum revision to read; 0: any.
         """
-        request = request_of(
-            pb.GetDocumentsRequest,
-            collection=collection,
-            ids=ids,
-            include_facets=include_facets,
-            min_revision=min_revision,
-        )
+        request = request_from(pb.GetDocumentsRequest, locals())
         parts = self._call_parts(request, "ids", "max_documents_per_upsert")
         return join([from_message(part, FoundDocuments) for part in parts])
 
@@ -250,7 +245,7 @@ class DocumentCalls(Calls):
             ids: Ids, 1 to Limits.max_documents_per_upsert. Excludes where.
             where: Deletes all matching documents.
         """
-        request = request_of(pb.DeleteDocumentsRequest, collection=collection, ids=ids, where=filter_message(where))
+        request = request_from(pb.DeleteDocumentsRequest, locals(), where=filter_message(where))
         if where is not None:
             parts = [self._call(request)]
         else:
@@ -266,9 +261,7 @@ class DocumentCalls(Calls):
             where: Only matching documents; unset: all.
             min_revision: Minimum revision to read; 0: any.
         """
-        request = request_of(
-            pb.CountDocumentsRequest, collection=collection, where=filter_message(where), min_revision=min_revision
-        )
+        request = request_from(pb.CountDocumentsRequest, locals(), where=filter_message(where))
         reply = self._call(request)
         warn_of(reply.warnings)
         return int(reply.num_documents)
@@ -291,14 +284,7 @@ class DocumentCalls(Calls):
             include_facets: Fill Document.facet_embeddings.
             min_revision: Minimum revision to read; 0: any.
         """
-        request = request_of(
-            pb.ListDocumentsRequest,
-            collection=collection,
-            page_size=page_size,
-            where=filter_message(where),
-            include_facets=include_facets,
-            min_revision=min_revision,
-        )
+        request = request_from(pb.ListDocumentsRequest, locals(), where=filter_message(where))
         while True:
             reply = self._call(request)
             warn_of(reply.warnings)
@@ -352,24 +338,7 @@ class DocumentCalls(Calls):
             model: Model that embeds the queries; empty: the collection's. FAILED_PRECONDITION: the model has another
                 space.
         """
-        request = request_of(
-            pb.SearchRequest,
-            collection=collection,
-            queries=queries,
-            top_k=top_k,
-            mode=mode,
-            combine=combine,
-            where=filter_message(where),
-            exact=exact,
-            min_revision=min_revision,
-            evidence=evidence,
-            num_words=num_words,
-            include_document=include_document,
-            min_confidence=min_confidence,
-            diversify=diversify,
-            group=group,
-            model=model,
-        )
+        request = request_from(pb.SearchRequest, locals(), where=filter_message(where))
         parts = self._call_parts(
             request, "queries", "max_queries_per_search", lambda limits: max_with_evidence(limits, request)
         )
@@ -398,5 +367,5 @@ class DocumentCalls(Calls):
             mode: Ranking; default HYBRID.
             model: Model of query and texts; empty: the server's default model for collections.
         """
-        request = request_of(pb.RerankRequest, query=query, texts=texts, top_k=top_k, mode=mode, model=model)
+        request = request_from(pb.RerankRequest, locals())
         return from_message(self._call(request), RerankedTexts)

@@ -14,6 +14,7 @@ from facets_client.core.requests import (
     max_with_evidence,
     move_indices,
     record_message,
+    request_from,
     request_of,
 )
 from facets_client.errors import FacetsClientError
@@ -138,22 +139,8 @@ class PaperCalls(Calls):
         """
         if bool(collection) == (papers is not None):
             raise ValueError("expected collection or papers, got " + ("both" if collection else "neither"))
-        request = request_of(
-            pb.RankPapersRequest,
-            kind=kind,
-            ids=ids,
-            model=model,
-            top_k=top_k,
-            where=filter_message(where),
-            from_year=from_year,
-            to_year=to_year,
-            excluded_ids=excluded_ids,
-            facet_weight=facet_weight,
-            evidence=evidence,
-            min_revision=min_revision,
-        )
+        request = request_from(pb.RankPapersRequest, locals(), papers=None, where=filter_message(where))
         if papers is None:
-            request.collection = collection
             return paper_rankings(self._rank(request), offset=None)
 
         paper_list = pb.PaperList(papers=paper_messages(papers))
@@ -218,6 +205,6 @@ class PaperCalls(Calls):
             top_k: Candidates per text, in [1, 1,000]; default 10.
             model: Model name; empty: the server's default model of papers.
         """
-        request = request_of(pb.FindCandidatesRequest, kind=kind, texts=texts, top_k=top_k, model=model)
+        request = request_from(pb.FindCandidatesRequest, locals())
         parts = self._call_parts(request, "texts", "max_queries_per_search")
         return join([from_message(part, FoundCandidates) for part in parts])

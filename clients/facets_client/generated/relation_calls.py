@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from facets_proto.codec import from_message
 from facets_proto.v1 import relations_pb2 as pb
 
-from facets_client.core.requests import request_of
+from facets_client.core.requests import request_from, request_of
 from facets_client.generated.calls import Calls
 from facets_client.generated.types import (
     Entailment,
@@ -16,7 +16,7 @@ from facets_client.generated.types import (
     Relation,
     TextRelations,
 )
-from facets_client.relations.messages import Spans, max_patterns, text_messages
+from facets_client.relations.messages import Spans, max_patterns, texts_with_entities
 
 
 class RelationCalls(Calls):
@@ -54,18 +54,7 @@ class RelationCalls(Calls):
             evidence: Fill RelationScore.meeting, similar_patterns and known_pairs, and PatternScore.facets.
             model: Model name; empty: the server's default model for relations.
         """
-        request = request_of(
-            pb.ExtractRelationsRequest,
-            texts=text_messages(texts, spans),
-            model=model,
-            entity_source="" if entity_source == "any" else entity_source,
-            gazetteer_names=gazetteer_names,
-            relations=relations,
-            include_unrelated=include_unrelated,
-            max_relations_per_pair=max_relations_per_pair,
-            top_k=top_k,
-            evidence=evidence,
-        )
+        request = request_from(pb.ExtractRelationsRequest, locals(), **texts_with_entities(texts, spans, entity_source))
         parts = self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(text, TextRelations) for part in parts for text in part.texts]
 
@@ -95,16 +84,7 @@ class RelationCalls(Calls):
             evidence: Fill RelationScore.meeting, similar_patterns and known_pairs, and PatternScore.facets.
             model: Model name; empty: the server's default model for relations.
         """
-        request = request_of(
-            pb.FillSlotsRequest,
-            slots=slots,
-            texts=text_messages(texts, spans),
-            model=model,
-            entity_source="" if entity_source == "any" else entity_source,
-            gazetteer_names=gazetteer_names,
-            top_k=top_k,
-            evidence=evidence,
-        )
+        request = request_from(pb.FillSlotsRequest, locals(), **texts_with_entities(texts, spans, entity_source))
         parts = self._call_parts(request, "slots", "max_slots_per_request")
         return [tuple(from_message(tail, RankedTail) for tail in slot.tails) for part in parts for slot in part.slots]
 
@@ -127,14 +107,7 @@ class RelationCalls(Calls):
             evidence: Fill RelationScore.meeting, similar_patterns and known_pairs, and PatternScore.facets.
             model: Model name; empty: the server's default model for relations.
         """
-        request = request_of(
-            pb.ScoreRelationsRequest,
-            patterns=patterns,
-            model=model,
-            relations=relations,
-            top_k=top_k,
-            evidence=evidence,
-        )
+        request = request_from(pb.ScoreRelationsRequest, locals())
         parts = self._call_parts(
             request, "patterns", "max_patterns_per_request", lambda limits: max_patterns(limits, request)
         )
@@ -172,7 +145,7 @@ class RelationCalls(Calls):
             threshold: Minimum accepted score, in [-1, 1]; default: the median threshold of the trained relations.
             model: Model name; empty: the server's default model for relations.
         """
-        request = request_of(pb.AddRelationRequest, model=model, name=name, examples=examples, threshold=threshold)
+        request = request_from(pb.AddRelationRequest, locals())
         return from_message((self._call(request)).relation, Relation)
 
     def delete_relation(self, name: str, *, model: str = "") -> Relation:

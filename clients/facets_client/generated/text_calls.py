@@ -10,7 +10,16 @@ from facets_proto.v1 import texts_pb2 as pb
 from facets_proto.values import array_from_message
 
 from facets_client.core.blocking import AnyIterable, iterate, take
-from facets_client.core.requests import check_iterable, join, least, move_indices, request_of, slices, wire_bytes
+from facets_client.core.requests import (
+    check_iterable,
+    join,
+    least,
+    move_indices,
+    request_from,
+    request_of,
+    slices,
+    wire_bytes,
+)
 from facets_client.core.status import status_error
 from facets_client.core.values import FacetsArray
 from facets_client.generated.calls import Calls
@@ -43,9 +52,7 @@ class TextCalls(Calls):
             dtype: Format of the numbers in the reply; default float32.
             include_spans: Fill EmbedResponse.facet_spans; only for models of passages.
         """
-        request = request_of(
-            pb.EmbedRequest, texts=texts, model=model, normalize=normalize, dtype=dtype, include_spans=include_spans
-        )
+        request = request_from(pb.EmbedRequest, locals())
         parts = self._call_parts(request, "texts", "max_texts_per_request")
         return join([from_message(part, Embeddings) for part in parts])
 
@@ -99,9 +106,7 @@ class TextCalls(Calls):
                     sizes = map(wire_bytes, request_of(pb.EmbedRequest, texts=batch).texts)
                     for part in slices(list(sizes), max_items=0, max_bytes=limits.max_message_bytes):
                         offset = num_taken + part.start
-                        request = request_of(
-                            pb.EmbedRequest, texts=batch[part], model=model, normalize=normalize, dtype=dtype
-                        )
+                        request = request_from(pb.EmbedRequest, locals(), texts=batch[part])
                         message = pb.EmbedStreamRequest(sequence=offset, request=request)
                         if stream is None:
                             stream, reply = self._retry(self._open, message)
@@ -133,7 +138,7 @@ class TextCalls(Calls):
             model: Model name; empty: the server's default model.
             num_words: Nearest words and attended tokens per facet, in [1, 100]; default 5.
         """
-        request = request_of(pb.ExplainRequest, texts=texts, model=model, num_words=num_words)
+        request = request_from(pb.ExplainRequest, locals())
         parts = self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(item, Explanation) for part in parts for item in part.explanations]
 
@@ -161,16 +166,7 @@ class TextCalls(Calls):
             calibrated: Fill PairScore.calibrated_score.
             num_words: Nearest words per facet of an explanation, in [1, 100]; default 5.
         """
-        request = request_of(
-            pb.ScoreRequest,
-            pairs=pairs,
-            model=model,
-            method=method,
-            attention=attention,
-            explain=explain,
-            calibrated=calibrated,
-            num_words=num_words,
-        )
+        request = request_from(pb.ScoreRequest, locals())
         parts = self._call_parts(request, "pairs", "max_pairs_per_request")
         return join([from_message(part, Scores, pairs=tuple(map(pair_score, part.scores))) for part in parts])
 
@@ -196,14 +192,8 @@ class TextCalls(Calls):
         if num_sentences is not None and max_words is not None:
             raise ValueError("num_sentences and max_words exclude each other, got both")
         check_iterable("documents", documents)
-        request = request_of(
-            pb.SummarizeRequest,
-            documents=[document_message(document) for document in documents],
-            model=model,
-            num_sentences=num_sentences,
-            max_words=max_words,
-            query=query,
-        )
+        messages = [document_message(document) for document in documents]
+        request = request_from(pb.SummarizeRequest, locals(), documents=messages)
         parts = self._call_parts(request, "documents", "max_texts_per_request")
         return [from_message(item, Summary) for part in parts for item in part.summaries]
 
@@ -227,14 +217,6 @@ class TextCalls(Calls):
             avoid: Words and phrases to avoid, at most 16; none of them may be in keep.
             model: Model of sentences; empty: the server's default one.
         """
-        request = request_of(
-            pb.SuggestTopicsRequest,
-            texts=texts,
-            model=model,
-            num_topics=num_topics,
-            num_words=num_words,
-            keep=keep,
-            avoid=avoid,
-        )
+        request = request_from(pb.SuggestTopicsRequest, locals())
         parts = self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(item, TextTopics) for part in parts for item in part.texts]

@@ -6,7 +6,7 @@ from facets_proto.codec import from_message
 from facets_proto.v1 import relations_pb2 as pb
 
 from facets_client.core.calls import AsyncCalls
-from facets_client.core.requests import request_of
+from facets_client.core.requests import request_from, request_of
 from facets_client.generated.types import (
     Entailment,
     EntitySource,
@@ -15,7 +15,7 @@ from facets_client.generated.types import (
     Relation,
     TextRelations,
 )
-from facets_client.relations.messages import Spans, max_patterns, text_messages
+from facets_client.relations.messages import Spans, max_patterns, texts_with_entities
 
 
 class AsyncRelationCalls(AsyncCalls):
@@ -40,18 +40,7 @@ class AsyncRelationCalls(AsyncCalls):
         ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
         without it, the server finds them.
         """
-        request = request_of(
-            pb.ExtractRelationsRequest,
-            texts=text_messages(texts, spans),
-            model=model,
-            entity_source="" if entity_source == "any" else entity_source,
-            gazetteer_names=gazetteer_names,
-            relations=relations,
-            include_unrelated=include_unrelated,
-            max_relations_per_pair=max_relations_per_pair,
-            top_k=top_k,
-            evidence=evidence,
-        )
+        request = request_from(pb.ExtractRelationsRequest, locals(), **texts_with_entities(texts, spans, entity_source))
         parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(text, TextRelations) for part in parts for text in part.texts]
 
@@ -72,16 +61,7 @@ class AsyncRelationCalls(AsyncCalls):
         ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
         without it, the server finds them.
         """
-        request = request_of(
-            pb.FillSlotsRequest,
-            slots=slots,
-            texts=text_messages(texts, spans),
-            model=model,
-            entity_source="" if entity_source == "any" else entity_source,
-            gazetteer_names=gazetteer_names,
-            top_k=top_k,
-            evidence=evidence,
-        )
+        request = request_from(pb.FillSlotsRequest, locals(), **texts_with_entities(texts, spans, entity_source))
         parts = await self._call_parts(request, "slots", "max_slots_per_request")
         return [tuple(from_message(tail, RankedTail) for tail in slot.tails) for part in parts for slot in part.slots]
 
@@ -95,14 +75,7 @@ class AsyncRelationCalls(AsyncCalls):
         model: str = "",
     ) -> list[PatternScore]:
         """Scores how well relations fit sentence patterns."""
-        request = request_of(
-            pb.ScoreRelationsRequest,
-            patterns=patterns,
-            model=model,
-            relations=relations,
-            top_k=top_k,
-            evidence=evidence,
-        )
+        request = request_from(pb.ScoreRelationsRequest, locals())
         parts = await self._call_parts(
             request, "patterns", "max_patterns_per_request", lambda limits: max_patterns(limits, request)
         )
@@ -124,7 +97,7 @@ class AsyncRelationCalls(AsyncCalls):
         self, name: str, examples: Sequence[str], *, threshold: float | None = None, model: str = ""
     ) -> Relation:
         """Adds a relation by example patterns, without training; durable on return."""
-        request = request_of(pb.AddRelationRequest, model=model, name=name, examples=examples, threshold=threshold)
+        request = request_from(pb.AddRelationRequest, locals())
         return from_message((await self._call(request)).relation, Relation)
 
     async def delete_relation(self, name: str, *, model: str = "") -> Relation:

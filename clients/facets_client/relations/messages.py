@@ -1,18 +1,19 @@
 """Converts texts with their entities to messages."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from facets_proto.v1 import relations_pb2 as pb
 
 from facets_client.core.requests import check_iterable, least, max_together, request_of
-from facets_client.generated.types import EntityType, Limits
+from facets_client.generated.types import EntitySource, EntityType, Limits
 
 # Entities of each text: (start, end) in characters, or (start, end, type).
 Spans = Sequence[Sequence[tuple[int, int] | tuple[int, int, EntityType]]]
 
 
-def text_messages(texts: Sequence[str], spans: Spans | None) -> list[pb.RelationText]:
-    """Texts with their entities; ValueError unless there is one list of spans for each text."""
+def texts_with_entities(texts: Sequence[str], spans: Spans | None, entity_source: EntitySource) -> dict[str, Any]:
+    """The fields of a request for texts and their entities; ValueError unless each text has one list of spans."""
     check_iterable("texts", texts)
     if spans is None:
         spans = [()] * len(texts)
@@ -25,7 +26,7 @@ def text_messages(texts: Sequence[str], spans: Spans | None) -> list[pb.Relation
             messages.append(request_of(pb.RelationText, text=text, entities=entities))
         except (TypeError, ValueError) as error:
             raise type(error)(f"texts[{position}] {error}") from error
-    return messages
+    return {"texts": messages, "entity_source": "" if entity_source == "any" else entity_source}
 
 
 def _span(start: int, end: int, kind: EntityType = "") -> pb.EntitySpan:

@@ -10,7 +10,16 @@ from facets_proto.values import array_from_message
 
 from facets_client.core.asynchronous import AnyIterable, iterate, take
 from facets_client.core.calls import AsyncCalls
-from facets_client.core.requests import check_iterable, join, least, move_indices, request_of, slices, wire_bytes
+from facets_client.core.requests import (
+    check_iterable,
+    join,
+    least,
+    move_indices,
+    request_from,
+    request_of,
+    slices,
+    wire_bytes,
+)
 from facets_client.core.status import status_error
 from facets_client.core.values import FacetsArray
 from facets_client.generated.types import DTypeName, Method, TextTopics
@@ -34,9 +43,7 @@ class AsyncTextCalls(AsyncCalls):
         include_spans: bool = False,
     ) -> Embeddings:
         """Facet embeddings of texts, ``[len(texts), num_facets, dim]``; row i belongs to texts[i]."""
-        request = request_of(
-            pb.EmbedRequest, texts=texts, model=model, normalize=normalize, dtype=dtype, include_spans=include_spans
-        )
+        request = request_from(pb.EmbedRequest, locals())
         parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return join([from_message(part, Embeddings) for part in parts])
 
@@ -80,9 +87,7 @@ class AsyncTextCalls(AsyncCalls):
                     sizes = map(wire_bytes, request_of(pb.EmbedRequest, texts=batch).texts)
                     for part in slices(list(sizes), max_items=0, max_bytes=limits.max_message_bytes):
                         offset = num_taken + part.start
-                        request = request_of(
-                            pb.EmbedRequest, texts=batch[part], model=model, normalize=normalize, dtype=dtype
-                        )
+                        request = request_from(pb.EmbedRequest, locals(), texts=batch[part])
                         message = pb.EmbedStreamRequest(sequence=offset, request=request)
                         if stream is None:
                             stream, reply = await self._retry(self._open, message)
@@ -110,7 +115,7 @@ class AsyncTextCalls(AsyncCalls):
         self, texts: Sequence[str], *, model: str = "", num_words: int | None = None
     ) -> list[Explanation]:
         """Tokens of each text with their attention, and the nearest words of each facet."""
-        request = request_of(pb.ExplainRequest, texts=texts, model=model, num_words=num_words)
+        request = request_from(pb.ExplainRequest, locals())
         parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(item, Explanation) for part in parts for item in part.explanations]
 
@@ -126,16 +131,7 @@ class AsyncTextCalls(AsyncCalls):
         num_words: int | None = None,
     ) -> Scores:
         """Scores how similar the two texts of each pair are; higher is more similar."""
-        request = request_of(
-            pb.ScoreRequest,
-            pairs=pairs,
-            model=model,
-            method=method,
-            attention=attention,
-            explain=explain,
-            calibrated=calibrated,
-            num_words=num_words,
-        )
+        request = request_from(pb.ScoreRequest, locals())
         parts = await self._call_parts(request, "pairs", "max_pairs_per_request")
         return join([from_message(part, Scores, pairs=tuple(map(pair_score, part.scores))) for part in parts])
 
@@ -152,14 +148,8 @@ class AsyncTextCalls(AsyncCalls):
         if num_sentences is not None and max_words is not None:
             raise ValueError("num_sentences and max_words exclude each other, got both")
         check_iterable("documents", documents)
-        request = request_of(
-            pb.SummarizeRequest,
-            documents=[document_message(document) for document in documents],
-            model=model,
-            num_sentences=num_sentences,
-            max_words=max_words,
-            query=query,
-        )
+        messages = [document_message(document) for document in documents]
+        request = request_from(pb.SummarizeRequest, locals(), documents=messages)
         parts = await self._call_parts(request, "documents", "max_texts_per_request")
         return [from_message(item, Summary) for part in parts for item in part.summaries]
 
@@ -174,14 +164,6 @@ class AsyncTextCalls(AsyncCalls):
         model: str = "",
     ) -> list[TextTopics]:
         """Topics that may come next after each text, the likeliest first."""
-        request = request_of(
-            pb.SuggestTopicsRequest,
-            texts=texts,
-            model=model,
-            num_topics=num_topics,
-            num_words=num_words,
-            keep=keep,
-            avoid=avoid,
-        )
+        request = request_from(pb.SuggestTopicsRequest, locals())
         parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(item, TextTopics) for part in parts for item in part.texts]

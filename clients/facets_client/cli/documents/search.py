@@ -22,7 +22,7 @@ from facets_client.cli.options import (
     texts_from,
 )
 from facets_client.cli.output import clean, count_of, match_line, print_json, print_table, shortened, stdout
-from facets_client.cli.settings import ask, settings_of
+from facets_client.cli.settings import ask, call_with, settings_of
 from facets_client.core.html import pieces
 from facets_client.documents.results import SearchResults, field_line, in_text, is_sure, path_of, shown_part
 from facets_client.generated.types import RerankedTexts, SearchHit, SearchMode
@@ -66,25 +66,11 @@ def search(
       facets search "who won the cup" --collection news --top-k 10
       facets search "rate cuts" -c news --where 'year>=2020' --where 'language=en'
     """
+    options = locals() | {"where": parse_where(where), "evidence": evidence or explain, "combine": combine or ""}
     settings = settings_of(context)
     check_is_text(query)
     with settings.connect() as client:
-        found = client.search(
-            collection,
-            [query],
-            top_k=top_k,
-            mode=mode,
-            combine=combine or "",
-            where=parse_where(where),
-            exact=exact,
-            min_revision=min_revision,
-            evidence=evidence or explain,
-            num_words=num_words,
-            min_confidence=min_confidence,
-            diversify=diversify,
-            group=not parts,
-            model=model,
-        )
+        found = call_with(client.search, options, queries=[query], group=not parts)
     if settings.json:
         names = ("index_revision", "exhaustive", "index_kind", "recall", "left_out", "model", "timings", "warnings")
         print_json({"query": query, "hits": found[0].hits, **{name: getattr(found, name) for name in names}})
