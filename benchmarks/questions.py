@@ -167,7 +167,7 @@ def _write_lines(path: Path, texts: Mapping[str, str]) -> None:
 
 def _index(target: str, name: str, path: Path, model: str) -> None:
     """Runs ``facets index`` as a user would."""
-    options = ["--collection", name, "--create", "--no-progress", *(("--model", model) if model else ())]
+    options = ["--collection", name, "--create", *(("--model", model) if model else ())]
     options += ["--id", "Ticket"] if path.suffix == ".csv" else []
     command = [sys.executable, "-c", "from facets_client.cli import main; main()", "--target", target, "index"]
     with tempfile.TemporaryDirectory(prefix="facets-questions-state-") as state:

@@ -33,11 +33,7 @@ _HALF_PRECISION_BYTES = 16 * 2**20  # larger facets are sent in half precision, 
 
 
 class EncodedFolder:
-    """Writer of the folder, one part per batch; InputError when the folder holds something else.
-
-    Attributes:
-        state_path: File that holds the saved position of the run.
-    """
+    """Writer of the folder, one part per batch; InputError when the folder holds something else."""
 
     def __init__(self, path: Path, encoded_by: EncodedBy) -> None:
         self.state_path = path / _STATE

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer import Argument, Option
 
-from facets_client.cli.failures import CommandError, ExitCode, Failure
-from facets_client.cli.options import ProgressOption
+from facets_client.cli.failures import CommandError, ExitCode
 from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
@@ -18,27 +18,24 @@ from facets_client.load.state import Place, RejectedFile, StateFile
 
 ItemT = TypeVar("ItemT")
 
-JsonLinesArgument = Annotated[str, typer.Argument(help="JSON lines file (plain, gzip or xz); -: standard input.")]
-WindowOption = Annotated[int | None, typer.Option(help="Number of concurrent requests.")]
-ResumeOption = Annotated[bool, typer.Option("--resume/--restart", help="Continue an interrupted run, or start over.")]
+JsonLinesArgument = Annotated[str, Argument(help="JSON lines file (plain, gzip or xz); -: standard input.")]
+WindowOption = Annotated[int | None, Option(help="Number of concurrent requests.")]
+ResumeOption = Annotated[bool, Option("--resume/--restart", help="Continue an interrupted run, or start over.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """Options of a run over a file."""
 
-    rejected: Annotated[
-        Path | None, typer.Option(help="File for rejected records.  [default: FILE.rejected.jsonl]")
-    ] = None
-    progress: ProgressOption = None
+    rejected: Annotated[Path | None, Option(help="File for rejected records.  [default: FILE.rejected.jsonl]")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class BulkOptions(RunOptions):
     """Options of a run that sends records to a server."""
 
-    batch_size: Annotated[int | None, typer.Option(help="Records per request.")] = None
-    max_wait_s: Annotated[float | None, typer.Option(help="Seconds to wait for an unreachable or full server.")] = None
+    batch_size: Annotated[int | None, Option(help="Records per request.")] = None
+    max_wait_s: Annotated[float | None, Option(help="Seconds to wait for an unreachable or full server.")] = None
 
     def settings(self, *, batch_size: int | None = None, **others: Any) -> BulkSettings:
         """The settings of a run; ``batch_size`` is the default of the command."""
@@ -47,19 +44,11 @@ class BulkOptions(RunOptions):
 
 
 class BulkInput:
-    """A command's open input and its file for rejected records.
-
-    Args:
-        settings: Global settings.
-        source: The input.
-        options: Options of the run.
-        paths: All files of the input; none of them may be the file for rejected records.
-    """
+    """A command's open input and its file for rejected records."""
 
     def __init__(self, settings: Settings, source: BulkSource, options: RunOptions, paths: Sequence[str] = ()) -> None:
         self.settings = settings
         self.source = source
-        self._progress = options.progress
         self.rejected_path = options.rejected or _rejected_path(source.name)
         if self.rejected_path.resolve() in {Path(path).resolve() for path in paths or (source.name,) if path != "-"}:
             raise typer.BadParameter(f"--rejected must not be the input itself, got {str(self.rejected_path)!r}")
@@ -82,19 +71,11 @@ class BulkInput:
         resume: bool = True,
         verb: str,
     ) -> BulkReport:
-        """Runs a task over the input, from the saved position or from the beginning.
-
-        Args:
-            task: The task.
-            bulk: How to work through the input.
-            state_file: File that holds the saved position; None: the run cannot be resumed.
-            resume: Whether to start from the saved position.
-            verb: What happens to good records, e.g. ``stored``.
-        """
+        """Runs a task over the input, from the saved position or from the beginning."""
         place = self._first_place(state_file, verb) if state_file and resume else Place()
         size, is_waiting = self.source.size, False
         again = "to continue" if state_file else "to start again"
-        with progress_bar(shown=False if self.settings.quiet else self._progress, counted="percent") as bar:
+        with progress_bar("percent", quiet=self.settings.quiet) as bar:
             bar_task = bar.add_task("", total=size)
 
             def show(place: Place, position: int, waiting: str) -> None:
@@ -118,8 +99,7 @@ class BulkInput:
                 return runner.run()
             except KeyboardInterrupt:
                 message = f"interrupted {_place_text(runner.place, verb)}; run the same command {again}"
-                failure = Failure(message=message, exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
-                raise CommandError(failure) from None
+                raise CommandError(message, "CANCELLED", ExitCode.INTERRUPTED) from None
             except FacetsClientError:
                 self.settings.note(f"stopped {_place_text(runner.place, verb)}; run the same command {again}")
                 raise

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import typer
@@ -37,15 +37,15 @@ class ExitCode(IntEnum):
     BROKEN_PIPE = 141  # the reader of the output has exited
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """A failure as reported to the user."""
+@dataclass
+class CommandError(Exception):
+    """Ends a command: what to tell the user."""
 
     message: str
-    exit_code: ExitCode
-    code: str  # name of a gRPC status
-    fields: dict[str, object] = field(default_factory=dict)  # further fields of the JSON object
+    code: str = "INVALID_ARGUMENT"  # name of a gRPC status
+    exit_code: ExitCode = ExitCode.USAGE
     hint: str = ""  # what to do about it, unless the message says so
+    fields: dict[str, object] = field(default_factory=dict)  # further fields of the JSON object
 
     def as_text(self) -> str:
         """One line."""
@@ -58,42 +58,32 @@ class Failure:
         return json.dumps({"error": required | {name: value for name, value in optional.items() if value}})
 
 
-class CommandError(Exception):
-    """Ends a command with a failure."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-
-
-def failure_of(error: BaseException) -> Failure | None:
-    """The failure to report for an exception; None for a bug in the command."""
+def command_error(error: BaseException) -> CommandError | None:
+    """What to tell the user about an exception; None for a bug in the command."""
     match error:
         case CommandError():
-            return error.failure
+            return error
         case typer.TyperException():
             parameter = getattr(error, "param", None)
             option = parameter.opts[0] if parameter is not None and parameter.opts else ""
-            return _usage(error.format_message() or "no command given: see facets --help", field=option)
+            return CommandError(
+                error.format_message() or "no command given: see facets --help", fields={"field": option}
+            )
         case UnicodeEncodeError():
-            return _usage(f"expected texts and names in UTF-8, got {str(error.object)[:60]!r}")
+            return CommandError(f"expected texts and names in UTF-8, got {str(error.object)[:60]!r}")
         case OSError() if not isinstance(error, BrokenPipeError):
             file = f"{error.filename}: " if error.filename else ""
-            return _usage(f"{file}{error.strerror or error}")
+            return CommandError(f"{file}{error.strerror or error}")
         case InputError():
-            return replace(_usage(str(error)), hint=error.hint)
+            return CommandError(str(error), hint=error.hint)
         case ValueError() | TypeError() | ImportError():
-            return _usage(str(error))
+            return CommandError(str(error))
         case KeyboardInterrupt():
-            return Failure(message="interrupted", exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
+            return CommandError("interrupted", "CANCELLED", ExitCode.INTERRUPTED)
         case typer.Abort():
-            return Failure(message="stopped: nothing was done", exit_code=ExitCode.USAGE, code="CANCELLED")
+            return CommandError("stopped: nothing was done", "CANCELLED")
         case _:
             return None
-
-
-def _usage(message: str, **fields: object) -> Failure:
-    return Failure(message=message, exit_code=ExitCode.USAGE, code="INVALID_ARGUMENT", fields=fields)
 
 
 _EXIT_CODES = {
@@ -109,8 +99,8 @@ _HINTS: tuple[tuple[type[FacetsClientError], str], ...] = (
 )
 
 
-def server_failure(error: FacetsClientError, target: str) -> Failure:
-    """The failure for an error of the server at ``target``: what it refused, or why it did not answer."""
+def server_failure(error: FacetsClientError, target: str) -> CommandError:
+    """What to tell the user about an error of the server at ``target``: what it refused, or why it did not answer."""
     violations = [violation._asdict() for violation in error.field_violations]
     exit_code = next((code for code, kinds in _EXIT_CODES.items() if isinstance(error, kinds)), ExitCode.SERVER)
     if error.reason == "DISK_FULL":  # same status as an overload, but a retry does not help
@@ -125,20 +115,14 @@ def server_failure(error: FacetsClientError, target: str) -> Failure:
     elif exit_code is ExitCode.SERVER:
         request = f" (request {error.request_id})" if error.request_id else ""
         message = f"the server failed: {message}{request}"
-    return Failure(
-        message=message,
-        exit_code=exit_code,
-        code=error.code.name,
-        fields={
-            "reason": error.reason,
-            "field": violations[0]["field"] if violations else "",
-            "field_violations": violations,
-            "metadata": error.metadata,
-            "retry_after_s": error.retry_after_s,
-            "request_id": error.request_id,
-        },
-        hint=next((hint for kind, hint in _HINTS if isinstance(error, kind)), ""),
-    )
+    fields: dict[str, object] = {
+        "reason": error.reason,
+        "field": violations[0]["field"] if violations else "",
+        "field_violations": violations,
+        **{name: getattr(error, name) for name in ("metadata", "retry_after_s", "request_id")},
+    }
+    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
+    return CommandError(message, error.code.name, exit_code, hint, fields)
 
 
 def without_grpc_prefix(details: str) -> str:

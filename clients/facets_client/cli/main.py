@@ -7,15 +7,16 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from facets_client.cli import documents, papers, relations, server, texts
-from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_of, server_failure
+from facets_client.cli.failures import CommandError, ExitCode, command_error, server_failure
 from facets_client.cli.output import say
 from facets_client.cli.settings import Settings, settings_of
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
@@ -32,29 +33,19 @@ serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted
 Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_CA_CERT, FACETS_COLLECTION, NO_COLOR, XDG_STATE_HOME.
 """
 
-# Options accepted before and after the subcommand -> whether they take a value.
-_GLOBAL_OPTIONS = {
-    "--target": True,
-    "--timeout-s": True,
-    "--api-key": True,
-    "--ca-cert": True,
-    "--tls": False,
-    "--json": False,
-    "--quiet": False,
-}
-
 
 class _Group(TyperGroup):
     """Accepts global options anywhere, and ends every failure with one message and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, _global_options_first(args))
+        takes_value = {name: not option.is_flag for option in cast(list[Any], self.params) for name in option.opts}
+        return super().parse_args(ctx, _global_options_first(args, takes_value))
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except FacetsClientError as error:
-            raise CommandError(server_failure(error, settings_of(ctx).target)) from error
+            raise server_failure(error, settings_of(ctx).target) from error
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **kwargs: Any) -> NoReturn:
         arguments = list(sys.argv[1:] if args is None else args)
@@ -68,26 +59,23 @@ class _Group(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(ExitCode.BROKEN_PIPE)
         except (Exception, KeyboardInterrupt) as error:
-            failure = failure_of(error)
-            if failure is None:
-                raise
-            _fail(failure, arguments)
+            _fail(error, arguments)
 
 
-def _global_options_first(arguments: Sequence[str]) -> list[str]:
+def _global_options_first(arguments: Sequence[str], takes_value: Mapping[str, bool]) -> list[str]:
     """Moves global options from after the subcommand to before it."""
     first: list[str] = []
     others: list[str] = []
     remaining = iter(arguments)
     for argument in remaining:
         name, has_value, _ = argument.partition("=")
-        if name not in _GLOBAL_OPTIONS:
+        if name not in takes_value:
             others.append(argument)
             if argument == "--":
                 break
             continue
         first.append(argument)
-        if _GLOBAL_OPTIONS[name] and not has_value:
+        if takes_value[name] and not has_value:
             value = next(remaining, None)
             if value is None:
                 raise typer.BadParameter(f"option {name} expects a value, got none")
@@ -95,7 +83,10 @@ def _global_options_first(arguments: Sequence[str]) -> list[str]:
     return [*first, *others, *remaining]
 
 
-def _fail(failure: Failure, arguments: Sequence[str]) -> NoReturn:
+def _fail(error: BaseException, arguments: Sequence[str]) -> NoReturn:
+    failure = command_error(error)
+    if failure is None:
+        raise error
     is_json = "--json" in itertools.takewhile(lambda argument: argument != "--", arguments)
     say(failure.as_json() if is_json else f"facets: {failure.as_text()}")
     sys.exit(failure.exit_code)
@@ -115,22 +106,14 @@ app = typer.Typer(
 @app.callback()
 def _global(
     context: typer.Context,
-    target: Annotated[
-        str | None, typer.Option(envvar="FACETS_TARGET", help=f"Server as HOST:PORT.  [default: {DEFAULT_TARGET}]")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")] = False,
-    timeout_s: Annotated[
-        float | None, typer.Option(help="Timeout of a request in seconds.  [default: 30; 120 for long ones]")
-    ] = None,
-    api_key: Annotated[
-        str | None, typer.Option(envvar="FACETS_API_KEY", help="API key, if the server requires one.")
-    ] = None,
-    tls: Annotated[bool, typer.Option("--tls", help="Use TLS and trust public CAs.")] = False,
-    ca_cert: Annotated[
-        Path | None, typer.Option(envvar="FACETS_CA_CERT", help="Use TLS and trust this CA file (PEM).")
-    ] = None,
-    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
+    target: Annotated[str | None, Option(envvar="FACETS_TARGET", help=f"Server.  [default: {DEFAULT_TARGET}]")] = None,
+    json: Annotated[bool, Option("--json", help="Print JSON instead of tables.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Print only results and errors.")] = False,
+    timeout_s: Annotated[float | None, Option(help="Seconds per request.  [default: 30; 120 for long ones]")] = None,
+    api_key: Annotated[str | None, Option(envvar="FACETS_API_KEY", help="API key, if the server requires one.")] = None,
+    tls: Annotated[bool, Option("--tls", help="Use TLS and trust public CAs.")] = False,
+    ca_cert: Annotated[Path | None, Option(envvar="FACETS_CA_CERT", help="Use TLS and trust this CA (PEM).")] = None,
+    version: Annotated[bool, Option("--version", help="Show the version.", is_eager=True)] = False,
 ) -> None:
     """Embed, explain, compare, summarize, index and search texts, with several vectors for each text.
 
@@ -183,15 +166,12 @@ def main() -> None:
     try:
         sys.unraisablehook = interrupt_again
         if sys.stdout is None:  # closed by the caller
-            message = "standard output is closed, expected somewhere to write to"
-            _fail(Failure(message=message, exit_code=ExitCode.USAGE, code="INVALID_ARGUMENT"), sys.argv[1:])
+            _fail(CommandError("standard output is closed, expected somewhere to write to"), sys.argv[1:])
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # for terminals that are not UTF-8
         app()
     except KeyboardInterrupt as error:  # before the command began
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        failure = failure_of(error)
-        assert failure is not None
-        _fail(failure, sys.argv[1:])
+        _fail(error, sys.argv[1:])
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt

@@ -13,26 +13,24 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, get_type_hints
 
 import typer
+from typer import Argument, Option
 
 from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar
 from facets_client.load.source import InputError
 
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="One or more texts.")]
-FileOption = Annotated[str | None, typer.Option("--file", "-f", help="File with one text per line; -: standard input.")]
-TextFileOption = Annotated[str | None, typer.Option("--file", "-f", help="File with the text; -: standard input.")]
+Texts = Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="One or more texts.")]
+FileOption = Annotated[str | None, Option("--file", "-f", help="File with one text per line; -: standard input.")]
+TextFileOption = Annotated[str | None, Option("--file", "-f", help="File with the text; -: standard input.")]
 PairsFileOption = Annotated[
-    str | None, typer.Option("--file", "-f", help="File with one pair per line, separated by a tab; -: standard input.")
+    str | None, Option("--file", "-f", help="File of pairs with a tab between; -: standard input.")
 ]
-ModelOption = Annotated[str, typer.Option(help="Name of the model.  [default: the server's]")]
-CollectionOption = Annotated[
-    str, typer.Option("--collection", "-c", envvar="FACETS_COLLECTION", help="Name of the collection.")
-]
-TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="Number of results.")]
-WordsOption = Annotated[int | None, typer.Option("--num-words", help="Number of nearest words for each facet.")]
-ProgressOption = Annotated[bool | None, typer.Option(help="Show a progress bar.  [default: on a terminal]")]
+ModelOption = Annotated[str, Option(help="Name of the model.  [default: the server's]")]
+CollectionOption = Annotated[str, Option("--collection", "-c", envvar="FACETS_COLLECTION", help="The collection.")]
+TopKOption = Annotated[int | None, Option("--top-k", "-k", help="Number of results.")]
+WordsOption = Annotated[int | None, Option("--num-words", help="Number of nearest words for each facet.")]
 SearchFieldOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--search-field",
         metavar="FIELD[:WEIGHT]",
         help="Payload field to search along with the text, and the weight of its words (default 2). Repeatable; "
@@ -41,7 +39,7 @@ SearchFieldOption = Annotated[
 ]
 WhereOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--where",
         "-w",
         metavar="CONDITION",

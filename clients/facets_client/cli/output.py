@@ -77,14 +77,7 @@ def shortened(text: str, max_chars: int) -> str:
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), no_wrap: str = ""
 ) -> None:
-    """Prints rows of plain values, without markup, on standard output.
-
-    Args:
-        columns: Headings.
-        rows: Values, or ``Text`` with styles.
-        right: Right-aligned columns.
-        no_wrap: A column whose values stay on one line.
-    """
+    """Prints rows of plain values, without markup, on standard output."""
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         justify: Literal["left", "right"] = "right" if column in right else "left"
@@ -147,8 +140,8 @@ def with_attention(tokens: Sequence[TokenAttention]) -> Text:
     return Text(" ".join(f"{clean(token.text)}/{digit}" for token, digit in zip(tokens, digits, strict=True)))
 
 
-def progress_bar(*, shown: bool | None, counted: str) -> Progress:
-    """A progress bar on standard error; None: only on a terminal.
+def progress_bar(counted: str, *, quiet: bool) -> Progress:
+    """A progress bar, if standard error is a terminal.
 
     ``counted`` is what is counted, e.g. ``texts``; ``percent`` shows a share of the total and a description.
     """
@@ -157,9 +150,7 @@ def progress_bar(*, shown: bool | None, counted: str) -> Progress:
     if counted == "percent":
         columns = [TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False)]
     columns = [SpinnerColumn("line"), BarColumn(), *columns, TimeElapsedColumn(), TimeRemainingColumn()]
-    return Progress(
-        *columns, console=console, disable=not (console.is_terminal if shown is None else shown), transient=True
-    )
+    return Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True)
 
 
 def count_of(number: int, singular: str, plural: str = "") -> str:

@@ -2,8 +2,9 @@
 
 import csv
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
+from typer import Argument, Option
 
 from facets_client.cli.bulk import BulkInput, BulkOptions, JsonLinesArgument, ResumeOption, WindowOption
 from facets_client.cli.options import (
@@ -36,18 +38,15 @@ _TITLE_CHARS = 90
 
 app = typer.Typer(no_args_is_help=True)
 
-PapersModelOption = Annotated[str, typer.Option(help="Name of the model.  [default: the server's for papers]")]
+PapersModelOption = Annotated[str, Option(help="Name of the model.  [default: the server's for papers]")]
 PapersFileOption = Annotated[
-    str | None,
-    typer.Option("--file", "-f", help='JSON lines file of papers: {"title", "abstract", ...}; -: standard input.'),
+    str | None, Option("--file", "-f", help='JSON lines file of papers: {"title", "abstract", ...}; -: standard input.')
 ]
-ExcludeOption = Annotated[list[str] | None, typer.Option("--exclude", "-x", help="Id to leave out; repeat for more.")]
-FacetWeightOption = Annotated[
-    float | None, typer.Option(help="Share of facet similarity in the score, 0 to 1; the rest is document similarity.")
-]
-EvidenceOption = Annotated[bool, typer.Option(help="Show the reasons: the facet, its words, the nearest papers.")]
-FromYearOption = Annotated[int | None, typer.Option(help="Earliest year of the papers.")]
-ToYearOption = Annotated[int | None, typer.Option(help="Latest year of the papers.")]
+ExcludeOption = Annotated[list[str] | None, Option("--exclude", "-x", help="Id to leave out; repeat for more.")]
+FacetWeightOption = Annotated[float | None, Option(help="Share of facets in the score, 0 to 1; the rest: documents.")]
+EvidenceOption = Annotated[bool, Option(help="Show the reasons: the facet, its words, the nearest papers.")]
+FromYearOption = Annotated[int | None, Option(help="Earliest year of the papers.")]
+ToYearOption = Annotated[int | None, Option(help="Latest year of the papers.")]
 
 
 @app.callback()
@@ -65,18 +64,18 @@ def recommend() -> None:
 class CandidateOptions:
     """Arguments and options of ``authors`` and ``citations``."""
 
-    title: Annotated[str | None, typer.Argument(help="Title of the paper.")] = None
-    abstract: Annotated[str, typer.Option(help="Abstract of the paper, or @FILE to read it from a file.")] = ""
+    title: Annotated[str | None, Argument(help="Title of the paper.")] = None
+    abstract: Annotated[str, Option(help="Abstract of the paper, or @FILE to read it from a file.")] = ""
     file: PapersFileOption = None
     top_k: TopKOption = None
     exclude: ExcludeOption = None
-    candidate: Annotated[list[str] | None, typer.Option(help="Consider only this candidate; repeat for more.")] = None
+    candidate: Annotated[list[str] | None, Option(help="Consider only this candidate; repeat for more.")] = None
     from_year: FromYearOption = None
     to_year: ToYearOption = None
     facet_weight: FacetWeightOption = None
     evidence: EvidenceOption = True
-    diversify: Annotated[float | None, typer.Option(help="Preference for diverse candidates, 0 to 1.")] = None
-    min_confidence: Annotated[float, typer.Option(help="Minimum confidence to show; --json shows all.")] = 0.1
+    diversify: Annotated[float | None, Option(help="Preference for diverse candidates, 0 to 1.")] = None
+    min_confidence: Annotated[float, Option(help="Minimum confidence to show; --json shows all.")] = 0.1
     model: PapersModelOption = ""
 
 
@@ -180,11 +179,9 @@ def _cited_title(item: RankedCandidate) -> str:
 @app.command()
 def papers(
     context: typer.Context,
-    author: Annotated[
-        list[str] | None, typer.Option("--author", "-a", help="Rank for this author; repeat for more.")
-    ] = None,
-    citing: Annotated[list[str] | None, typer.Option(help="Rank for this citing paper (id); repeat for more.")] = None,
-    collection: Annotated[str, typer.Option("--collection", "-c", help="Rank the papers of this collection.")] = "",
+    author: Annotated[list[str] | None, Option("--author", "-a", help="Rank for this author; repeat for more.")] = None,
+    citing: Annotated[list[str] | None, Option(help="Rank for this citing paper (id); repeat for more.")] = None,
+    collection: Annotated[str, Option("--collection", "-c", help="Rank the papers of this collection.")] = "",
     file: PapersFileOption = None,
     top_k: TopKOption = None,
     where: WhereOption = None,
@@ -193,7 +190,7 @@ def papers(
     exclude: ExcludeOption = None,
     facet_weight: FacetWeightOption = None,
     evidence: EvidenceOption = True,
-    min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", show_default=False)] = 0,
+    min_revision: Annotated[int, Option(help="Wait for this index revision.", show_default=False)] = 0,
     model: PapersModelOption = "",
 ) -> None:
     """Rank the papers of a collection, or of a file, for an author or a citing paper.
@@ -232,8 +229,8 @@ def papers(
 @app.command()
 def find(
     context: typer.Context,
-    text: Annotated[list[str], typer.Argument(help="Names or ids, possibly misspelt.")],
-    kind: Annotated[CandidateKind, typer.Option(help="What to find.")] = "authors",
+    text: Annotated[list[str], Argument(help="Names or ids, possibly misspelt.")],
+    kind: Annotated[CandidateKind, Option(help="What to find.")] = "authors",
     top_k: TopKOption = None,
     model: PapersModelOption = "",
 ) -> None:
@@ -264,16 +261,12 @@ def bulk(
     context: typer.Context,
     *,
     file: JsonLinesArgument,
-    out: Annotated[Path, typer.Option(help="CSV file to write: paper, candidate, score.")],
-    kind: Annotated[CandidateKind, typer.Option(help="What to recommend.")] = "authors",
-    candidates: Annotated[
-        str | None, typer.Option(help="File of the only candidates, one name or id per line; -: standard input.")
-    ] = None,
-    conflicts: Annotated[
-        Path | None, typer.Option(help="CSV without header: paper id, candidate never to recommend for it.")
-    ] = None,
-    own: Annotated[bool, typer.Option("--own/--no-own", help="Also recommend a paper's own authors.")] = False,
-    top_k: Annotated[int, typer.Option("--top-k", "-k", help="Number of candidates per paper.")] = 50,
+    out: Annotated[Path, Option(help="CSV file to write: paper, candidate, score.")],
+    kind: Annotated[CandidateKind, Option(help="What to recommend.")] = "authors",
+    candidates: Annotated[str | None, Option(help="File of all candidates, one per line; -: standard input.")] = None,
+    conflicts: Annotated[Path | None, Option(help="CSV without header: paper id, candidate to leave out.")] = None,
+    own: Annotated[bool, Option("--own/--no-own", help="Also recommend a paper's own authors.")] = False,
+    top_k: Annotated[int, Option("--top-k", "-k", help="Number of candidates per paper.")] = 50,
     from_year: FromYearOption = None,
     to_year: ToYearOption = None,
     facet_weight: FacetWeightOption = None,
@@ -314,7 +307,7 @@ def bulk(
         bulk_input = BulkInput(settings, source, options)
         if out.resolve() in {Path(name).resolve() for name in (file, bulk_input.rejected_path) if name != "-"}:
             raise typer.BadParameter(f"--out must not be the input or the rejected file, got {str(out)!r}")
-        with settings.connect() as client, whole_file(out) as partial, partial.open("w", newline="") as csv_file:
+        with settings.connect() as client, whole_file(out) as unfinished, unfinished.open("w", newline="") as csv_file:
             writer = csv.writer(csv_file)
             writer.writerow(("paper", kind.removesuffix("s"), "score"))
 
@@ -364,80 +357,54 @@ def _read_conflicts(path: Path) -> dict[str, list[str]]:
     return conflicts
 
 
-@app.command("add-papers")
-@expand_options
-def add_papers(
-    context: typer.Context,
-    file: JsonLinesArgument,
-    options: BulkOptions,
-    resume: ResumeOption = True,
-    model: PapersModelOption = "",
-) -> None:
-    """Add papers with their authors and the papers that cite them, without training.
-
-    FILE has one paper per line: {"id", "title", "abstract", "authors", "cited_by", "year"}; an author is a name, or
-    {"name", "id"}. Each request is atomic, and durable once its records are counted. Running the command again
-    replaces papers with the same id.
-
-    \b
-    Examples:
-      facets recommend add-papers new-papers.jsonl
-      zcat papers.jsonl.gz | facets recommend add-papers -
-    """
-    counts = {
+# Counts in the replies to add-papers and add-authors, and their singular.
+_ADDED = {
+    "papers": {
         "num_papers": "paper",
         "num_authors": "author",
         "num_citing_papers": "citing paper",
         "num_unknown_citations": "unknown citation",
-    }
-    _add(context, "papers", lambda source: read_papers(source, need_id=True), counts, file, options, resume, model)
+    },
+    "authors": {"num_authors": "author", "num_papers": "paper"},
+}
 
 
+@app.command("add-papers")
 @app.command("add-authors")
 @expand_options
-def add_authors(
+def add(
     context: typer.Context,
     file: JsonLinesArgument,
     options: BulkOptions,
     resume: ResumeOption = True,
     model: PapersModelOption = "",
 ) -> None:
-    """Add authors by their papers, without training; known authors get more papers.
+    """Add papers, or authors by their papers, without training.
 
-    FILE has one author per line: {"name", "id", "papers": [{"title", "abstract"}, ...], "paper_ids": [...]}. Each
-    request is atomic, and durable once its records are counted.
+    FILE has one paper per line: {"id", "title", "abstract", "authors", "cited_by", "year"}, or for add-authors one
+    author: {"name", "id", "papers": [paper, ...], "paper_ids": [...]}. An author of a paper is a name, or {"name",
+    "id"}. Each request is atomic, and durable once its records are counted. Papers with the same id are replaced;
+    known authors get more papers.
 
     \b
     Examples:
+      facets recommend add-papers new-papers.jsonl
       facets recommend add-authors reviewers.jsonl
     """
-    _add(
-        context, "authors", read_authors, {"num_authors": "author", "num_papers": "paper"}, file, options, resume, model
-    )
-
-
-def _add(
-    context: typer.Context,
-    kind: CandidateKind | str,
-    read: Callable[[Source], Iterator[Record[Any] | Rejection]],
-    counts: dict[str, str],
-    file: str,
-    options: BulkOptions,
-    resume: bool,
-    model: str,
-) -> None:
-    """Adds papers or authors; ``counts`` has the name of each count in the replies and its singular."""
+    kind = (context.info_name or "").removeprefix("add-")
+    counts = _ADDED[kind]
+    read = read_authors if kind == "authors" else partial(read_papers, need_id=True)
     settings = settings_of(context)
     bulk_settings = options.settings(batch_size=128 if kind == "papers" else 32, window=1)
     with Source(file) as source, settings.connect() as client:
         bulk_input = BulkInput(settings, source, options)
-        add: Callable[..., Any] = client.add_papers if kind == "papers" else client.add_authors
+        add_all: Callable[..., Any] = client.add_papers if kind == "papers" else client.add_authors
         task: CallTask[Any, Any] = CallTask(
             kind,
             lambda place: batches(
                 (record for record in read(source) if record.line > place.line), bulk_settings, place
             ),
-            lambda items: add(items, model=model),
+            lambda items: add_all(items, model=model),
             lambda records, reply: Settled(totals={name: getattr(reply, name) for name in counts}),
         )
         state_path = default_state_path(os.environ, f"add-{kind}", client.target, model, bulk_input.full_name)

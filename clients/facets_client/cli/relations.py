@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer import Argument, Option
 
 from facets_client.cli.options import (
     FileOption,
@@ -41,36 +42,26 @@ def relations(
     context: typer.Context,
     texts: Texts = None,
     file: FileOption = None,
-    entity: Annotated[list[str] | None, typer.Option("--entity", "-e", help="Entity name; repeat for more.")] = None,
-    gazetteer: Annotated[str | None, typer.Option(help="File of entity names, one per line.")] = None,
-    span: Annotated[
-        list[str] | None, typer.Option(metavar="START:END", help="Span of an entity in the text; repeat for more.")
-    ] = None,
-    ner: Annotated[bool, typer.Option("--ner", help="Find entities with the server's recognizer.")] = False,
+    entity: Annotated[list[str] | None, Option("--entity", "-e", help="Entity name; repeat for more.")] = None,
+    gazetteer: Annotated[str | None, Option(help="File of entity names, one per line.")] = None,
+    span: Annotated[list[str] | None, Option(metavar="START:END", help="Entity in the text; repeat for more.")] = None,
+    ner: Annotated[bool, Option("--ner", help="Find entities with the server's recognizer.")] = False,
     relation: Annotated[
-        list[str] | None, typer.Option("--relation", "-r", help="Consider only this relation; repeat for more.")
+        list[str] | None, Option("--relation", "-r", help="Consider only this relation; repeat for more.")
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option(metavar="ENTITY", help="Find what this entity has the relation to; needs exactly one --relation."),
+        Option(metavar="ENTITY", help="Find what this entity has the relation to; needs exactly one --relation."),
     ] = None,
-    pattern: Annotated[
-        list[str] | None, typer.Option("--pattern", "-p", help="Score this sentence pattern instead; repeat for more.")
-    ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(help="Number of relations per pair, accepted or not, or of tails of HEAD.")
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option("--most", help="Maximum number of relations between two entities, both directions.")
-    ] = None,
-    unrelated: Annotated[bool, typer.Option("--unrelated", help="Also show pairs without a relation.")] = False,
-    evidence: Annotated[
-        bool, typer.Option("--evidence", help="Show the reasons: nearest training patterns, matching facets.")
-    ] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the relations, each with an example.")] = False,
-    add: Annotated[str | None, typer.Option(metavar="NAME", help="Add a relation defined by each --pattern.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="With --add: minimum score, -1 to 1.")] = None,
-    delete: Annotated[str | None, typer.Option(metavar="NAME", help="Delete an added relation.")] = None,
+    pattern: Annotated[list[str] | None, Option("--pattern", "-p", help="Pattern to score; repeat for more.")] = None,
+    top_k: Annotated[int | None, Option(help="Relations per pair, accepted or not, or tails of HEAD.")] = None,
+    most: Annotated[int | None, Option("--most", help="Maximum relations between two entities, both ways.")] = None,
+    unrelated: Annotated[bool, Option("--unrelated", help="Also show pairs without a relation.")] = False,
+    evidence: Annotated[bool, Option("--evidence", help="Show nearest training patterns and facets.")] = False,
+    list_all: Annotated[bool, Option("--list", help="List the relations, each with an example.")] = False,
+    add: Annotated[str | None, Option(metavar="NAME", help="Add a relation defined by each --pattern.")] = None,
+    threshold: Annotated[float | None, Option(help="With --add: minimum score, -1 to 1.")] = None,
+    delete: Annotated[str | None, Option(metavar="NAME", help="Delete an added relation.")] = None,
     model: ModelOption = "",
 ) -> None:
     """Find, score and manage relations between entities.
@@ -296,8 +287,8 @@ def _print_relations(relations: Sequence[Relation]) -> None:
 
 def entail(
     context: typer.Context,
-    premise: Annotated[str | None, typer.Argument(help="Sentence pattern.")] = None,
-    hypothesis: Annotated[str | None, typer.Argument(help="Sentence pattern.")] = None,
+    premise: Annotated[str | None, Argument(help="Sentence pattern.")] = None,
+    hypothesis: Annotated[str | None, Argument(help="Sentence pattern.")] = None,
     file: PairsFileOption = None,
     model: ModelOption = "",
 ) -> None:

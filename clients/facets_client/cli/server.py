@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 from rich.filesize import decimal
+from typer import Argument
 
-from facets_client.cli.failures import CommandError, ExitCode, Failure
+from facets_client.cli.failures import CommandError, ExitCode
 from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import ask, settings_of
 from facets_client.core.extras import INSTALL_SERVER
@@ -24,7 +25,7 @@ SERVE_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # to
 
 def models(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="Model to show, with its limits.")] = None,
+    name: Annotated[str | None, Argument(help="Model to show, with its limits.")] = None,
 ) -> None:
     """List the server's models, or show one with every limit.
 
@@ -157,7 +158,7 @@ def serve(context: typer.Context) -> None:
     """
     if importlib.util.find_spec("facets_server") is None:
         message = f"the server is not installed: {INSTALL_SERVER}"
-        raise CommandError(Failure(message=message, exit_code=ExitCode.USAGE, code="FAILED_PRECONDITION"))
+        raise CommandError(message, "FAILED_PRECONDITION")
     # Replaces this process, so that signals reach the server and its exit code is the command's.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "facets_server", *context.args])
 

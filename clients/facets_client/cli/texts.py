@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.text import Text
+from typer import Argument, Option
 
 from facets_client.cli.options import (
     FileOption,
     ModelOption,
     PairsFileOption,
-    ProgressOption,
     TextFileOption,
     Texts,
     WordsOption,
@@ -44,9 +44,8 @@ def embed(
     texts: Texts = None,
     file: FileOption = None,
     model: ModelOption = "",
-    normalize: Annotated[bool, typer.Option("--normalize", help="Scale facets to unit length.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write one array [texts, facets, dim] to this .npy file.")] = None,
-    progress: ProgressOption = None,
+    normalize: Annotated[bool, Option("--normalize", help="Scale facets to unit length.")] = False,
+    out: Annotated[Path | None, Option(help="Write one array [texts, facets, dim] to this .npy file.")] = None,
 ) -> None:
     """Turn texts into facet embeddings.
 
@@ -70,7 +69,7 @@ def embed(
 
     rows: list[tuple[object, ...]] = []
     arrays: list[FacetsArray] = []
-    with settings.connect() as client, progress_bar(shown=progress, counted="texts") as bar:
+    with settings.connect() as client, progress_bar("texts", quiet=settings.quiet) as bar:
         task = bar.add_task("", total=None)
         for number, facets in enumerate(client.embed_stream(sent(), model=model, normalize=normalize), start=1):
             text = waiting.pop(0)
@@ -121,17 +120,13 @@ def explain(
 
 def similarity(
     context: typer.Context,
-    first: Annotated[str | None, typer.Argument(help="First text.")] = None,
-    second: Annotated[str | None, typer.Argument(help="Second text.")] = None,
+    first: Annotated[str | None, Argument(help="First text.")] = None,
+    second: Annotated[str | None, Argument(help="Second text.")] = None,
     file: PairsFileOption = None,
-    method: Annotated[
-        Method | None, typer.Option(help="Scoring method.  [default: the one closest to human scores for the model]")
-    ] = None,
-    attention: Annotated[
-        bool, typer.Option("--attention", help="Weight words by their closest facet (word-based methods).")
-    ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show which facets match.")] = False,
-    calibrated: Annotated[bool, typer.Option("--calibrated", help="Also show the score on a human scale.")] = False,
+    method: Annotated[Method | None, Option(help="Scoring method.  [default: the best one for the model]")] = None,
+    attention: Annotated[bool, Option("--attention", help="Weight words by their closest facet.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Show which facets match.")] = False,
+    calibrated: Annotated[bool, Option("--calibrated", help="Also show the score on a human scale.")] = False,
     model: ModelOption = "",
     num_words: WordsOption = None,
 ) -> None:
@@ -178,11 +173,11 @@ def _print_scores(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore])
 
 def summarize(
     context: typer.Context,
-    text: Annotated[str | None, typer.Argument(help="The text.")] = None,
+    text: Annotated[str | None, Argument(help="The text.")] = None,
     file: TextFileOption = None,
-    sentences: Annotated[int | None, typer.Option(help="Number of sentences.")] = None,
-    words: Annotated[int | None, typer.Option(help="Maximum number of words, instead of --sentences.")] = None,
-    query: Annotated[str, typer.Option(help="What the reader is looking for.")] = "",
+    sentences: Annotated[int | None, Option(help="Number of sentences.")] = None,
+    words: Annotated[int | None, Option(help="Maximum number of words, instead of --sentences.")] = None,
+    query: Annotated[str, Option(help="What the reader is looking for.")] = "",
     model: ModelOption = "",
 ) -> None:
     """Pick the sentences that cover a text best.
@@ -211,12 +206,12 @@ def _print_summary(summary: Summary) -> None:
 
 def topics(
     context: typer.Context,
-    text: Annotated[str | None, typer.Argument(help="The text so far.")] = None,
+    text: Annotated[str | None, Argument(help="The text so far.")] = None,
     file: TextFileOption = None,
-    number: Annotated[int | None, typer.Option("--topics", help="Maximum number of topics.")] = None,
-    words: Annotated[int | None, typer.Option(help="Number of words per topic.")] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Word or phrase that will follow; repeat for more.")] = None,
-    avoid: Annotated[list[str] | None, typer.Option(help="Word or phrase to avoid; repeat for more.")] = None,
+    number: Annotated[int | None, Option("--topics", help="Maximum number of topics.")] = None,
+    words: Annotated[int | None, Option(help="Number of words per topic.")] = None,
+    keep: Annotated[list[str] | None, Option(help="Word or phrase that will follow; repeat for more.")] = None,
+    avoid: Annotated[list[str] | None, Option(help="Word or phrase to avoid; repeat for more.")] = None,
     model: ModelOption = "",
 ) -> None:
     """Suggest topics that a text may continue with.

@@ -52,12 +52,7 @@ class AsyncChannel:
 
 
 class AsyncStream:
-    """A bidirectional stream.
-
-    Args:
-        call: The open gRPC stream.
-        timeout_s: Seconds to wait for each step.
-    """
+    """A bidirectional stream."""
 
     def __init__(self, call: grpc.aio.StreamStreamCall[Any, Any], *, timeout_s: float) -> None:
         self._call = call

@@ -57,12 +57,7 @@ class BlockingChannel:
 
 
 class BlockingStream:
-    """A bidirectional stream.
-
-    Args:
-        start: Opens the stream for an iterator of messages to send.
-        timeout_s: Seconds to wait for each answer.
-    """
+    """A bidirectional stream."""
 
     def __init__(self, start: Callable[[Iterator[Message]], Any], *, timeout_s: float) -> None:
         self._outgoing: queue.SimpleQueue[Message | None] = queue.SimpleQueue()

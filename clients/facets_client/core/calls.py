@@ -57,16 +57,9 @@ class AsyncCalls:
     async def _call_parts(
         self, request: Message, field: str, limit: str, max_items: Callable[[Limits], int] = lambda limits: 0
     ) -> list[Any]:
-        """Sends a request in as many parts as the server's limits require.
+        """The replies to a request in as many parts as the limits on items of ``field`` and on bytes require.
 
-        Args:
-            request: The request with all items.
-            field: Repeated field of the request to split.
-            limit: Name of the limit on items per request.
-            max_items: Another limit on them, from the server's limits; 0: none.
-
-        Returns:
-            Replies in the order of the parts.
+        ``max_items`` is another limit on items; 0: none.
         """
         replies = []
         async for part, offset in self._cut(request, field, limit, max_items):

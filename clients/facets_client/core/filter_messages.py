@@ -12,12 +12,7 @@ _COMBINED = {filters.AllOf: "all_of", filters.AnyOf: "any_of", filters.NoneOf: "
 
 
 def filter_message(where: filters.Filter | None) -> pb.Filter | None:
-    """A condition on payloads as a message; None stays None.
-
-    Raises:
-        TypeError: Not a filter.
-        ValueError: An integer that a double cannot represent.
-    """
+    """A condition on payloads as a message; None stays None."""
     if where is None:
         return None
     if isinstance(where, filters.AllOf | filters.AnyOf | filters.NoneOf):

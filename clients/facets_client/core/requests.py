@@ -89,11 +89,7 @@ def _rule(field: Any, value: Any, error: Exception) -> str:
 
 
 def check_iterable(name: str, items: object) -> None:
-    """Rejects one string where several items are expected, and anything that is not iterable.
-
-    Raises:
-        TypeError: Its message shows the fix.
-    """
+    """Rejects one string where several items are expected, and anything that is not iterable."""
     if isinstance(items, str | bytes):
         raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [{items[:20]!r}]")
     if not isinstance(items, Iterable | AsyncIterable):
@@ -110,11 +106,6 @@ def slices(sizes: Sequence[int], *, max_items: int, max_bytes: int) -> Iterator[
     """Cuts a sequence into runs within both limits, in order.
 
     An item that exceeds ``max_bytes`` on its own gets its own run, and the server reports it.
-
-    Args:
-        sizes: Bytes of each item on the wire.
-        max_items: Maximum items per run; 0: no limit.
-        max_bytes: Maximum bytes per request; 0: no limit.
 
     Example:
         >>> list(slices([5, 5, 5], max_items=2, max_bytes=0))
@@ -150,11 +141,9 @@ def least(*limits: int) -> int:
 
 
 def max_together(limit: int, num_results: int) -> int:
-    """Maximum items per request where the limit is on the results of all of them; 0: no limit.
+    """Maximum items per request, from the limit on the results of all of them and the results of one; 0: no limit.
 
-    Args:
-        limit: Maximum results.
-        num_results: Results of each item; 0: the server's default, taken to be at most the root of the limit.
+    ``num_results`` 0 is the server's default, taken to be at most the root of the limit.
     """
     return limit and max(1, limit // (num_results or math.isqrt(limit)))
 
@@ -192,11 +181,7 @@ def index_of(step: str, field: str) -> int | None:
 def join(replies: Sequence[RecordT], *, added: Sequence[str] = ()) -> RecordT:
     """Joins the replies to the parts of a call.
 
-    Lists and arrays are concatenated, timings are added, and the rest is taken from the last reply.
-
-    Args:
-        replies: In the order of the parts.
-        added: Further numeric fields to add up.
+    Lists and arrays are concatenated, timings and the fields ``added`` are added, the rest is from the last reply.
     """
     if len(replies) == 1:
         return replies[0]

@@ -28,13 +28,6 @@ class IndexTask:
     Batches grow and shrink so that the server needs about half a second for each: Ctrl-C and the progress bar treat a
     batch as a unit.
 
-    Args:
-        client: Connected to the server.
-        read_documents: Returns the documents after a position.
-        collection: Name of the target collection.
-        settings: Settings of the run.
-        encoded_by: The model that has encoded the documents; None: the server encodes them.
-
     Attributes:
         index_revision: Revision that holds everything stored; pass it as min_revision to search it.
     """
@@ -124,10 +117,6 @@ def to_messages(
 
     A batch must not hold an id twice, and an id that repeats at a short distance is a mistake in the input. Farther
     apart, the later document replaces the earlier one.
-
-    Args:
-        records: The documents.
-        max_message_bytes: The server's limit of a message; 0: none.
     """
     seen: dict[str, str] = {}  # id -> its position in the input
     for record in records:

@@ -56,13 +56,7 @@ class ColumnError(InputError):
 
 
 class DocumentFiles:
-    """An input of the bulk runner: documents from files, which are opened one at a time.
-
-    Args:
-        files: At least one.
-        columns: Use of the table columns.
-        options: Options for reading the files.
-    """
+    """An input of the bulk runner: documents from files, which are opened one at a time."""
 
     def __init__(self, files: Sequence[InputFile], columns: Columns, options: ReadOptions) -> None:
         self.files = files

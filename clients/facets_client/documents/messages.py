@@ -39,11 +39,7 @@ def to_document(message: DocumentMessage) -> Document:
 
 
 def check_payload(payload: Mapping[str, object]) -> None:
-    """Rejects values that a protobuf Struct would alter or fail on: large integers, NaN, infinity, deep nesting.
-
-    Raises:
-        ValueError: The payload holds such a value.
-    """
+    """Rejects values that a protobuf Struct would alter or fail on: large integers, NaN, infinity, deep nesting."""
     level: list[object] = [payload]
     for _ in range(MAX_PAYLOAD_DEPTH + 1):
         level = [inner for value in level for inner in _inner_values(value)]

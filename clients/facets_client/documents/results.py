@@ -206,13 +206,7 @@ def field_line(answer: Span) -> str:
 
 
 def shown_part(text: str, answer: Span | None, max_chars: int) -> Span:
-    """The sentences around the answer or, if they are too long, the beginning of the answer with some text before it.
-
-    Args:
-        text: The whole text.
-        answer: The part that answers; None: the beginning of the text is shown.
-        max_chars: Approximate length.
-    """
+    """The sentences around the answer or, if they are too long, its beginning with some text before it."""
     if answer is None:
         return Span(0, _word_end(text, 0, max_chars))
     before = max(0, answer.start - max_chars)

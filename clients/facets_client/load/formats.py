@@ -122,12 +122,7 @@ class InputFile:
 
 
 def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:
-    """The files that the arguments name, each once, in order; in folders, only files with a known suffix.
-
-    Args:
-        names: Files, folders, patterns (``data/**/*.csv``), or ``-``.
-        options: With a ``format``, every file of a folder is read.
-    """
+    """The files that the arguments name, each once, in order; in folders, only files with a known suffix unless a format is set."""
     if "-" in names:
         if len(names) > 1:
             raise InputError("- (standard input) must be the only input")

@@ -47,14 +47,12 @@ class BulkSettings:
         window: Maximum number of batches in flight; the server's limit if that is smaller.
         max_wait_s: Seconds without progress to wait for an unreachable or full server.
         limit: Stop after this many records; 0: no limit.
-        strict: Stop at the first rejected record.
     """
 
     batch_size: int = 64
     window: int = 8
     max_wait_s: float = 300.0
     limit: int = 0
-    strict: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("batch_size", 1), ("window", 1), ("limit", 0), ("max_wait_s", 0)):
@@ -111,12 +109,9 @@ def batches(
         else:
             batch.rejections.append(record)
         batch.file, batch.line = record.file, record.line
-        is_last = settings.strict and bool(batch.rejections)
-        if len(batch.records) == size or len(batch.rejections) == _MAX_REJECTIONS or is_last:
+        if len(batch.records) == size or len(batch.rejections) == _MAX_REJECTIONS:
             yield batch
             batch, num_bytes = Batch(), ENVELOPE_BYTES
-        if is_last:
-            return
     if batch.records or batch.rejections:
         yield batch
 
@@ -127,14 +122,6 @@ class Settled:
 
     rejections: Sequence[Rejection] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
-
-
-class RejectedError(ValueError):
-    """A record was rejected in a strict run. All records before it are done."""
-
-    def __init__(self, rejection: Rejection) -> None:
-        file = f"{rejection.name}, " if rejection.name else ""
-        super().__init__(f"{file}line {rejection.line}: {rejection.message}")
 
 
 class _Patience:
@@ -206,20 +193,10 @@ class BulkReport:
 
 
 class BulkRunner(Generic[ItemT]):
-    """One run over one input.
+    """One run over one input; ``place`` is the position that it has reached.
 
-    Args:
-        task: Processes the batches.
-        source: The open input.
-        settings: Settings of the run.
-        rejected: File for the rejections.
-        state_file: File in which the position is saved; None: not saved.
-        place: Position to start from.
-        on_progress: Called after each batch, and before each pause with the server's message, with the position and
-            the bytes of input read up to it.
-
-    Attributes:
-        place: Position that the run has reached.
+    ``on_progress`` is called after each batch, and before each pause with the server's message, with the position and
+    the bytes of input read up to it.
     """
 
     def __init__(
@@ -321,8 +298,6 @@ class BulkRunner(Generic[ItemT]):
         self._position = batch.position
         self._save(now=False)
         self._on_progress(self.place, self._position, "")
-        if rejections and self._settings.strict:
-            raise RejectedError(rejections[0])
 
     def _save(self, *, now: bool) -> None:
         if self._state_file and (now or time.monotonic() - self._saved_at > SAVE_EVERY_S):
@@ -331,16 +306,7 @@ class BulkRunner(Generic[ItemT]):
 
 
 class CallTask(Generic[ItemT, ReplyT]):
-    """A task that makes one call per batch, each in its own thread.
-
-    Args:
-        items_name: Name of the items in a request, e.g. ``papers``.
-        read: Returns the batches after a position.
-        call: Makes the call for a batch of items.
-        take: Stores a reply durably; called in the order of the input.
-        window: Number of concurrent calls.
-        finish: Called after the last batch.
-    """
+    """A task that makes one call per batch, each in its own thread; ``take`` stores the replies in input order."""
 
     def __init__(
         self,

@@ -44,11 +44,7 @@ DAMAGED = (EOFError, OSError, UnicodeError, zlib.error, lzma.LZMAError)
 
 
 class InputError(ValueError):
-    """The input cannot be read: it does not exist, is a folder, or is not of the expected format.
-
-    Attributes:
-        hint: What to do about it; empty when the message says so.
-    """
+    """The input cannot be read: it does not exist, is a folder, or is not of the expected format."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -108,10 +104,6 @@ class Source:
     """An open input.
 
     The compression is detected from the first bytes, not from the name.
-
-    Args:
-        name: Path, or ``-`` for standard input.
-        stdin: Stream to read instead of standard input.
 
     Attributes:
         name: As given.

@@ -4,11 +4,11 @@ import itertools
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from facets_client.cli.failures import CommandError, ExitCode, Failure
+from facets_client.cli.failures import CommandError, ExitCode
 from facets_client.cli.options import (
     CollectionOption,
-    ProgressOption,
     SearchFieldOption,
     WhereOption,
     parse_search_fields,
@@ -21,9 +21,9 @@ from facets_client.generated.types import Collection, Document
 collections_app = typer.Typer(invoke_without_command=True)
 documents_app = typer.Typer(invoke_without_command=True)
 
-NameArgument = Annotated[str, typer.Argument(help="Name of the collection.")]
-FacetsOption = Annotated[bool, typer.Option("--facets", help="Include facet embeddings (JSON only).")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+NameArgument = Annotated[str, Argument(help="Name of the collection.")]
+FacetsOption = Annotated[bool, Option("--facets", help="Include facet embeddings (JSON only).")]
+YesOption = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @collections_app.callback()
@@ -52,7 +52,7 @@ def list_collections(context: typer.Context) -> None:
 def create_collection(
     context: typer.Context,
     name: NameArgument,
-    model: Annotated[str, typer.Option(help="Model of the collection.  [default: the server's for collections]")] = "",
+    model: Annotated[str, Option(help="Model of the collection.  [default: the server's for collections]")] = "",
     search_field: SearchFieldOption = None,
 ) -> None:
     """Create an empty collection."""
@@ -74,9 +74,8 @@ def show_collection(context: typer.Context, name: NameArgument) -> None:
 def reindex_collection(
     context: typer.Context,
     name: NameArgument,
-    model: Annotated[str, typer.Option(help="The new model.  [default: the served revision of the current one]")] = "",
+    model: Annotated[str, Option(help="The new model.  [default: the served revision of the current one]")] = "",
     search_field: SearchFieldOption = None,
-    progress: ProgressOption = None,
 ) -> None:
     """Move a collection to another model, to the served revision of its current one, or to other search fields.
 
@@ -85,7 +84,7 @@ def reindex_collection(
     """
     settings = settings_of(context)
     search_fields = parse_search_fields(search_field)
-    with settings.connect() as client, progress_bar(shown=progress, counted="documents") as bar:
+    with settings.connect() as client, progress_bar("documents", quiet=settings.quiet) as bar:
         task = bar.add_task("", total=None)
         for step in client.reindex_collection(name, model=model, search_fields=search_fields):
             moved = step.collection
@@ -146,7 +145,7 @@ def documents(context: typer.Context) -> None:
 @documents_app.command("get")
 def get_documents(
     context: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")],
+    ids: Annotated[list[str], Argument(metavar="ID...", help="Ids of documents.")],
     collection: CollectionOption,
     facets: FacetsOption = False,
 ) -> None:
@@ -160,7 +159,7 @@ def get_documents(
         print_documents(found.documents, text_chars=2_000)
     if found.missing_ids:
         message = f"collection {collection} has no document {', '.join(found.missing_ids)}"
-        raise CommandError(Failure(message=message, exit_code=ExitCode.USAGE, code="NOT_FOUND"))
+        raise CommandError(message, "NOT_FOUND")
 
 
 @documents_app.command("list")
@@ -168,7 +167,7 @@ def list_documents(
     context: typer.Context,
     collection: CollectionOption,
     where: WhereOption = None,
-    limit: Annotated[int, typer.Option(help="Maximum number of documents; 0: all.")] = 20,
+    limit: Annotated[int, Option(help="Maximum number of documents; 0: all.")] = 20,
     facets: FacetsOption = False,
 ) -> None:
     """List documents in the order of their ids; with --json one object per line."""
@@ -200,7 +199,7 @@ def count_documents(context: typer.Context, collection: CollectionOption, where:
 def delete_documents(
     context: typer.Context,
     collection: CollectionOption,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.")] = None,
+    ids: Annotated[list[str] | None, Argument(metavar="[ID]...", help="Ids of documents.")] = None,
     where: WhereOption = None,
     yes: YesOption = False,
 ) -> None:

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from facets_client.cli.options import texts_from
 from facets_client.cli.output import count_of, print_table
@@ -12,8 +13,8 @@ from facets_client.generated.types import CollectionDiagnosis
 
 def diagnose(
     context: typer.Context,
-    collection: Annotated[str, typer.Argument(help="Name of the collection.")],
-    queries: Annotated[str | None, typer.Option(help="File with questions, one per line.")] = None,
+    collection: Annotated[str, Argument(help="Name of the collection.")],
+    queries: Annotated[str | None, Option(help="File with questions, one per line.")] = None,
 ) -> None:
     """Report duplicates, hubs and recall of a collection.
 

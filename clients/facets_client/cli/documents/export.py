@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import IO, Annotated
 
 import typer
+from typer import Argument, Option
 
-from facets_client.cli.options import ProgressOption, WhereOption, parse_where
+from facets_client.cli.options import WhereOption, parse_where
 from facets_client.cli.output import count_of, print_json, progress_bar
 from facets_client.cli.settings import settings_of
 from facets_client.generated.types import Document
@@ -24,14 +25,11 @@ _OWN_COLUMNS = ("id", "text")
 
 def export(
     context: typer.Context,
-    collection: Annotated[str, typer.Argument(help="Name of the collection.")],
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help=f"{', '.join(_SUFFIXES)}; -: JSON lines to standard output.")
-    ],
+    collection: Annotated[str, Argument(help="Name of the collection.")],
+    file: Annotated[str, Argument(metavar="FILE", help=f"{', '.join(_SUFFIXES)}; -: JSON lines to standard output.")],
     where: WhereOption = None,
-    facets: Annotated[bool, typer.Option("--facets", help="Include facet embeddings (JSON lines, Parquet).")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    progress: ProgressOption = None,
+    facets: Annotated[bool, Option("--facets", help="Include facet embeddings (JSON lines, Parquet).")] = False,
+    force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the documents of a collection to a file.
 
@@ -47,7 +45,7 @@ def export(
     settings = settings_of(context)
     suffix = _suffix_of(file, facets=facets, force=force)
     condition = parse_where(where)
-    with settings.connect() as client, progress_bar(shown=progress, counted="documents") as bar:
+    with settings.connect() as client, progress_bar("documents", quiet=settings.quiet) as bar:
         task = bar.add_task("", total=client.count_documents(collection, where=condition))
 
         num_documents = 0

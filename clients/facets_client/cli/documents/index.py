@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from facets_client.cli.bulk import BulkInput, BulkOptions, ResumeOption, RunOptions, WindowOption
 from facets_client.cli.options import CollectionOption, SearchFieldOption, expand_options, parse_search_fields
@@ -47,22 +48,18 @@ _MAX_NOTES = 20  # about files; there may be thousands
 class FileOptions:
     """Options about files and their columns."""
 
-    text: Annotated[
-        list[str] | None,
-        typer.Option("--text", metavar="COLUMN", help="Column with the text; several are joined."),
-    ] = None
-    title: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the title.")] = ""
-    id_column: Annotated[str, typer.Option("--id", metavar="COLUMN", help="Column with the id.")] = ""
-    payload: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Column to keep in the payload.  [default: all others]")
-    ] = None
-    form: Annotated[
-        FormatName | None, typer.Option("--format", help="Format of all files.  [default: from the suffix]")
-    ] = None
-    encoding: Annotated[str, typer.Option(help="Encoding of texts.  [default: detected]")] = ""
-    delimiter: Annotated[str, typer.Option(help="Character between values.  [default: detected]")] = ""
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first rejected record.")] = False
-    limit: Annotated[int, typer.Option(help="Stop after this many records; 0: no limit.")] = 0
+    text: Annotated[list[str] | None, Option("--text", metavar="COLUMN", help="Text column; several are joined.")] = (
+        None
+    )
+    title: Annotated[str, Option(metavar="COLUMN", help="Column with the title.")] = ""
+    id_column: Annotated[str, Option("--id", metavar="COLUMN", help="Column with the id.")] = ""
+    payload: Annotated[list[str] | None, Option(metavar="COLUMN", help="Column to keep.  [default: all others]")] = None
+    form: Annotated[FormatName | None, Option("--format", help="Format of all files.  [default: from the suffix]")] = (
+        None
+    )
+    encoding: Annotated[str, Option(help="Encoding of texts.  [default: detected]")] = ""
+    delimiter: Annotated[str, Option(help="Character between values.  [default: detected]")] = ""
+    limit: Annotated[int, Option(help="Stop after this many records; 0: no limit.")] = 0
 
     def open(self, names: Sequence[str], note: Callable[[str], None]) -> DocumentFiles:
         """Opens the files."""
@@ -79,7 +76,7 @@ class FileOptions:
 
     def identity(self) -> dict[str, object]:
         """The options that determine which documents a file yields."""
-        return {name: value for name, value in asdict(self).items() if name not in ("strict", "limit")}
+        return {name: value for name, value in asdict(self).items() if name != "limit"}
 
 
 def _first_notes(note: Callable[[str], None]) -> Callable[[str], None]:
@@ -99,18 +96,15 @@ def index(
     *,
     collection: CollectionOption,
     files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Files, folders, 'patterns'; -: standard input."),
+        list[str] | None, Argument(metavar="[FILE]...", help="Files or folders; -: standard input.")
     ] = None,
-    from_encoded: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Index a folder written by 'facets encode', instead of files.")
-    ] = None,
-    create: Annotated[bool, typer.Option("--create", help="Create the collection if it does not exist.")] = False,
-    model: Annotated[str, typer.Option(help="Model of the collection, with --create.")] = "",
+    from_encoded: Annotated[Path | None, Option(metavar="FOLDER", help="Index a folder of 'facets encode'.")] = None,
+    create: Annotated[bool, Option("--create", help="Create the collection if it does not exist.")] = False,
+    model: Annotated[str, Option(help="Model of the collection, with --create.")] = "",
     search_field: SearchFieldOption = None,
     columns: FileOptions,
     window: WindowOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check the files; show the first documents.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only check the files; show the first documents.")] = False,
     resume: ResumeOption = True,
     bulk: BulkOptions,
 ) -> None:
@@ -133,7 +127,7 @@ def index(
       facets index articles.csv -c news --dry-run
     """
     settings = settings_of(context)
-    bulk_settings = bulk.settings(window=window, limit=columns.limit, strict=columns.strict)
+    bulk_settings = bulk.settings(window=window, limit=columns.limit)
     search_fields = parse_search_fields(search_field)
     if bool(files) == (from_encoded is not None):
         raise typer.BadParameter("expected files, or --from-encoded FOLDER")
@@ -255,17 +249,15 @@ def _end(bulk_input: BulkInput, report: BulkReport, noun: str, verb: str, end: s
 def encode(
     context: typer.Context,
     *,
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Files, folders, 'patterns'; -: standard input.")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the Parquet parts.")],
-    model: Annotated[str, typer.Option(help="Passage model, by name or folder.  [default: the shipped one]")] = "",
+    files: Annotated[list[str], Argument(metavar="FILE...", help="Files, folders, 'patterns'; -: standard input.")],
+    out: Annotated[Path, Option("--out", "-o", help="Folder for the Parquet parts.")],
+    model: Annotated[str, Option(help="Passage model, by name or folder.  [default: the shipped one]")] = "",
     search_field: SearchFieldOption = None,
-    workers: Annotated[int, typer.Option(help="Processes, each with a model; 0: one, or with Ray all processors.")] = 0,
+    workers: Annotated[int, Option(help="Processes, each with a model; 0: one, or with Ray all processors.")] = 0,
     ray: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address of the Ray cluster that encodes; 'auto' finds a running one, 'local' starts one.")
+        str, Option(metavar="ADDRESS", help="Ray cluster that encodes; 'auto' finds a running one, 'local' starts one.")
     ] = "",
-    part_size: Annotated[int, typer.Option(help="Documents per Parquet part.")] = 512,
+    part_size: Annotated[int, Option(help="Documents per Parquet part.")] = 512,
     columns: FileOptions,
     resume: ResumeOption = True,
     run: RunOptions,
@@ -299,7 +291,7 @@ def encode(
             settings.note(f"{encoded_by.name} encodes, in {count_of(num_workers, 'process', 'processes')}")
             folder = EncodedFolder(out, encoded_by)
             window = 2 * num_workers  # for each worker, one batch is read while another is written
-            bulk = BulkSettings(batch_size=part_size, window=window, limit=columns.limit, strict=columns.strict)
+            bulk = BulkSettings(batch_size=part_size, window=window, limit=columns.limit)
 
             def read(place: Place) -> Iterator[Batch[DocumentMessage]]:
                 folder.begin(place)

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
+from typer import Argument, Option
 
 from facets_client.cli.options import (
     CollectionOption,
@@ -31,33 +32,32 @@ _ANSWER_STYLE, _WORD_STYLE = "yellow", "bold"
 _TEXT_CHARS = 300
 _TITLE_CHARS = 80
 
-ModeOption = Annotated[SearchMode | None, typer.Option(help="Rank by facets and words, or by one of them.")]
+ModeOption = Annotated[SearchMode | None, Option(help="Rank by facets and words, or by one of them.")]
 
 
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, Argument(help="What to look for.")],
     collection: CollectionOption,
     top_k: TopKOption = None,
     mode: ModeOption = None,
     combine: Annotated[
         Literal["sum", "any"] | None,
-        typer.Option(help="Find answers to all parts of the query, or to any.  [default: any of several questions]"),
+        Option(help="Find answers to all parts of the query, or to any.  [default: any of several questions]"),
     ] = None,
     min_confidence: Annotated[
-        float | None,
-        typer.Option(help="Omit hits with lower confidence, 0 to 1.  [default: 0.1; with --json: 0]"),
+        float | None, Option(help="Omit hits below this, 0 to 1.  [default: 0.1; with --json: 0]")
     ] = None,
-    diversify: Annotated[float | None, typer.Option(help="Preference for diverse hits, 0 to 1.")] = None,
+    diversify: Annotated[float | None, Option(help="Preference for diverse hits, 0 to 1.")] = None,
     where: WhereOption = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Compare with every document.")] = False,
-    evidence: Annotated[bool, typer.Option(help="Show which facets match.")] = True,
-    explain: Annotated[bool, typer.Option("--explain", help="Show all matching facets and where they match.")] = False,
+    exact: Annotated[bool, Option("--exact", help="Compare with every document.")] = False,
+    evidence: Annotated[bool, Option(help="Show which facets match.")] = True,
+    explain: Annotated[bool, Option("--explain", help="Show all matching facets and where they match.")] = False,
     num_words: WordsOption = None,
-    full: Annotated[bool, typer.Option("--full", help="Show whole texts and payloads.")] = False,
-    parts: Annotated[bool, typer.Option("--parts", help="Return parts of long documents as separate hits.")] = False,
-    model: Annotated[str, typer.Option(help="Model for the query, from the collection's embedding space.")] = "",
-    min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", show_default=False)] = 0,
+    full: Annotated[bool, Option("--full", help="Show whole texts and payloads.")] = False,
+    parts: Annotated[bool, Option("--parts", help="Return parts of long documents as separate hits.")] = False,
+    model: Annotated[str, Option(help="Model for the query, from the collection's embedding space.")] = "",
+    min_revision: Annotated[int, Option(help="Wait for this index revision.", show_default=False)] = 0,
 ) -> None:
     """Find the documents that answer a query, and show why.
 
@@ -155,7 +155,7 @@ def excerpt(hit: SearchHit, max_chars: int) -> Text:
 
 def rerank(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What the texts should answer.")],
+    query: Annotated[str, Argument(help="What the texts should answer.")],
     texts: Texts = None,
     file: FileOption = None,
     top_k: TopKOption = None,
