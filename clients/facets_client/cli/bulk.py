@@ -134,7 +134,6 @@ class BulkInput:
 
 
 def _rejected_path(name: str) -> Path:
-    """Path beside a single input file; in the working directory for folders and standard input."""
     if name == "-":
         return Path("stdin.rejected.jsonl")
     return Path("index.rejected.jsonl") if Path(name).is_dir() else Path(f"{name}.rejected.jsonl")

@@ -126,7 +126,6 @@ def authors_or_citations(context: typer.Context, options: CandidateOptions) -> N
 
 
 def _asked_papers(options: CandidateOptions) -> list[Paper]:
-    """The paper from the command line, or the papers from the file."""
     if (options.title is None) == (options.file is None):
         raise typer.BadParameter("expected a title, or --file FILE")
     if options.file is not None:
@@ -151,7 +150,6 @@ def _papers_of_file(file: str) -> list[Paper]:
 
 
 def _print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper, name: str) -> None:
-    """Prints rank, score, id and name, and below them the evidence."""
     head = Text(f"{rank:>3}  ")
     head.append(f"{item.score:.4f}", style="bold")
     if isinstance(item, RankedCandidate) and item.confidence is not None:
@@ -171,7 +169,6 @@ def _print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper
 
 
 def _cited_title(item: RankedCandidate) -> str:
-    """Text shown in place of an unknown title."""
     cited = item.evidence.nearest_papers if item.evidence else ()
     return f"(title not known) cites: {cited[0].title}" if cited else "(title not known)"
 

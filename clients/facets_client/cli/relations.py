@@ -127,7 +127,6 @@ def relations(
 
 
 def _check_one_mode(modes: Mapping[str, bool], texts: Mapping[str, bool]) -> None:
-    """Rejects two modes, and a mode together with texts."""
     chosen = [name for name, is_set in modes.items() if is_set]
     if chosen:
         chosen += [name for name, is_set in texts.items() if is_set]
@@ -138,7 +137,6 @@ def _check_one_mode(modes: Mapping[str, bool], texts: Mapping[str, bool]) -> Non
 def _entity_options(
     texts: Sequence[str], entity: list[str] | None, gazetteer: str | None, span: list[str] | None, ner: bool
 ) -> dict[str, Any]:
-    """Client arguments that say where entities come from."""
     is_named = bool(entity) or gazetteer is not None
     if is_named + bool(span) + ner > 1:
         raise typer.BadParameter("give entities in one way only: --entity and --gazetteer, or --span, or --ner")
@@ -160,7 +158,6 @@ def _span(text: str) -> tuple[int, int]:
 
 
 def _print_pairs(texts: Sequence[str], found: Sequence[TextRelations], *, evidence: bool) -> None:
-    """Prints each sentence with its entities marked, and below it a row per relation."""
     console = stdout()
     for text, answer in zip(texts, found, strict=True):
         for (start, end), pairs in groupby(answer.pairs, key=lambda pair: (pair.sentence_start, pair.sentence_end)):
@@ -203,7 +200,6 @@ def _print_sentence_pairs(console: Console, pairs: Sequence[EntityPair], *, evid
 
 
 def _print_tails(texts: Sequence[str], tails: Sequence[RankedTail], *, evidence: bool) -> None:
-    """Prints a row per tail, with its best mention."""
     rows = []
     for tail in tails:
         best = tail.mentions[0]
@@ -223,7 +219,6 @@ def _print_tails(texts: Sequence[str], tails: Sequence[RankedTail], *, evidence:
 
 
 def _print_pattern_scores(scores: Sequence[PatternScore], *, evidence: bool) -> None:
-    """Prints a table per pattern."""
     numbers = ("confidence", "score", "look-up")
     for pattern in scores:
         unseen = "" if pattern.known else ", not seen in training"
@@ -269,7 +264,6 @@ def _cue(pattern: PatternScore) -> str:
 
 
 def _print_relations(relations: Sequence[Relation]) -> None:
-    """Prints a row per relation."""
     rows = []
     for relation in relations:
         example = relation.example or " | ".join(relation.examples[:_EXAMPLES_SHOWN])

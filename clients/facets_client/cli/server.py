@@ -27,12 +27,7 @@ def models(
     context: typer.Context,
     name: Annotated[str | None, Argument(help="Model to show, with its limits.")] = None,
 ) -> None:
-    """List the server's models, or show one with every limit.
-
-    \b
-    Examples:
-      facets models
-    """
+    """List the server's models, or show one with every limit."""
     ask(
         context,
         lambda client: [client.model(name)] if name is not None else client.models(),
@@ -60,10 +55,6 @@ def health(context: typer.Context) -> None:
 
     The exit code is 3 if one is not. A service with no model for its task is not served; that is fine as long as
     another service is.
-
-    \b
-    Examples:
-      facets health
     """
     settings = settings_of(context)
     with settings.connect() as client:
@@ -82,12 +73,7 @@ def health(context: typer.Context) -> None:
 
 
 def status(context: typer.Context) -> None:
-    """Show version, load, disk and last backup.
-
-    \b
-    Examples:
-      facets status
-    """
+    """Show version, load, disk and last backup."""
     settings = settings_of(context)
     with settings.connect() as client:
         found, services = client.status(), client.health()
@@ -125,10 +111,6 @@ def backup(context: typer.Context) -> None:
 
     The exit code is 1 if the copy is damaged. The server's settings backup_dir and backup_keep say where backups go
     and how many are kept.
-
-    \b
-    Examples:
-      facets backup
     """
     settings = settings_of(context)
     with settings.connect() as client:

@@ -120,7 +120,6 @@ class BlockingStream:
             call.cancel()
 
     def _run(self, start: Callable[[Iterator[Message]], Any]) -> None:
-        """Opens the stream and queues what arrives: messages, then how the stream ended."""
         try:
             self._call = start(iter(self._outgoing.get, None))
             if self._is_closed:

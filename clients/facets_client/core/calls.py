@@ -51,7 +51,6 @@ class AsyncCalls:
         await self._channel.close()
 
     async def _call(self, request: Message) -> Any:
-        """Makes a unary call of the rpc that takes this request."""
         return await self._channel.call(request)
 
     async def _call_parts(
@@ -99,7 +98,6 @@ class AsyncCalls:
             yield request, part.start
 
     async def _call_pages(self, request: Any, field: str) -> list[Any]:
-        """All items of a list that is fetched page by page."""
         items: list[Any] = []
         while True:
             reply = await self._call(request)
@@ -109,7 +107,6 @@ class AsyncCalls:
             request.page_token = reply.next_page_token
 
     async def _limits(self) -> Limits:
-        """The server's limits, requested once."""
         if self._known_limits is None:
             reply = await self._call(models_pb2.GetModelRequest())
             self._known_limits = from_message(reply.model, Model).limits

@@ -21,6 +21,7 @@ DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
 
 # Other name resolvers of gRPC; their names do not end in a port.
 _OTHER_SCHEMES = ("unix:", "unix-abstract:", "vsock:", "xds:", "ipv4:", "ipv6:")
+_DNS = re.compile(r"((?:dns:(?://[^/]*/)?)?)(.*)", re.DOTALL)
 _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._-]+)?\])(?::(\d+))?")
 
 
@@ -37,10 +38,7 @@ def parse_target(text: str) -> str:
         raise ValueError(f"target must not be a URL, got {text!r}: try {rest.split('/')[0] or DEFAULT_TARGET!r}{tls}")
     if text.startswith(_OTHER_SCHEMES):
         return text
-    prefix, address = "", text
-    if text.startswith("dns:"):
-        address = text.rpartition("/")[2] if "/" in text else text.removeprefix("dns:")
-        prefix = text.removesuffix(address)
+    prefix, address = _DNS.fullmatch(text).groups()  # type: ignore[union-attr]  # it matches any text
     if address.count(":") > 1 and not address.startswith("["):
         address = f"[{address}]"
     match = _ADDRESS.fullmatch(address)

@@ -37,7 +37,6 @@ def _parse_details(value: str | bytes) -> Iterable[AnyMessage]:
 
 
 def _error(code: grpc.StatusCode, message: str, details: Iterable[AnyMessage]) -> FacetsClientError:
-    """Builds the exception for a status code from its AIP-193 details, such as ErrorInfo and RetryInfo."""
     info = error_details_pb2.ErrorInfo()
     bad_request = error_details_pb2.BadRequest()
     retry = error_details_pb2.RetryInfo()

@@ -172,7 +172,6 @@ class AsyncDocumentCalls(AsyncCalls):
     async def _batches(
         self, documents: AnyIterable[Document], batch_size: int, max_bytes: int
     ) -> AsyncIterator[list[DocumentMessage]]:
-        """Documents as messages, in batches within both limits."""
         source = iterate(documents)
         while batch := await take(source, batch_size):
             messages = [from_document(document) for document in batch]

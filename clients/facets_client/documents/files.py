@@ -163,8 +163,6 @@ class DocumentFiles:
 
 
 class _OpenFile:
-    """An opened file with its format and its rows."""
-
     def __init__(self, file: InputFile, options: ReadOptions) -> None:
         self.source = Source(file.path)
         self._label = file.label
@@ -208,7 +206,6 @@ class _OpenFile:
                 )
 
     def _take_first(self) -> Iterator[Row | Rejection]:
-        """The first rows, and the rejections between them."""
         num_chars = 0
         for item in itertools.islice(self._rows, _FIRST_ROWS):
             yield item
@@ -268,7 +265,6 @@ def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
 
 
 def _choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Format) -> Columns:
-    """The use of the columns, decided by the first rows."""
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
 
     def named(option: str, *wanted: str) -> tuple[str, ...]:
@@ -326,7 +322,6 @@ def _no_text_column(file_name: str, names: Sequence[str], rows: Sequence[Row]) -
 
 
 def _describe_columns(columns: Columns, rows: Sequence[Row]) -> str:
-    """One line that describes the use of the columns."""
     used = {*columns.text, columns.title, columns.id}
     payload = columns.payload
     if payload is None:

@@ -135,7 +135,6 @@ class StreamAck:
 
 
 def _results_html(results: Sequence[SearchResult]) -> str:
-    """The hits of every query as a numbered list, with answers and matched words highlighted."""
     lists = []
     for number, result in enumerate(results):
         heading = f'<p class="dim">query {number + 1}</p>' if len(results) > 1 else ""
@@ -159,7 +158,6 @@ def _hit_html(hit: SearchHit) -> str:
 
 
 def _results_text(results: Sequence[SearchResult]) -> str:
-    """For each hit, a line with rank, confidence, id and title, and a line with its text."""
     lines = []
     for number, result in enumerate(results):
         lines += [f"query {number + 1}"] if len(results) > 1 else []

@@ -52,22 +52,14 @@ class Calls:
         self._channel.close()
 
     def _call(self, request: Message) -> Any:
-        """Makes a unary call of the rpc that takes this request."""
         return self._channel.call(request)
 
     def _call_parts(
         self, request: Message, field: str, limit: str, max_items: Callable[[Limits], int] = lambda limits: 0
     ) -> list[Any]:
-        """Sends a request in as many parts as the server's limits require.
+        """The replies to a request in as many parts as the limits on items of ``field`` and on bytes require.
 
-        Args:
-            request: The request with all items.
-            field: Repeated field of the request to split.
-            limit: Name of the limit on items per request.
-            max_items: Another limit on them, from the server's limits; 0: none.
-
-        Returns:
-            Replies in the order of the parts.
+        ``max_items`` is another limit on items; 0: none.
         """
         replies = []
         for part, offset in self._cut(request, field, limit, max_items):
@@ -107,7 +99,6 @@ class Calls:
             yield request, part.start
 
     def _call_pages(self, request: Any, field: str) -> list[Any]:
-        """All items of a list that is fetched page by page."""
         items: list[Any] = []
         while True:
             reply = self._call(request)
@@ -117,7 +108,6 @@ class Calls:
             request.page_token = reply.next_page_token
 
     def _limits(self) -> Limits:
-        """The server's limits, requested once."""
         if self._known_limits is None:
             reply = self._call(models_pb2.GetModelRequest())
             self._known_limits = from_message(reply.model, Model).limits

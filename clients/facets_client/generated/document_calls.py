@@ -215,7 +215,6 @@ class DocumentCalls(Calls):
     def _batches(
         self, documents: AnyIterable[Document], batch_size: int, max_bytes: int
     ) -> Iterator[list[DocumentMessage]]:
-        """Documents as messages, in batches within both limits."""
         source = iterate(documents)
         while batch := take(source, batch_size):
             messages = [from_document(document) for document in batch]

@@ -16,10 +16,6 @@ class UpsertSession:
 
     Send at most ``max_unacked_batches`` before receiving an ack.
 
-    Args:
-        stream: The open stream.
-        opened: The server's first answer.
-
     Attributes:
         resume_token: Opens the same stream again after a broken connection.
         last_acked_sequence: Last batch that the server has stored; the next one continues from there.

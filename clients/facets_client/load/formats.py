@@ -122,7 +122,7 @@ class InputFile:
 
 
 def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:
-    """The files that the arguments name, each once, in order; in folders, only files with a known suffix unless a format is set."""
+    """The files that the arguments name, each once; in folders, those with a known suffix unless a format is set."""
     if "-" in names:
         if len(names) > 1:
             raise InputError("- (standard input) must be the only input")
@@ -143,7 +143,6 @@ def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:
 
 
 def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
-    """Files below a folder, except hidden ones."""
     skipped: Counter[str] = Counter()
     found: list[InputFile] = []
     for folder, subfolders, files in os.walk(name):
@@ -164,7 +163,6 @@ def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
 
 
 def _with_unique_labels(files: list[InputFile]) -> list[InputFile]:
-    """Changes equal labels to the files' paths within their common folder."""
     counts = Counter(file.label for file in files)
     same = [os.path.dirname(os.path.abspath(file.path)) for file in files if counts[file.label] > 1]
     common = os.path.commonpath(same) if same else ""

@@ -219,7 +219,6 @@ class _HtmlPage:
         self._flush()
 
     def _boundary(self, tag: str) -> None:
-        """Ends a cell, a row or a block where an element begins or ends."""
         if self._cells is not None and tag in ("td", "th"):
             self._cells.append("".join(self._pieces))
             self._pieces = []
@@ -399,8 +398,6 @@ def _without_numbers(line: str) -> str:
 
 
 def _without_running_lines(page: str, running_lines: frozenset[str]) -> str:
-    """A page without running headers, footers and page number."""
-
     def is_running(line: str) -> bool:
         return _without_numbers(line) in running_lines or _PAGE_NUMBER.fullmatch(line.strip()) is not None
 
@@ -418,7 +415,6 @@ def _document(text: str, title: str) -> Row:
 
 
 def _read_decoded(source: Source, options: ReadOptions, kind: str) -> str | Rejection:
-    """The whole file as text, or why it cannot be read."""
     head = source.text_head(kind)
     data = _read_whole(source)
     if isinstance(data, Rejection):

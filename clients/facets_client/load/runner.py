@@ -240,7 +240,6 @@ class BulkRunner(Generic[ItemT]):
         return BulkReport(self.place, duration_s, speed, self._num_reconnects)
 
     def _work(self) -> None:
-        """Keeps the window full until the input ends; resends batches in flight after a broken connection."""
         source: Iterator[Batch[ItemT]] | None = None
         patience = _Patience(self._settings.max_wait_s)
         while True:
@@ -266,7 +265,6 @@ class BulkRunner(Generic[ItemT]):
                 time.sleep(pause_s)
 
     def _fill_window(self, source: Iterator[Batch[ItemT]]) -> None:
-        """Reads and sends batches until the window is full or the input ends."""
         index = num_sent = 0
         while index < self._settings.window and num_sent < min(self._settings.window, self._task.max_under_way):
             if index == len(self._pending):
@@ -283,7 +281,6 @@ class BulkRunner(Generic[ItemT]):
             index += 1
 
     def _take(self, batch: Batch[ItemT], settled: Settled) -> None:
-        """Writes the rejections of a batch, then moves the position past it."""
         rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.file, item.line))
         self._rejected.write(rejections)
         self.place = replace(

@@ -49,7 +49,6 @@ class Explanation(ExplanationFields):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """The text, shaded by attention, and a table of the facets."""
         rows = [f'<th scope="col">{name}</th>' for name in ("facet", "nearest words", "attends to")]
         for facet in self.facets:
             attended = escape(", ".join(self.tokens[item.token].text for item in facet.tokens))
@@ -93,7 +92,6 @@ class PairScore:
         return f"{pairs} differ" if pairs else ""
 
     def _repr_html_(self) -> str:
-        """The score, the texts shaded by the weight of their words, and the facets that matched."""
         texts = [f"<p>{_shaded(tokens)}</p>" for tokens in (self.first_tokens, self.second_tokens) if tokens]
         matches = "".join(f'<p class="dim">{match_html(match, "first", "second")}</p>' for match in self.matches)
         return f"<p><strong>{escape(str(self))}</strong></p>{''.join(texts)}{matches}"
@@ -130,7 +128,6 @@ class Summary(SummaryFields):
         return self.text
 
     def _repr_html_(self) -> str:
-        """The sentences with their number in the document and the coverage that each added."""
         items = "".join(
             f'<p>{escape(sentence.text)} <span class="dim">sentence {sentence.sentence + 1} of '
             f"{self.num_sentences_in_document}, gain {sentence.gain:.3f}</span></p>"

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from facets_client.cli.failures import CommandError, ExitCode
+from facets_client.cli.failures import CommandError
 from facets_client.cli.options import (
     CollectionOption,
     SearchFieldOption,
@@ -19,7 +19,7 @@ from facets_client.cli.settings import ask, settings_of
 from facets_client.generated.types import Collection, Document
 
 collections_app = typer.Typer(invoke_without_command=True)
-documents_app = typer.Typer(invoke_without_command=True)
+documents_app = typer.Typer(no_args_is_help=True)
 
 NameArgument = Annotated[str, Argument(help="Name of the collection.")]
 FacetsOption = Annotated[bool, Option("--facets", help="Include facet embeddings (JSON only).")]
@@ -129,7 +129,7 @@ def _print_collections(collections: list[Collection]) -> None:
 
 
 @documents_app.callback()
-def documents(context: typer.Context) -> None:
+def documents() -> None:
     """Get, list, count and delete documents.
 
     \b
@@ -137,9 +137,6 @@ def documents(context: typer.Context) -> None:
       facets --json documents list -c news --limit 0 > news.jsonl
       facets --json documents get article-17 article-18 -c news --facets
     """
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
 
 
 @documents_app.command("get")

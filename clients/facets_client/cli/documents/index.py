@@ -80,7 +80,6 @@ class FileOptions:
 
 
 def _first_notes(note: Callable[[str], None]) -> Callable[[str], None]:
-    """Passes on the first notes."""
     numbers = itertools.count(1)
 
     def limited(sentence: str) -> None:
@@ -187,7 +186,6 @@ def _open_collection(
     search_fields: Mapping[str, float] | None,
     encoded_by: EncodedBy | None,
 ) -> str:
-    """Creates the collection if allowed and needed; returns its creation time."""
     try:
         collection = client.get_collection(name)
     except NotFoundError as error:
@@ -213,7 +211,6 @@ def _shown_fields(search_fields: Mapping[str, float]) -> str:
 
 
 def _dry_run(bulk_input: BulkInput, records: Iterator[DocumentRecord], bulk: BulkSettings) -> None:
-    """Reads everything and shows the first documents as they would be stored."""
     first: list[Document] = []
 
     def keep_first() -> Iterator[DocumentRecord]:
@@ -233,7 +230,6 @@ def _dry_run(bulk_input: BulkInput, records: Iterator[DocumentRecord], bulk: Bul
 
 
 def _end(bulk_input: BulkInput, report: BulkReport, noun: str, verb: str, end: str = "", **more: object) -> None:
-    """Prints the report of a run and ends the command."""
     place, settings = report.place, bulk_input.settings
     if settings.json:
         counts = {"num_records": place.num_records, f"num_{noun}": place.num_done}

@@ -87,7 +87,6 @@ def _print_hits(found: SearchResults, min_confidence: float | None, *, full: boo
 
 
 def _note(found: SearchResults, num_shown: int, min_confidence: float | None) -> str:
-    """Note on the number of hits, what was left out, and how they were found."""
     hits = found[0].hits
     compared = "all matching documents compared" if found.exhaustive else "approximate"
     recall = "" if found.recall is None else f", recent recall {found.recall:.2f}"
