@@ -13,7 +13,7 @@ from pathlib import Path
 
 from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 
-_PROTO_FOLDER = Path(__file__).resolve().parents[1] / "proto"
+_PROTO_FOLDER = Path(__file__).resolve().parents[1] / "proto" / "facets_proto" / "v1"
 WIDTH = 120
 
 # Records in the order of the file: a base class and its arguments come before the record.
@@ -22,7 +22,7 @@ _RECORDS = """
     FacetMatch Limits Model Backup TakenBackup ServerStatus
     Difference EmbeddingsFields ExplanationFields SummarySentence SummaryFields Topic TextTopics
     SearchField FilterWarning Neighbours VectorReport MapTheme Collection RankedText ReindexProgress DocumentPart
-    Document FoundDocuments SearchHit CollectionDiagnosis CollectionMap RerankedTexts
+    Document FoundDocuments SearchHit SearchResultFields SearchFields CollectionDiagnosis CollectionMap RerankedTexts
     EntityMention FacetMeeting SimilarPattern RelationScore NearRelation FacetRelations PatternScore
     EntityPair TextRelations TailMention RankedTail Entailment Relation
     Author Paper NewAuthor PaperOptions NearestPaper CandidateEvidence RankedCandidate RankedPaper Candidate
@@ -42,6 +42,8 @@ _MESSAGES = {
     "PaperRankings": "RankPapersResponse",
     "ReindexProgress": "ReindexCollectionResponse",
     "RerankedTexts": "RerankResponse",
+    "SearchFields": "SearchResponse",
+    "SearchResultFields": "SearchResult",
     "ServerStatus": "GetServerStatusResponse",
     "SummaryFields": "Summary",
     "TakenBackup": "TakeBackupResponse",
@@ -55,6 +57,8 @@ _BASES = {
     "PaperRankings": "Listed[tuple[RankedPaper, ...]]",
     "PatternScore": "OfPattern[RelationScore]",
     "RerankedTexts": "Listed[RankedText]",
+    "SearchFields": "Listed[SearchResultFields]",
+    "SearchResultFields": "Listed[SearchHit]",
     "Timings": "Added",
 }
 # Record that callers create -> number of its first fields that have no default.
@@ -70,17 +74,12 @@ _WITHOUT = {
     "FindCandidatesResponse": {"model", "timings"},
 }
 # Fields without `optional` that may be missing, or mean nothing in some replies.
-_MAY_LACK = {
-    *("Collection.create_time", "Document.facet_embeddings", "Document.facet_spans", "Document.token_stats"),
-    *(
-        "EmbedResponse.facet_spans",
-        "FacetMatch.second_span",
-        "FacetWords.span",
-        "GetServerStatusResponse.last_backup_time",
-    ),
-    *("PaperOptions.candidates", "RankedCandidate.evidence"),
-    *("RankedPaper.evidence", "RankedPaper.position", "RankedText.answer", "RelationScore.meeting", "SearchHit.answer"),
-}
+_MAY_LACK = """
+    Collection.create_time Document.facet_embeddings Document.facet_spans Document.token_stats EmbedResponse.facet_spans
+    FacetMatch.second_span FacetWords.span GetServerStatusResponse.last_backup_time PaperOptions.candidates
+    RankedCandidate.evidence RankedPaper.evidence RankedPaper.position RankedText.answer RelationScore.meeting
+    SearchHit.answer
+""".split()
 # Messages of two fields, key and value: a list of them is a dict.
 _ENTRIES = {"DiskUse", "ModelQueue", "RequestCount"}
 # Type -> enum, and the name of its unspecified value where callers may give it.
@@ -122,16 +121,14 @@ from facets_client.core.values import Added, FacetsArray, Listed, OfPair, OfPatt
 
 def read_comments() -> dict[str, str]:
     """Full name of a message or field -> its comment."""
-    file = _PROTO_FOLDER / "facets_proto" / "v1" / "comments.json"
-    comments: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    comments: dict[str, str] = json.loads((_PROTO_FOLDER / "comments.json").read_text(encoding="utf-8"))
     return comments
 
 
 def generate_types() -> str:
     """The source, not formatted."""
     files: list[FileDescriptor] = [
-        import_module(f"facets_proto.v1.{path.stem}_pb2").DESCRIPTOR
-        for path in sorted((_PROTO_FOLDER / "facets_proto" / "v1").glob("*.proto"))
+        import_module(f"facets_proto.v1.{path.stem}_pb2").DESCRIPTOR for path in sorted(_PROTO_FOLDER.glob("*.proto"))
     ]
     messages = {name: message for file in files for name, message in file.message_types_by_name.items()}
     enums = {name: enum for file in files for name, enum in file.enum_types_by_name.items()}

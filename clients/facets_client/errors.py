@@ -4,7 +4,7 @@ One exception per status worth catching. Each is raised ``from`` its ``grpc.RpcE
 Wrong arguments that the client notices before a call are ``TypeError`` and ``ValueError``.
 """
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import grpc
@@ -17,41 +17,21 @@ class FieldViolation(NamedTuple):
     description: str  # the rule and the value that breaks it
 
 
+@dataclass(eq=False, repr=False)
 class FacetsClientError(Exception):
-    """A call to the server failed.
+    """A call to the server failed."""
 
-    Attributes:
-        code: gRPC status code.
-        details: The server's message: what was wrong, what was expected, what it got.
-        reason: Stable machine-readable word, e.g. ``TEXT_TOO_LONG``; empty when unknown.
-        metadata: Details of the reason, e.g. ``{"limit": "512"}``.
-        field_violations: Fields that break their rules; empty when the error is not about fields.
-        retry_after_s: Seconds that the server asks to wait; None when it did not say.
-        request_id: Identifies the call in the server's log; empty when unknown.
-        resource_type: Type of the missing resource (``model``, ``collection``, ``paper``, ...); empty for other errors.
-    """
+    code: grpc.StatusCode
+    details: str  # the server's message: what was wrong, what was expected, what it got
+    reason: str = ""  # stable machine-readable word, e.g. TEXT_TOO_LONG
+    metadata: dict[str, str] = field(default_factory=dict)  # details of the reason, e.g. {"limit": "512"}
+    field_violations: tuple[FieldViolation, ...] = ()  # fields that break their rules
+    retry_after_s: float | None = None  # seconds that the server asks to wait; None: it did not say
+    request_id: str = ""  # identifies the call in the server's log
+    resource_type: str = ""  # of a missing resource: model, collection, paper, ...
 
-    def __init__(
-        self,
-        code: grpc.StatusCode,
-        details: str,
-        *,
-        reason: str = "",
-        metadata: Mapping[str, str] | None = None,
-        field_violations: tuple[FieldViolation, ...] = (),
-        retry_after_s: float | None = None,
-        request_id: str = "",
-        resource_type: str = "",
-    ) -> None:
-        super().__init__(f"{code.name}: {details}")
-        self.code = code
-        self.details = details
-        self.reason = reason
-        self.metadata = dict(metadata or {})
-        self.field_violations = field_violations
-        self.retry_after_s = retry_after_s
-        self.request_id = request_id
-        self.resource_type = resource_type
+    def __post_init__(self) -> None:
+        super().__init__(f"{self.code.name}: {self.details}")
 
 
 class InvalidArgumentError(FacetsClientError, ValueError):
@@ -94,7 +74,8 @@ class ServerError(FacetsClientError):
     """The server failed (a bug, a damaged store, a full disk). See its log for ``request_id``."""
 
 
-_BY_CODE: dict[grpc.StatusCode, type[FacetsClientError]] = {
+# ``FacetsClientError`` itself for rarer codes.
+CLASS_OF_CODE: dict[grpc.StatusCode, type[FacetsClientError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
     grpc.StatusCode.OUT_OF_RANGE: InvalidArgumentError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
@@ -111,11 +92,6 @@ _BY_CODE: dict[grpc.StatusCode, type[FacetsClientError]] = {
     grpc.StatusCode.UNKNOWN: ServerError,
     grpc.StatusCode.DATA_LOSS: ServerError,
 }
-
-
-def error_class(code: grpc.StatusCode) -> type[FacetsClientError]:
-    """Exception class of a status code; ``FacetsClientError`` itself for rare codes."""
-    return _BY_CODE.get(code, FacetsClientError)
 
 
 class OddFilterWarning(UserWarning):

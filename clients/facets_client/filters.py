@@ -11,6 +11,8 @@ Example:
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from facets_client.core.requests import check_iterable
+
 Scalar = str | int | float | bool | None
 
 
@@ -30,7 +32,7 @@ class OneOf:
     values: Sequence[Scalar]
 
     def __post_init__(self) -> None:
-        _check_sequence("values", self.values)
+        check_iterable("values", self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class _Combined:
     filters: "Sequence[Filter]"
 
     def __post_init__(self) -> None:
-        _check_sequence("filters", self.filters)
+        check_iterable("filters", self.filters)
 
 
 class AllOf(_Combined):
@@ -97,8 +99,3 @@ class NoneOf(_Combined):
 
 
 Filter = Equals | OneOf | Range | Contains | Exists | AllOf | AnyOf | NoneOf
-
-
-def _check_sequence(name: str, items: object) -> None:
-    if isinstance(items, str | bytes):
-        raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [{items[:20]!r}]")

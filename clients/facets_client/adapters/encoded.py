@@ -26,7 +26,6 @@ from facets_client.load.state import Place, whole_file
 require_extra("parquet", "pyarrow")
 import pyarrow as pa  # noqa: E402
 
-_VERSION = 1
 _MANIFEST = "encoding.json"
 _STATE = "encoding.state.json"
 _HALF_PRECISION_BYTES = 16 * 2**20  # larger facets are sent in half precision, as a server keeps them
@@ -68,7 +67,7 @@ class EncodedFolder:
         for path in self._path.glob("part-*.parquet"):
             if path > last_part:
                 path.unlink()
-        manifest = {"version": _VERSION, "made_by": asdict(self._encoded_by), "num_parts": self._num_parts}
+        manifest = {"made_by": asdict(self._encoded_by), "num_parts": self._num_parts}
         with whole_file(self._path / _MANIFEST) as partial:
             partial.write_text(json.dumps(manifest, indent=1))
 
@@ -136,6 +135,4 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
         manifest: Mapping[str, Any] = json.loads((path / _MANIFEST).read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: expected a folder that facets encode has written: {error}") from error
-    if manifest.get("version") != _VERSION:
-        raise InputError(f"{path}: is of version {manifest.get('version')}, expected {_VERSION}")
     return manifest

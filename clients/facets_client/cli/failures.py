@@ -37,7 +37,7 @@ class ExitCode(IntEnum):
     BROKEN_PIPE = 141  # the reader of the output has exited
 
 
-@dataclass
+@dataclass(eq=False)
 class CommandError(Exception):
     """Ends a command: what to tell the user."""
 

@@ -3,7 +3,7 @@
 import csv
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,29 +60,24 @@ def recommend() -> None:
     """
 
 
-@dataclass(frozen=True, kw_only=True)
-class CandidateOptions:
-    """Arguments and options of ``authors`` and ``citations``."""
-
-    title: Annotated[str | None, Argument(help="Title of the paper.")] = None
-    abstract: Annotated[str, Option(help="Abstract of the paper, or @FILE to read it from a file.")] = ""
-    file: PapersFileOption = None
-    top_k: TopKOption = None
-    exclude: ExcludeOption = None
-    candidate: Annotated[list[str] | None, Option(help="Consider only this candidate; repeat for more.")] = None
-    from_year: FromYearOption = None
-    to_year: ToYearOption = None
-    facet_weight: FacetWeightOption = None
-    evidence: EvidenceOption = True
-    diversify: Annotated[float | None, Option(help="Preference for diverse candidates, 0 to 1.")] = None
-    min_confidence: Annotated[float, Option(help="Minimum confidence to show; --json shows all.")] = 0.1
-    model: PapersModelOption = ""
-
-
 @app.command("authors")
 @app.command("citations")
-@expand_options
-def authors_or_citations(context: typer.Context, options: CandidateOptions) -> None:
+def authors_or_citations(
+    context: typer.Context,
+    title: Annotated[str | None, Argument(help="Title of the paper.")] = None,
+    abstract: Annotated[str, Option(help="Abstract of the paper, or @FILE to read it from a file.")] = "",
+    file: PapersFileOption = None,
+    top_k: TopKOption = None,
+    exclude: ExcludeOption = None,
+    candidate: Annotated[list[str] | None, Option(help="Consider only this candidate; repeat for more.")] = None,
+    from_year: FromYearOption = None,
+    to_year: ToYearOption = None,
+    facet_weight: FacetWeightOption = None,
+    evidence: EvidenceOption = True,
+    diversify: Annotated[float | None, Option(help="Preference for diverse candidates, 0 to 1.")] = None,
+    min_confidence: Annotated[float, Option(help="Minimum confidence to show; --json shows all.")] = 0.1,
+    model: PapersModelOption = "",
+) -> None:
     """Find authors for papers (reviewers, experts), or papers that would cite them.
 
     With --json: one object per line for each paper, {"paper", "candidates"}. Years are those of an author's papers, or
@@ -93,18 +88,13 @@ def authors_or_citations(context: typer.Context, options: CandidateOptions) -> N
       facets recommend authors "Neural machine translation of rare words" --exclude "Ada Lovelace"
       facets recommend authors --file papers.jsonl --top-k 20 --from-year 2018
     """
+    options = call_with(PaperOptions, locals(), excluded_ids=exclude or (), candidates=candidate)
     kind = context.info_name
     settings = settings_of(context)
-    asked = _asked_papers(options)
-    same = ("top_k", "from_year", "to_year", "facet_weight", "evidence", "diversify")
-    paper_options = PaperOptions(
-        excluded_ids=options.exclude or (),
-        candidates=options.candidate,
-        **{name: getattr(options, name) for name in same},
-    )
+    asked = _asked_papers(title, abstract, file)
     with settings.connect() as client:
         call = client.recommend_authors if kind == "authors" else client.recommend_citations
-        found = call(asked, paper_options, model=options.model)
+        found = call(asked, options, model=model)
     console = stdout()
     for paper, candidates in zip(asked, found.results, strict=True):
         if settings.json:
@@ -113,7 +103,7 @@ def authors_or_citations(context: typer.Context, options: CandidateOptions) -> N
             continue
         if len(asked) > 1:
             console.print(Text(shortened(paper.title, _TITLE_CHARS), style="bold"))
-        sure = [item for item in candidates if item.confidence is None or item.confidence >= options.min_confidence]
+        sure = [item for item in candidates if item.confidence is None or item.confidence >= min_confidence]
         for rank, item in enumerate(sure, start=1):
             _print_item(console, rank, item, item.name or _cited_title(item))
         if not candidates:
@@ -125,16 +115,15 @@ def authors_or_citations(context: typer.Context, options: CandidateOptions) -> N
         console.print(Text(f"{found.model.name}, {found.timings.total_ms:.0f} ms", style="dim"))
 
 
-def _asked_papers(options: CandidateOptions) -> list[Paper]:
-    if (options.title is None) == (options.file is None):
+def _asked_papers(title: str | None, abstract: str, file: str | None) -> list[Paper]:
+    if (title is None) == (file is None):
         raise typer.BadParameter("expected a title, or --file FILE")
-    if options.file is not None:
-        if options.abstract:
+    if file is not None:
+        if abstract:
             raise typer.BadParameter("--abstract belongs to a title, got --file")
-        return _papers_of_file(options.file)
-    abstract = text_of_file(options.abstract[1:]) if options.abstract.startswith("@") else options.abstract
-    title = check_is_text(options.title or "")
-    return [paper_of({"title": title, "abstract": abstract})]
+        return _papers_of_file(file)
+    abstract = text_of_file(abstract[1:]) if abstract.startswith("@") else abstract
+    return [paper_of({"title": check_is_text(title or ""), "abstract": abstract})]
 
 
 def _papers_of_file(file: str) -> list[Paper]:

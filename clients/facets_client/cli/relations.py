@@ -1,6 +1,6 @@
 """``facets relations`` and ``facets entail``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -163,12 +163,12 @@ def _print_pairs(texts: Sequence[str], found: Sequence[TextRelations], *, eviden
         for (start, end), pairs in groupby(answer.pairs, key=lambda pair: (pair.sentence_start, pair.sentence_end)):
             console.print(_marked_sentence(text, start, end, answer.entities))
             _print_sentence_pairs(console, list(pairs), evidence=evidence)
-    num_pairs = sum(answer.num_pairs for answer in found)
-    num_not_asserted = sum(answer.num_not_asserted for answer in found)
+    num_pairs, num_not_asserted = (
+        sum(getattr(answer, name) for answer in found) for name in ("num_pairs", "num_not_asserted")
+    )
     num_relations = sum(len(pair.relations) for answer in found for pair in answer.pairs)
-    num_entities = sum(len(answer.entities) for answer in found)
-    note = f"{count_of(num_relations, 'relation')} in {count_of(num_pairs, 'ordered pair')}"
-    note += f" of {count_of(num_entities, 'entity', 'entities')}"
+    entities = count_of(sum(len(answer.entities) for answer in found), "entity", "entities")
+    note = f"{count_of(num_relations, 'relation')} in {count_of(num_pairs, 'ordered pair')} of {entities}"
     if num_not_asserted:
         note += f"; {num_not_asserted} not asserted (--unrelated shows them)"
     elif not num_pairs:
@@ -237,22 +237,18 @@ def _print_evidence(title: str, pattern: PatternScore) -> None:
     console = stdout()
     if title:
         console.print(Text(clean(f"{title}: {pattern.pattern}"), style="bold"))
-    lines: list[str] = []
+
+    def print_list(start: str, items: Iterable[str]) -> None:
+        if listed := ", ".join(items):
+            console.print(Text(clean(f"  {start} {listed}"), style="dim"))
+
     for score in pattern.relations:
-        if score.similar_patterns:
-            similar = " | ".join(f"{item.pattern} ({item.score:.2f})" for item in score.similar_patterns)
-            lines.append(f"{score.relation} in training: {similar}")
-        if score.known_pairs:
-            lines.append(f"{score.relation} of: {', '.join(f'{head} - {tail}' for head, tail in score.known_pairs)}")
-        if score.meeting is not None:
-            match = score.meeting
-            facets = f"facet {match.pattern_facet} matches its facet {match.relation_facet}"
-            lines.append(f"{score.relation}: {facets}, cosine {match.cosine:.3f}")
+        similar = (f"{item.pattern} ({item.score:.2f})" for item in score.similar_patterns)
+        print_list(f"{score.relation} in training:", similar)
+        print_list(f"{score.relation} of:", (f"{head} - {tail}" for head, tail in score.known_pairs))
     for facet in pattern.facets:
-        nearest = ", ".join(f"{item.relation} ({item.cosine:.2f})" for item in facet.relations)
-        lines.append(f"facet {facet.facet} is near {nearest}")
-    for line in lines:
-        console.print(Text(clean(f"  {line}"), style="dim"))
+        nearest = (f"{item.relation} ({item.cosine:.2f})" for item in facet.relations)
+        print_list(f"facet {facet.facet} is near", nearest)
 
 
 def _relation_name(score: RelationScore) -> str:

@@ -52,6 +52,12 @@ class Settings:
         if not self.json and not self.quiet:
             say(f"facets: {message}")
 
+    def done(self, value: object, message: str) -> None:
+        """Prints the result of a command: with --json a value, otherwise a note."""
+        if self.json:
+            print_json(value)
+        self.note(message)
+
     def note_waiting(self, reason: str) -> None:
         """Notes that the command waits for the server."""
         self.note(f"waiting for the server: {without_grpc_prefix(reason)}")
@@ -76,13 +82,12 @@ def ask(
 
 
 def call_with(method: Callable[..., AnswerT], options: Mapping[str, Any], **others: Any) -> AnswerT:
-    """Calls a method of a client with the options of a command that it takes; ``others`` replace or add some."""
+    """Calls a function with the options of a command that it takes; ``others`` replace or add some."""
     names = inspect.signature(method).parameters
     return method(**{name: options[name] for name in names if name in options} | others)
 
 
 def settings_of(context: typer.Context) -> Settings:
     """The global settings of a command."""
-    settings = context.obj
-    assert isinstance(settings, Settings)
+    settings: Settings = context.obj
     return settings

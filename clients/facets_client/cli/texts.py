@@ -79,16 +79,13 @@ def embed(
             elif settings.json:
                 print_json({"text": text, "facet_embeddings": facets})
             else:
-                lengths = np.linalg.norm(facets, axis=1)
-                length_range = f"{lengths.min():.2f} to {lengths.max():.2f}"
-                rows.append((number, shortened(text, 60), " x ".join(map(str, facets.shape)), length_range))
+                rows.append((number, shortened(text, 60), " x ".join(map(str, facets.shape))))
     if out:
         np.save(out, np.stack(arrays))
-        if settings.json:
-            print_json({"file": str(out), "shape": [len(arrays), *arrays[0].shape]})
-        settings.note(f"wrote {count_of(len(arrays), 'text')} to {out}")
+        value = {"file": str(out), "shape": [len(arrays), *arrays[0].shape]}
+        settings.done(value, f"wrote {count_of(len(arrays), 'text')} to {out}")
     elif not settings.json:
-        print_table(("#", "text", "facets", "length of facets"), rows, right=("#",))
+        print_table(("#", "text", "facets"), rows, right=("#",))
 
 
 def explain(
@@ -237,10 +234,4 @@ def _print_topics(found: TextTopics) -> None:
     print_table(("topic", "likely", "new"), rows, right=("likely", "new"))
 
 
-COMMANDS = {
-    "embed": embed,
-    "explain": explain,
-    "similarity": similarity,
-    "summarize": summarize,
-    "topics": topics,
-}
+COMMANDS = {command.__name__: command for command in (embed, explain, similarity, summarize, topics)}

@@ -92,19 +92,12 @@ MAX_RETRY_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TlsConfig:
-    """Certificates, as PEM bytes.
+    """Certificates, as PEM bytes."""
 
-    Attributes:
-        root_certificates: CAs to trust; None: gRPC's own list.
-        private_key: Key of the client, for servers that ask for a client certificate.
-        certificate_chain: Certificate of the client.
-        server_name: Name in the server's certificate when it differs from the target; empty: the target.
-    """
-
-    root_certificates: bytes | None = None
-    private_key: bytes | None = None
-    certificate_chain: bytes | None = None
-    server_name: str = ""
+    root_certificates: bytes | None = None  # CAs to trust; None: gRPC's own list
+    private_key: bytes | None = None  # of the client, for servers that ask for a client certificate
+    certificate_chain: bytes | None = None  # of the client
+    server_name: str = ""  # name in the server's certificate; empty: the target
 
     def __post_init__(self) -> None:
         if (self.private_key is None) != (self.certificate_chain is None):
@@ -125,13 +118,10 @@ class Connection:
         self._tls = TlsConfig() if tls is True else (tls or None)
 
     def open_channel(self, library: Any, *, retried: bool) -> Any:
-        """Opens a channel.
+        """Opens a channel of ``grpc`` or ``grpc.aio``, on which gRPC retries failed calls or not.
 
-        Args:
-            library: ``grpc`` or ``grpc.aio``.
-            retried: Whether gRPC retries failed calls. It must not on channels for streams: it may send the second
-                message of a stream while it repeats the first one, and then aborts the process
-                (https://github.com/grpc/grpc/issues/40283).
+        It must not retry streams: it may send the second message of a stream while it repeats the first one, and then
+        aborts the process (https://github.com/grpc/grpc/issues/40283).
         """
         options: list[tuple[str, str | int]] = [
             ("grpc.max_receive_message_length", MAX_REPLY_BYTES),

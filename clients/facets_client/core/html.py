@@ -24,12 +24,9 @@ def fragment(*parts: str) -> str:
 
 
 def pieces(text: str, shown: Span, answer: Span | None, words: Iterable[Span]) -> Iterator[tuple[str, bool, bool]]:
-    """Cuts the shown part of a text at the edges of answer and words.
+    """The shown part of a text in pieces; with each, whether it is part of the answer, and of a word.
 
     Spans refer to the whole text.
-
-    Yields:
-        A piece, whether it is part of the answer, and whether it is part of a word.
     """
     words = tuple(words)
     edges = [edge for span in (*words, *((answer,) if answer else ())) for edge in (span.start, span.end)]

@@ -7,7 +7,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from facets_client.errors import FacetsClientError, FieldViolation, error_class
+from facets_client.errors import CLASS_OF_CODE, FacetsClientError, FieldViolation
 
 _STATUS_KEY = "grpc-status-details-bin"
 
@@ -47,7 +47,7 @@ def _error(code: grpc.StatusCode, message: str, details: Iterable[AnyMessage]) -
         for target in (info, bad_request, retry, request, resource):
             if detail.Unpack(target) and target is retry:
                 retry_after_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
-    return error_class(code)(
+    return CLASS_OF_CODE.get(code, FacetsClientError)(
         code,
         message,
         reason=info.reason,

@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -34,21 +35,13 @@ DocumentRecord = Record[Document] | Rejection
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """Use of each column; unset attributes are decided by the names of the columns.
+    """Use of each column; unset attributes are decided by the names of the columns."""
 
-    Attributes:
-        text: Columns with the text; several are joined by a blank line.
-        title: Column with the title; it becomes ``title`` in the payload.
-        id: Column with the id: strings, or integers, which become strings.
-        payload: Columns kept in the payload; None: all others.
-        converters: For columns of an untyped format: function from a string to a value, None for no value.
-    """
-
-    text: tuple[str, ...] = ()
-    title: str = ""
-    id: str = ""
-    payload: tuple[str, ...] | None = None
-    converters: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
+    text: tuple[str, ...] = ()  # several are joined by a blank line
+    title: str = ""  # it becomes ``title`` in the payload
+    id: str = ""  # strings, or integers, which become strings
+    payload: tuple[str, ...] | None = None  # None: all others
+    converters: Mapping[str, Callable[[str], object]] = field(default_factory=dict)  # for columns without types
 
 
 class ColumnError(InputError):
@@ -311,13 +304,11 @@ def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> s
 
 
 def _no_text_column(file_name: str, names: Sequence[str], rows: Sequence[Row]) -> ColumnError:
-    lengths = {name: sum(len(str(row.fields.get(name) or "")) for row in rows) for name in names}
-    longest = max(names, key=lambda name: lengths[name], default="")
-    quoted = longest if re.fullmatch(r"[\w.-]+", longest) else f"'{longest}'"
+    longest = max(names, key=lambda name: sum(len(str(row.fields.get(name) or "")) for row in rows), default="")
     expected = ", ".join(TEXT_NAMES[:4])
     return ColumnError(
         f"{file_name}: no column is called {expected} or the like; the columns are {_shown(names) or 'none'}",
-        hint=f"for example --text {quoted}, which has the longest values" if longest else "",
+        hint=f"for example --text {shlex.quote(longest)}, which has the longest values" if longest else "",
     )
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from html import escape
 
 from facets_client.core.html import fragment, marked_html, match_html
-from facets_client.core.values import Listed
-from facets_client.generated.types import FilterWarning, ModelVersion, SearchHit, Span, Timings, TruncatedDocument
+from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
@@ -30,11 +29,10 @@ class WriteResult:
     truncated: tuple[TruncatedDocument, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult(Listed[SearchHit]):
+class SearchResult(SearchResultFields):
     """Hits of one query, best first."""
 
-    hits: tuple[SearchHit, ...]
+    __slots__ = ()
 
     def __str__(self) -> str:
         return _results_text([self])
@@ -55,31 +53,10 @@ class SearchResult(Listed[SearchHit]):
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResults(Listed[SearchResult]):
-    """Results of some queries.
+class SearchResults(SearchFields):
+    """Results of some queries; entry i belongs to queries[i]."""
 
-    Attributes:
-        results: Entry i belongs to queries[i]: ``results[0].hits``.
-        index_revision: Revision that was searched.
-        exhaustive: Whether every matching document was compared, so that no better one exists.
-        index_kind: Kind of index: exact, faiss-ivf-int8, ...
-        model: The model that embedded the queries.
-        timings: Timings of the call.
-        warnings: Conditions of the filter that may find nothing.
-        recall: Recent recall of searches of this collection, in [0, 1]; None: exhaustive, or unknown.
-        left_out: Parts of the search that could not be used, and why; empty: none.
-    """
-
-    results: tuple[SearchResult, ...]
-    index_revision: int
-    exhaustive: bool
-    index_kind: str
-    model: ModelVersion
-    timings: Timings
-    warnings: tuple[FilterWarning, ...] = ()
-    recall: float | None = None
-    left_out: str = ""
+    __slots__ = ()
 
     def __str__(self) -> str:
         return _results_text(self.results)
@@ -94,21 +71,13 @@ class SearchResults(Listed[SearchResult]):
 
 @dataclass(frozen=True, slots=True)
 class RejectedDocument:
-    """A document of a batch that was not stored.
+    """A document of a batch that was not stored."""
 
-    Attributes:
-        position: Position in the batch, from 0.
-        id: Id of the document.
-        code: Name of a gRPC status, e.g. INVALID_ARGUMENT.
-        reason: Stable machine-readable word; empty when unknown.
-        message: What was wrong, what was expected, what the server got.
-    """
-
-    position: int
+    position: int  # in the batch, from 0
     id: str
-    code: str
-    reason: str
-    message: str
+    code: str  # name of a gRPC status, e.g. INVALID_ARGUMENT
+    reason: str  # stable machine-readable word; empty when unknown
+    message: str  # what was wrong, what was expected, what the server got
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +103,7 @@ class StreamAck:
     truncated: tuple[TruncatedDocument, ...] = ()
 
 
-def _results_html(results: Sequence[SearchResult]) -> str:
+def _results_html(results: Sequence[SearchResultFields]) -> str:
     lists = []
     for number, result in enumerate(results):
         heading = f'<p class="dim">query {number + 1}</p>' if len(results) > 1 else ""
@@ -157,7 +126,7 @@ def _hit_html(hit: SearchHit) -> str:
     return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span>{field}<p>{text}</p>{facets}'
 
 
-def _results_text(results: Sequence[SearchResult]) -> str:
+def _results_text(results: Sequence[SearchResultFields]) -> str:
     lines = []
     for number, result in enumerate(results):
         lines += [f"query {number + 1}"] if len(results) > 1 else []

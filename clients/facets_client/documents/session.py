@@ -1,7 +1,6 @@
 """An upsert stream whose batches and acknowledgements the caller handles one by one."""
 
 from collections.abc import Sequence
-from typing import Self
 
 from facets_proto.v1 import documents_pb2 as pb
 
@@ -11,14 +10,10 @@ from facets_client.documents.results import StreamAck
 
 
 class AsyncUpsertSession:
-    """Sends numbered batches and receives their acks; closed by ``async with`` or ``close()``.
+    """Sends numbered batches and receives their acks; closed by ``close()``.
 
-    Send at most ``max_unacked_batches`` before receiving an ack.
-
-    Attributes:
-        resume_token: Opens the same stream again after a broken connection.
-        last_acked_sequence: Last batch that the server has stored; the next one continues from there.
-        max_unacked_batches: Maximum number of unacknowledged batches.
+    Send at most ``max_unacked_batches`` before receiving an ack. ``resume_token`` opens the same stream again after a
+    broken connection; ``last_acked_sequence`` is then the last batch that the server has stored.
     """
 
     def __init__(self, stream: AsyncStream, opened: pb.UpsertStreamOpened) -> None:
@@ -49,9 +44,3 @@ class AsyncUpsertSession:
     async def close(self) -> None:
         """Cancels what is in progress."""
         await self._stream.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.close()

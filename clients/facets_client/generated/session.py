@@ -2,7 +2,6 @@
 """An upsert stream whose batches and acknowledgements the caller handles one by one."""
 
 from collections.abc import Sequence
-from typing import Self
 
 from facets_proto.v1 import documents_pb2 as pb
 
@@ -12,14 +11,10 @@ from facets_client.documents.results import StreamAck
 
 
 class UpsertSession:
-    """Sends numbered batches and receives their acks; closed by ``with`` or ``close()``.
+    """Sends numbered batches and receives their acks; closed by ``close()``.
 
-    Send at most ``max_unacked_batches`` before receiving an ack.
-
-    Attributes:
-        resume_token: Opens the same stream again after a broken connection.
-        last_acked_sequence: Last batch that the server has stored; the next one continues from there.
-        max_unacked_batches: Maximum number of unacknowledged batches.
+    Send at most ``max_unacked_batches`` before receiving an ack. ``resume_token`` opens the same stream again after a
+    broken connection; ``last_acked_sequence`` is then the last batch that the server has stored.
     """
 
     def __init__(self, stream: BlockingStream, opened: pb.UpsertStreamOpened) -> None:
@@ -50,9 +45,3 @@ class UpsertSession:
     def close(self) -> None:
         """Cancels what is in progress."""
         self._stream.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()

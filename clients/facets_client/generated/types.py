@@ -703,6 +703,45 @@ class SearchHit:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchResultFields(Listed[SearchHit]):
+    """Search result fields.
+
+    Attributes:
+        hits: Best first, ties in the order of ids; fewer than top_k if no more documents match.
+    """
+
+    hits: tuple[SearchHit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFields(Listed[SearchResultFields]):
+    """Search fields.
+
+    Attributes:
+        results: Entry i belongs to queries[i].
+        index_revision: Revision that was searched.
+        exhaustive: True if every matching document was compared.
+        model: The model that embedded the queries.
+        timings: Timings of the call.
+        index_kind: Index that was searched: "exact", "faiss-ivf-int8", "qdrant", ..., or "lexical" for words alone.
+        warnings: Hints about the filter.
+        recall: Recent recall of approximate searches of this collection, in [0, 1], measured in the background; unset:
+            unknown, or this search was exhaustive.
+        left_out: Index that could not be used, and why; candidates then come from words alone. Empty: none.
+    """
+
+    results: tuple[SearchResultFields, ...]
+    index_revision: int
+    exhaustive: bool
+    model: ModelVersion
+    timings: Timings
+    index_kind: str
+    warnings: tuple[FilterWarning, ...]
+    recall: float | None
+    left_out: str
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionDiagnosis:
     """Collection diagnosis.
 

@@ -24,25 +24,16 @@ _COMPRESSED_SUFFIXES = (".gz", ".xz", ".zst")
 _REJECTED_SUFFIX = ".rejected.jsonl"  # written by an earlier run
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Format:
-    """A file format.
-
-    Attributes:
-        name: Value of ``--format``.
-        suffixes: Suffixes of file names, in lower case.
-        read: Function that reads the rows of an open input.
-        holds: Content: a table with named columns, the pages of a document, or one text.
-        has_types: Whether values have types; otherwise they are strings.
-        needs: Extra that the reader needs, and its modules; empty: none.
-    """
+    """A file format."""
 
     name: FormatName
     suffixes: tuple[str, ...]
     read: Callable[[Source, ReadOptions], Rows]
     holds: Literal["table", "pages", "text"] = "table"
-    has_types: bool = True
-    needs: tuple[str, ...] = ()
+    has_types: bool = True  # otherwise all values are strings
+    needs: tuple[str, ...] = ()  # extra of the reader, and its modules
 
     def require_reader(self) -> None:
         """Raises ImportError if the reader is not installed."""
@@ -54,22 +45,16 @@ _LXML = ("files", "lxml")
 FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
-        Format(name="jsonl", suffixes=(".jsonl", ".ndjson", ".jl"), read=read_jsonl),
-        Format(name="json", suffixes=(".json",), read=read_json),
-        Format(name="csv", suffixes=(".csv",), read=read_csv, has_types=False),
-        Format(name="tsv", suffixes=(".tsv", ".tab"), read=read_tsv, has_types=False),
-        Format(name="parquet", suffixes=(".parquet", ".pq"), read=read_parquet, needs=("parquet", "pyarrow")),
-        Format(name="text", suffixes=(".txt", ".text", ".rst", ".rest"), read=read_text, holds="text"),
-        Format(
-            name="markdown",
-            suffixes=(".md", ".markdown"),
-            read=read_markdown,
-            holds="text",
-            needs=("files", "markdown_it", "lxml"),
-        ),
-        Format(name="html", suffixes=(".html", ".htm", ".xhtml"), read=read_html, holds="text", needs=_LXML),
-        Format(name="docx", suffixes=(".docx", ".docm"), read=read_docx, holds="text", needs=_LXML),
-        Format(name="pdf", suffixes=(".pdf",), read=read_pdf, holds="pages", needs=("files", "pypdf")),
+        Format("jsonl", (".jsonl", ".ndjson", ".jl"), read_jsonl),
+        Format("json", (".json",), read_json),
+        Format("csv", (".csv",), read_csv, has_types=False),
+        Format("tsv", (".tsv", ".tab"), read_tsv, has_types=False),
+        Format("parquet", (".parquet", ".pq"), read_parquet, needs=("parquet", "pyarrow")),
+        Format("text", (".txt", ".text", ".rst", ".rest"), read_text, "text"),
+        Format("markdown", (".md", ".markdown"), read_markdown, "text", needs=("files", "markdown_it", "lxml")),
+        Format("html", (".html", ".htm", ".xhtml"), read_html, "text", needs=_LXML),
+        Format("docx", (".docx", ".docm"), read_docx, "text", needs=_LXML),
+        Format("pdf", (".pdf",), read_pdf, "pages", needs=("files", "pypdf")),
     )
 }
 _BY_SUFFIX = {suffix: form for form in FORMATS.values() for suffix in form.suffixes}

@@ -23,14 +23,7 @@ _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "a num
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadOptions:
-    """How files are read.
-
-    Attributes:
-        format: Format of all files; None: detected for each file.
-        encoding: Encoding of texts, as Python names it; empty: detected for each file.
-        delimiter: Character between the values of a row; empty: detected for each file.
-        note: Called with notes for the user about a file.
-    """
+    """How files are read; what is not set is detected for each file. ``note`` is called with notes for the user."""
 
     format: FormatName | None = None
     encoding: str = ""

@@ -40,19 +40,12 @@ _TRANSIENT = (UnavailableError, OverloadedError, DeadlineExceededError)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BulkSettings:
-    """Settings of a bulk run.
-
-    Attributes:
-        batch_size: Records per batch; the server's limit if that is smaller.
-        window: Maximum number of batches in flight; the server's limit if that is smaller.
-        max_wait_s: Seconds without progress to wait for an unreachable or full server.
-        limit: Stop after this many records; 0: no limit.
-    """
+    """Settings of a bulk run; lower limits of the server take precedence."""
 
     batch_size: int = 64
-    window: int = 8
-    max_wait_s: float = 300.0
-    limit: int = 0
+    window: int = 8  # batches in flight
+    max_wait_s: float = 300.0  # without progress, for an unreachable or full server
+    limit: int = 0  # records; 0: all
 
     def __post_init__(self) -> None:
         for name, least in (("batch_size", 1), ("window", 1), ("limit", 0), ("max_wait_s", 0)):

@@ -34,10 +34,6 @@ _BINARY_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an old office document",
     b"%PDF": "a PDF",
     b"PAR1": "Parquet",
-    b"ARROW1": "Arrow",
-    b"\x89PNG": "a picture",
-    b"\xff\xd8\xff": "a picture",
-    b"SQLite format 3": "a database",
 }
 # Exceptions raised by reading damaged or truncated data.
 DAMAGED = (EOFError, OSError, UnicodeError, zlib.error, lzma.LZMAError)
@@ -101,17 +97,7 @@ class _Peekable(io.RawIOBase):
 
 
 class Source:
-    """An open input.
-
-    The compression is detected from the first bytes, not from the name.
-
-    Attributes:
-        name: As given.
-        size: Size of the file in bytes; None for a stream.
-        digest: SHA-256 of the first stored bytes: differs between different inputs.
-        compression: ``gzip``, ``xz``, ``zstd`` or ``plain``.
-        stream: The uncompressed bytes.
-    """
+    """An open input. ``stream`` has its uncompressed bytes; the compression is detected from the first bytes."""
 
     def __init__(self, name: str, stdin: BinaryIO | None = None) -> None:
         self.name = name

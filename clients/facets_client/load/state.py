@@ -30,23 +30,14 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Position that a run has reached: every record up to it is stored, or written to the rejected file.
+    """Position that a run has reached: every record up to it is stored, or written to the rejected file."""
 
-    Attributes:
-        file: Number of completed files.
-        line: Number of completed lines of the next file.
-        num_records: Records done, rejected ones included.
-        num_rejected: Records among them that were rejected.
-        rejected_bytes: Length of the rejected file.
-        totals: Other counts by name.
-    """
-
-    file: int = 0
-    line: int = 0
-    num_records: int = 0
+    file: int = 0  # completed files
+    line: int = 0  # completed lines of the next file
+    num_records: int = 0  # rejected ones included
     num_rejected: int = 0
-    rejected_bytes: int = 0
-    totals: Mapping[str, int] = field(default_factory=dict)
+    rejected_bytes: int = 0  # length of the rejected file
+    totals: Mapping[str, int] = field(default_factory=dict)  # other counts
 
     @property
     def num_done(self) -> int:

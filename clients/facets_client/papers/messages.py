@@ -31,18 +31,10 @@ def new_author_message(author: NewAuthor) -> pb.NewAuthor:
 
 @dataclass(frozen=True, slots=True)
 class BulkCandidates:
-    """Ids and scores only.
-
-    Attributes:
-        results: Entry i belongs to papers[i]: ``(id, score)`` of each candidate, best first.
-        unknown_candidates: The first entries of the option ``candidates`` that are unknown.
-        num_unknown_candidates: Number of such entries.
-        model: The model that answered.
-        timings: Where the time went.
-    """
+    """Ids and scores only: entry i of ``results`` has ``(id, score)`` of each candidate for papers[i], best first."""
 
     results: tuple[tuple[tuple[str, float], ...], ...]
-    unknown_candidates: tuple[str, ...]
+    unknown_candidates: tuple[str, ...]  # the first entries of the option ``candidates`` that are unknown
     num_unknown_candidates: int
     model: ModelVersion
     timings: Timings

@@ -89,11 +89,8 @@ def reindex_collection(
         for step in client.reindex_collection(name, model=model, search_fields=search_fields):
             moved = step.collection
             bar.update(task, completed=step.num_encoded, total=moved.num_documents)
-    if settings.json:
-        print_json(moved)
-    else:
-        documents = count_of(moved.num_documents, "document")
-        settings.note(f"collection {name} with {documents} now uses model {moved.model}")
+    documents = count_of(moved.num_documents, "document")
+    settings.done(moved, f"collection {name} with {documents} now uses model {moved.model}")
 
 
 @collections_app.command("delete")
@@ -105,10 +102,8 @@ def delete_collection(context: typer.Context, name: NameArgument, yes: YesOption
             number = client.get_collection(name).num_documents
             _confirm(f"Delete collection {name} with its {count_of(number, 'document')}?")
         done = client.delete_collection(name)
-    if settings.json:
-        print_json({"name": name, "num_documents": done.num_documents})
-    else:
-        settings.note(f"deleted collection {name} with {count_of(done.num_documents, 'document')}")
+    documents = count_of(done.num_documents, "document")
+    settings.done({"name": name, "num_documents": done.num_documents}, f"deleted collection {name} with {documents}")
 
 
 def _confirm(question: str) -> None:
@@ -218,10 +213,8 @@ def delete_documents(
             number = client.count_documents(collection, where=condition) if is_interactive() else 0
             _confirm(f"Delete {count_of(number, 'document')} of {collection}?")
         done = client.delete_documents(collection, ids or (), where=condition)
-    if settings.json:
-        print_json({"num_deleted": done.num_documents, "index_revision": done.index_revision})
-    else:
-        settings.note(f"deleted {count_of(done.num_documents, 'document')}")
+    value = {"num_deleted": done.num_documents, "index_revision": done.index_revision}
+    settings.done(value, f"deleted {count_of(done.num_documents, 'document')}")
 
 
 def _to_json(document: Document) -> dict[str, Any]:

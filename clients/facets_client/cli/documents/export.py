@@ -13,7 +13,7 @@ import typer
 from typer import Argument, Option
 
 from facets_client.cli.options import WhereOption, parse_where
-from facets_client.cli.output import count_of, print_json, progress_bar
+from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import settings_of
 from facets_client.generated.types import Document
 from facets_client.load.source import InputError
@@ -65,11 +65,11 @@ def export(
                     _write(path, suffix, documents, facets=facets)
             except OSError as error:
                 raise InputError(f"{file}: cannot be written: {error.strerror}") from error
-    if settings.json and file != "-":
-        print_json({"file": file, "num_documents": num_documents})
+    note = f"wrote {count_of(num_documents, 'document')} to {'standard output' if file == '-' else file}"
+    if file == "-":
+        settings.note(note)
     else:
-        target = "standard output" if file == "-" else file
-        settings.note(f"wrote {count_of(num_documents, 'document')} to {target}")
+        settings.done({"file": file, "num_documents": num_documents}, note)
 
 
 def _suffix_of(file: str, *, facets: bool, force: bool) -> str:

@@ -17,7 +17,6 @@ from facets_client.cli.output import count_of, print_documents, print_json
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
-from facets_client.core.extras import require_extra
 from facets_client.documents.bulk import IndexTask, to_messages
 from facets_client.documents.encoding import EncodedBy, RayWorker, Worker, Workers, connect_to_ray
 from facets_client.documents.files import Columns, DocumentFiles, DocumentRecord
@@ -138,7 +137,9 @@ def index(
             raise typer.BadParameter(
                 "--from-encoded does not accept columns, a model or search fields: they were chosen by facets encode"
             )
-        source = _open_encoded(from_encoded)
+        from facets_client.adapters import encoded
+
+        source = encoded.EncodedDocuments(from_encoded)
         model, search_fields = source.encoded_by.name, dict(source.encoded_by.search_fields)
     with source:
         bulk_input = BulkInput(settings, source, bulk, paths=[file.path for file in source.files])
@@ -169,13 +170,6 @@ def index(
         settings.note(f"{documents} stored but not read to the end")
     more: dict[str, Any] = {"num_truncated": num_truncated, "num_reconnects": report.num_reconnects, "dry_run": False}
     _end(bulk_input, report, "indexed", "stored", index_revision=task.index_revision, **more)
-
-
-def _open_encoded(folder: Path) -> "EncodedDocuments":
-    require_extra("parquet", "pyarrow")
-    from facets_client.adapters.encoded import EncodedDocuments
-
-    return EncodedDocuments(folder)
 
 
 def _open_collection(
@@ -273,7 +267,6 @@ def encode(
       facets encode handbook/ --out handbook.encoded --workers 4
     """
     settings = settings_of(context)
-    require_extra("parquet", "pyarrow")
     from facets_client.adapters.encoded import EncodedFolder
 
     with columns.open(files, settings.note) as source:

@@ -149,7 +149,9 @@ def hit(**fields):
 
 
 def results(*hits):
-    return SearchResults(tuple(map(SearchResult, hits)), 1, True, "exact", ModelVersion("m", "r"), Timings())
+    return SearchResults(
+        tuple(map(SearchResult, hits)), 1, True, ModelVersion("m", "r"), Timings(), "exact", (), None, ""
+    )
 
 
 def parsed(html):
