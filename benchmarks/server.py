@@ -75,17 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure_bare(model: FacetModel, texts: Sequence[str], batch: int) -> dict[str, float]:
-    """Measures the model without a server, in the same batches and one text at a time."""
+    """Measures the model without a server, in the same batches."""
     model.encode(texts[:batch])
-
-    def encode_all() -> None:
-        for part in cut(texts, batch):
-            model.encode(part)
-
-    figure = per_text(len(texts), *spent(encode_all))
-    singles = texts[:300]
-    one_by_one = spent(lambda: [model.encode([text]) for text in singles])
-    return {**figure, "single_ms": round(1000 * one_by_one.wall / len(singles), 3)}
+    return per_text(len(texts), *spent(lambda: [model.encode(part) for part in cut(texts, batch)]))
 
 
 def per_text(num_texts: int, seconds: float, cpu_seconds: float) -> dict[str, float]:
@@ -122,7 +114,6 @@ def measure_calls(server: "Server", calls: Sequence[Sequence[str]], callers: int
     num_texts = sum(map(len, calls))
     return {
         **per_text(num_texts, taken.seconds, cpu),
-        "client_cpu_ms_per_text": round(1000 * taken.client_cpu_s / num_texts, 3),
         **percentiles(taken.latencies_ms, (50, 99), digits=2, unit="_ms"),
     }
 
@@ -147,7 +138,6 @@ class Taken(NamedTuple):
 
     seconds: float  # from the first call to the last answer, in the slowest process
     latencies_ms: tuple[float, ...]
-    client_cpu_s: float  # of the callers
 
 
 def call_all(target: str, method: str, requests: Sequence[bytes], callers: int) -> Taken:
@@ -164,7 +154,7 @@ def call_all(target: str, method: str, requests: Sequence[bytes], callers: int) 
     latencies = tuple(latency for part in taken for latency in part.latencies_ms)
     if len(latencies) != len(requests):
         raise RuntimeError(f"{len(requests) - len(latencies)} of {len(requests)} calls failed")
-    return Taken(max(part.seconds for part in taken), latencies, sum(part.client_cpu_s for part in taken))
+    return Taken(max(part.seconds for part in taken), latencies)
 
 
 _ready: Barrier  # of a worker process
@@ -190,12 +180,12 @@ def _call(target: str, method: str, requests: Sequence[bytes], callers: int) -> 
 
         threads = [threading.Thread(target=work) for _ in range(callers)]
         _ready.wait(_START_S)
-        start, cpu = time.perf_counter(), time.process_time()
+        start = time.perf_counter()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return Taken(time.perf_counter() - start, tuple(latencies), time.process_time() - cpu)
+        return Taken(time.perf_counter() - start, tuple(latencies))
 
 
 @dataclass(frozen=True, slots=True)

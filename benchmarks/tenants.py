@@ -38,9 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=8.0, help="length of each phase")
-    parser.add_argument(
-        "--callers", type=int, nargs="+", default=[40, 200, 400], help="numbers of callers of the other key"
-    )
+    parser.add_argument("--callers", type=int, nargs="+", default=[40, 200, 400], help="callers of the other key")
     parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
     options = parser.parse_args(arguments)
     keys = [f"key-of-tenant-{number}" for number in range(_NUM_TENANTS)]
@@ -59,8 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 for callers in options.callers
             }
             # Different loads: many callers with few texts, few callers with many.
-            tenants = [Tenant(key, callers=8 if place % 2 else 32, texts=32 if place % 2 else 8)
-                       for place, key in enumerate(keys)]  # fmt: skip
+            tenants = [Tenant(key, *((8, 32) if place % 2 else (32, 8))) for place, key in enumerate(keys)]
             answered = [texts for texts, _ in run(server.target, tenants, options.seconds)]
             mean = sum(answered) / len(answered)
             report["ten_tenants"] = {
@@ -101,10 +98,8 @@ async def _call_all(
 
         async def work(place: int, number: int) -> None:
             tenant = tenants[place]
-            request, metadata = (
-                embed_request(number, num_texts=tenant.texts),
-                [("authorization", f"Bearer {tenant.key}")],
-            )
+            request = embed_request(number, num_texts=tenant.texts)
+            metadata = [("authorization", f"Bearer {tenant.key}")]
             await asyncio.sleep(_WARM_UP_S * number / tenant.callers)
             while (started := time.perf_counter()) < until:
                 try:

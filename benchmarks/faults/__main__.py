@@ -27,14 +27,10 @@ from benchmarks.faults.server_kills import ServerKills
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the faults; returns 1 if something was lost."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=100, help="number of kills of a server on SQLite (default 100)")
-    parser.add_argument(
-        "--failovers", type=int, default=0, help="number of kills with two servers on PostgreSQL (default 0)"
-    )
+    parser.add_argument("--kills", type=int, default=100, help="kills of a server on SQLite (default 100)")
+    parser.add_argument("--failovers", type=int, default=0, help="kills with two servers on PostgreSQL (default 0)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--work-dir", type=Path, help="folder that keeps data after failures (default: a temporary one)"
-    )
+    parser.add_argument("--work-dir", type=Path, help="folder that keeps data of failures (default: temporary)")
     options = parser.parse_args(argv)
     start = time.perf_counter()
     report: dict[str, object] = {"benchmark": "faults", "seed": options.seed}

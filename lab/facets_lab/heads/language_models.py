@@ -1,6 +1,6 @@
-"""Small language models of Wikipedia: perplexity and rank of each output layer.
+"""Small language models of Wikipedia: perplexity of each output layer.
 
-Shape suffixes: N sequences, L positions, V words, C contexts.
+Shape suffixes: N sequences, L positions.
 """
 
 import re
@@ -40,10 +40,9 @@ def language(
     dim: Annotated[int, typer.Option(min=1)] = 128,
     num_tokens: NumTokens = 2_000_000,
     num_words: NumWords = 10_000,
-    rank_contexts: Annotated[int, typer.Option(min=0, help="Contexts for the effective rank; 0: none.")] = 2_000,
     threads: Threads = 0,
 ) -> Report:
-    """Predict the next words of a corpus: perplexity, parameters, rank.
+    """Predict the next words of a corpus: perplexity and parameters.
 
     Example: python -m facets_lab.heads language shard-00.txt.xz --head softmax --head c --work-dir runs/words
     """
@@ -52,7 +51,7 @@ def language(
 
     def measure(name: str, seed: int) -> dict[str, float]:
         run = config.replaced(head=name, seed=seed)
-        return measure_language_model(corpus, run, work_dir / f"{name}-{seed}", num_contexts=rank_contexts)
+        return measure_language_model(corpus, run, work_dir / f"{name}-{seed}")
 
     measured = repeat_seeds(head or ["softmax", "sigsoftmax", "mos", "c"], seeds, measure)
     shape = {"sequences": len(corpus.sequences), "held_out": len(corpus.held_out), "words": corpus.num_words}
@@ -103,35 +102,11 @@ def train_language_model(
     )
 
 
-def measure_language_model(
-    corpus: WordCorpus, config: NetworkTrainingConfig, folder: Path, *, num_contexts: int = 0
-) -> dict[str, float]:
-    """``perplexity`` of the held-out documents, ``num_parameters``, ``seconds`` of training, and effective ranks.
-
-    ``rank_0.001`` and ``rank_0.0001`` are those of the log-probabilities of ``num_contexts`` contexts.
-    """
+def measure_language_model(corpus: WordCorpus, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
+    """``perplexity`` of the held-out documents, ``num_parameters`` and ``seconds`` of training."""
     trainer, result = train_language_model(corpus, config, folder)
     network = trainer.network.eval()
     with torch.no_grad():
-        figures = {
-            "perplexity": float(np.exp(trainer.mean_loss(corpus.held_out))),
-            "num_parameters": float(sum(weights.numel() for weights in network.parameters())),
-            "seconds": result.seconds,
-        }
-        if num_contexts:
-            rows = -(-num_contexts // config.max_length)
-            inputs = trainer.tensor(corpus.held_out[:rows, :-1])
-            matrix_CV = network(inputs)[..., 1:].flatten(0, 1)[:num_contexts].float().cpu().numpy()
-            figures |= {f"rank_{share}": effective_rank(matrix_CV, share) for share in (0.001, 0.0001)}
-    return figures
-
-
-def effective_rank(matrix: NDArray[np.floating], share: float) -> int:
-    """The smallest number of singular values whose squares sum to ``1 - share`` of all (Parthiban 2020, eq. 5.2).
-
-    Example:
-        >>> effective_rank(np.diag([3.0, 1.0, 0.01]), 0.001)
-        2
-    """
-    squares = np.linalg.svd(matrix.astype(np.float64), compute_uv=False) ** 2
-    return int(np.searchsorted(np.cumsum(squares), (1.0 - share) * squares.sum())) + 1
+        perplexity = float(np.exp(trainer.mean_loss(corpus.held_out)))
+    num_parameters = float(sum(weights.numel() for weights in network.parameters()))
+    return {"perplexity": perplexity, "num_parameters": num_parameters, "seconds": result.seconds}

@@ -1,7 +1,7 @@
 """Words that no context makes most likely: rows inside the convex hull of the others (Demeter et al. 2020).
 
-The paper approximates which words are interior; here linear programs prove it. Shape suffixes: N rows, V words, B
-sequences, L positions, D dimensions, P candidate rows.
+The paper approximates which words are interior; here linear programs prove it. Shape suffixes: N rows, D
+dimensions, P candidate rows.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,6 @@ _SAFE_MARGIN = 1e-9  # of products, relative to the length of the query
 _CLOSE = 1e-7  # a row this close to the hull counts as inside, relative to the longest row
 _FIRST, _MORE = 64, 64  # other rows in the first linear program, and those that a round adds
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-_TOP = 500  # words of a set with the highest of the largest probabilities (table 2)
-_READ = 2000  # training sequences for the largest probabilities
-_AT_ONCE = 16  # sequences; the scores of all words at all positions are in memory
 
 
 def stolen(
@@ -58,27 +55,13 @@ def stolen(
 
 
 def measure_stolen(corpus: WordCorpus, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
-    """Trains a model in ``folder`` (or loads it) and finds its interior words.
-
-    ``interior`` is their number; ``largest_...`` (table 2, per cent) the largest probability of a word in any training
-    context, mean of the best 500 of ``vertices``, ``random`` and ``interior`` words; ``perplexity`` that of held-out
-    text.
-    """
+    """Number of ``interior`` words and held-out ``perplexity`` of a model that is trained in ``folder``, or loaded."""
     trainer, _ = train_language_model(corpus, config, folder)
     network = trainer.network.eval()
-    is_interior_V = np.append(False, interior(network.words.weight[1:].detach().cpu().numpy()))
-    largest_V = torch.zeros(corpus.num_words, device=trainer.device)
+    num_interior = interior(network.words.weight[1:].detach().cpu().numpy()).sum()
     with torch.no_grad():
         perplexity = float(np.exp(trainer.mean_loss(corpus.held_out)))
-        for start in range(0, min(_READ, len(corpus.sequences)), _AT_ONCE):
-            inputs_BL = trainer.tensor(corpus.sequences[start : start + _AT_ONCE, :-1])
-            largest_V = torch.maximum(largest_V, network(inputs_BL).float().exp().amax(dim=(0, 1)))
-    random = np.random.default_rng(config.seed).permutation(np.arange(1, corpus.num_words))[: is_interior_V.sum()]
-    figures = {"interior": float(is_interior_V.sum()), "perplexity": perplexity}
-    for name, chosen in (("vertices", ~is_interior_V), ("random", random), ("interior", is_interior_V)):
-        best = np.sort(largest_V.double().cpu().numpy()[chosen])[-_TOP:]
-        figures[f"largest_{name}"] = 100 * float(best.mean()) if len(best) else 0.0
-    return figures
+    return {"interior": float(num_interior), "perplexity": perplexity}
 
 
 def interior(rows_ND: NDArray[np.floating]) -> NDArray[np.bool_]:

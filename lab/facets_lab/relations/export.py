@@ -7,7 +7,7 @@ entity types in the order of ``EntityType``, P patterns, D dimensions.
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -97,53 +97,33 @@ def _adagrad(values_D: Tensor, squares: Tensor, rows_B: Tensor, gradients_BD: Te
 
 
 def type_log_odds(
-    triples: Iterable[tuple[str, str, str]],
-    catalogue: RelationCatalogue,
-    types: Mapping[str, EntityType],
-    *,
-    relations: Sequence[str],
+    triples: Iterable[tuple[str, str, str]], catalogue: RelationCatalogue, types: Mapping[str, EntityType]
 ) -> NDArray[np.float32]:
     """Log-odds of the types of heads and tails of each relation against the average relation, ``[2, R, T]``.
 
     Natural logarithms in ``[-4, 4]``; 0 for ``UNKNOWN``. Relations with few triples (head, tail, relation) follow the
-    catalogue; those outside it get zeros.
+    catalogue.
     """
-    row_of = {name: row for row, name in enumerate(relations)}
-    counts_ART = np.zeros((2, len(relations), len(_TYPES)))
+    row_of = {entry.name: row for row, entry in enumerate(catalogue.relation)}
+    counts_ART = np.zeros((2, len(row_of), len(_TYPES)))
     for head, tail, relation in dict.fromkeys(triples):
-        row = row_of.get(relation)
-        if row is not None:
+        if relation in row_of:
             for argument, name in enumerate((head, tail)):
-                counts_ART[argument, row, _TYPES.index(type_of_name(bare_name(name), types))] += 1
+                counts_ART[argument, row_of[relation], _TYPES.index(type_of_name(bare_name(name), types))] += 1
     counts_ART[:, :, _UNKNOWN] = 0
-    totals_AR1 = counts_ART.sum(axis=2, keepdims=True)
-    counts_ART *= np.minimum(1.0, _MAX_PAIRS / np.maximum(totals_AR1, 1.0))
-    shares_ART = counts_ART + _PRIOR_PAIRS * _catalogue_shares(catalogue, row_of)
-    is_known_R = shares_ART.sum(axis=(0, 2)) > 0
-    odds_ART = np.zeros_like(shares_ART)
-    if is_known_R.any():
-        known_ART = shares_ART[:, is_known_R]
-        known_ART = known_ART / known_ART.sum(axis=2, keepdims=True)
-        average_A1T = known_ART.mean(axis=1, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            odds_ART[:, is_known_R] = np.log(known_ART) - np.log(average_A1T)
+    counts_ART *= np.minimum(1.0, _MAX_PAIRS / np.maximum(counts_ART.sum(axis=2, keepdims=True), 1.0))
+    prior_ART = np.full_like(counts_ART, _UNFITTING_SHARE / (len(_TYPES) - 1))
+    prior_ART[:, :, _UNKNOWN] = 0
+    for row, entry in enumerate(catalogue.relation):
+        for argument, kinds in enumerate((entry.head, entry.tail)):
+            for kind in kinds:
+                prior_ART[argument, row, _TYPES.index(kind)] += (1 - _UNFITTING_SHARE) / len(kinds)
+    shares_ART = counts_ART + _PRIOR_PAIRS * prior_ART
+    shares_ART /= shares_ART.sum(axis=2, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds_ART = np.log(shares_ART) - np.log(shares_ART.mean(axis=1, keepdims=True))
     odds_ART[:, :, _UNKNOWN] = 0
     return np.clip(np.nan_to_num(odds_ART, nan=0.0), -_LIMIT, _LIMIT).astype(np.float32)
-
-
-def _catalogue_shares(catalogue: RelationCatalogue, row_of: Mapping[str, int]) -> NDArray[np.float64]:
-    """Shares of the types according to the catalogue alone, ``[2, R, T]``."""
-    shares_ART = np.zeros((2, len(row_of), len(_TYPES)))
-    for entry in catalogue.relation:
-        if entry.name not in row_of:
-            continue
-        for argument, types in enumerate((entry.head, entry.tail)):
-            shares = shares_ART[argument, row_of[entry.name]]
-            shares[:] = _UNFITTING_SHARE / (len(_TYPES) - 1)
-            shares[_UNKNOWN] = 0
-            for kind in types:
-                shares[_TYPES.index(kind)] += (1 - _UNFITTING_SHARE) / len(types)
-    return shares_ART
 
 
 def relations(
@@ -233,7 +213,7 @@ def relation_model(trainer: RelationTrainer, result: TrainingResult, *, encoder_
                 for labels in trainer.labelled.labels.T
             ),
             details=_details(trainer),
-            type_log_odds=type_log_odds(trainer.facts, trainer.catalogue, types, relations=matrix.relations),
+            type_log_odds=type_log_odds(trainer.facts, trainer.catalogue, types),
         ),
         table=PatternTable(
             rows=row_of,

@@ -22,7 +22,7 @@ CATALOGUE = catalogue(born=(["person"], ["place"]), birthday=(["person"], ["date
 
 
 def test_signature_decides_where_no_pair_is_known() -> None:
-    head, tail = type_log_odds([], CATALOGUE, {}, relations=["born", "birthday", "within"])
+    head, tail = type_log_odds([], CATALOGUE, {})
     assert head.shape == tail.shape == (3, len(KINDS))
     assert head.dtype == np.float32
     assert head[0, PERSON] > 0 > head[0, PLACE]
@@ -36,7 +36,7 @@ def test_signature_decides_where_no_pair_is_known() -> None:
 def test_pairs_move_the_odds_and_dates_are_known_by_their_form() -> None:
     types = {f"Ann {i}": EntityType.PERSON for i in range(100)}
     dated = [(name, "1950-05-03", "born") for name in types]
-    _, before = type_log_odds([], CATALOGUE, types, relations=["born", "birthday", "within"])
-    _, after = type_log_odds(dated, CATALOGUE, types, relations=["born", "birthday", "within"])
+    _, before = type_log_odds([], CATALOGUE, types)
+    _, after = type_log_odds(dated, CATALOGUE, types)
     assert after[0, DATE] > before[0, DATE]
     assert after[0, PLACE] < before[0, PLACE]
