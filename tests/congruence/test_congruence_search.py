@@ -1,5 +1,7 @@
 """Every combination of store and index gives the reference's pages: exact ones to the bit."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from congruence.conftest import NAME, Pair
@@ -24,7 +26,7 @@ REQUESTS = {
     "a facet of zeros": {"facets": QUERIES * np.array([1, 0, 1], dtype=np.float32)[None, :, None]},
     "any facet": {"facets": QUERIES, "combine": "any"},
     "ties": {"facets": facets_of(5)[None], "top_k": 60},
-    "everything": {"facets": QUERIES[:3], "top_k": 1000},
+    "everything": {"facets": QUERIES[:1], "top_k": 1000},
     "hybrid": {"facets": QUERIES, "texts": TEXTS},
     "words": {"texts": TEXTS, "mode": "lexical"},
     "phrases": {"facets": QUERIES, "texts": [f'"{text}" {WORDS[0]}' for text in TEXTS]},
@@ -46,13 +48,15 @@ def test_exact_pages_are_equal_to_the_bit(filled: Pair, request_: dict[str, obje
 
 
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
-def test_approximate_pages_overlap(filled: Pair, request_: dict[str, object]) -> None:
+def test_approximate_pages_overlap(filled: Pair, request_: dict[str, Any]) -> None:
     wanted, got = search(filled.expected, exact=True, **request_), search(filled.found, **request_)
     assert overlap(wanted, got) >= (0.98 if filled.approximate else 1.0)
-    scores = {
-        hit.id: hit.score for page in search(filled.expected, **{**request_, "top_k": 1000}).hits[:1] for hit in page
-    }
     if "diversify" not in request_ and request_.get("group", True):
+        first = {
+            name: value[:1] if name in ("facets", "texts", "weights") else value for name, value in request_.items()
+        }
+        [hits] = search(filled.expected, **{**first, "top_k": 1000}).hits
+        scores = {hit.id: hit.score for hit in hits}
         assert all(scores[hit.id] == hit.score for hit in got.hits[0])
 
 
