@@ -16,24 +16,13 @@ a list in a list                       a list of messages with one field
 a union (``str | NDArray``)            a message with one ``oneof``
 an aware ``datetime``                  a ``Timestamp``
 =====================================  ========================================================================
-
-Example:
-    >>> from dataclasses import dataclass
-    >>> from facets_proto.v1 import common_pb2
-    >>> @dataclass(frozen=True)
-    ... class NearestWord:
-    ...     word: str
-    ...     cosine: float
-    >>> message = message_of(common_pb2.FacetWords, facet=2, words=[NearestWord("cat", 0.5)])
-    >>> from_message(message.words[0], NearestWord)
-    NearestWord(word='cat', cosine=0.5)
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields
 from datetime import UTC
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -57,10 +46,10 @@ RecordT = TypeVar("RecordT")
 _Convert = Callable[[Any], Any]
 
 _ARRAY = common_pb2.FacetArray.DESCRIPTOR.full_name
-_SPECIAL_WRITERS: dict[str, _Convert | None] = {
+_SPECIAL_WRITERS: dict[str, _Convert] = {
     _ARRAY: array_to_message,
     "google.protobuf.Struct": dict,
-    "google.protobuf.Timestamp": None,
+    "google.protobuf.Timestamp": lambda time: time,
 }
 _SPECIAL_READERS: dict[str, _Convert] = {
     _ARRAY: array_from_message,
@@ -72,12 +61,7 @@ _OPTIONAL_FIELDS = {("FacetMatch", "second_span")}
 
 
 def to_message(record: object, message_type: type[MessageT], **others: object) -> MessageT:
-    """Converts a record to a message.
-
-    Args:
-        record: Object with the fields of the message.
-        message_type: Class of the message.
-        others: Fields that the record does not have, or values that replace the record's.
+    """Converts a record to a message; ``others``: fields that the record lacks, or values that replace its own.
 
     Raises:
         TypeError: The record lacks a field of the message.
@@ -93,12 +77,7 @@ def message_of(message_type: type[MessageT], **values: object) -> MessageT:
 
 
 def from_message(message: Message, record_type: type[RecordT], **others: object) -> RecordT:
-    """Converts a message to a record.
-
-    Args:
-        message: The message.
-        record_type: A dataclass, or ``tuple[X, Y]`` for a message with as many fields.
-        others: Fields that the message does not have, or values that replace the message's.
+    """Converts a message to a dataclass; ``others``: fields that the message lacks, or values that replace its own.
 
     Raises:
         WireError: A value of the message does not fit the record; ``path`` names the field.
@@ -116,10 +95,9 @@ _writers: dict[tuple[type, Descriptor, tuple[str, ...]], _Convert] = {}
 def _written(value: object, descriptor: Descriptor, without: tuple[str, ...] = ()) -> Any:
     """Converts a value to what protobuf accepts as a message: a message or a dict of its fields."""
     key = (type(value), descriptor, without)
-    write = _writers.get(key)
-    if write is None:
-        write = _writers[key] = _writer(value, descriptor, without)
-    return write(value)
+    if key not in _writers:
+        _writers[key] = _writer(value, descriptor, without)
+    return _writers[key](value)
 
 
 def _written_fields(values: Mapping[str, object], descriptor: Descriptor) -> dict[str, Any]:
@@ -132,7 +110,7 @@ def _written_fields(values: Mapping[str, object], descriptor: Descriptor) -> dic
 
 def _writer(example: object, descriptor: Descriptor, without: tuple[str, ...]) -> _Convert:
     """Returns the function that writes values of the same type as ``example``."""
-    names = list(_field_writers(descriptor))
+    names = list(descriptor.fields_by_name)
     if isinstance(example, Message):
         return lambda message: message
     if example is None:
@@ -146,24 +124,15 @@ def _writer(example: object, descriptor: Descriptor, without: tuple[str, ...]) -
         if len(example) != len(names):
             names = _number_fields(descriptor)
         return lambda items: _written_fields(dict(zip(names, items, strict=True)), descriptor)
-    needed = [name for name in names if name not in without and (descriptor.name, name) not in _OPTIONAL_FIELDS]
-    missing = [name for name in needed if not hasattr(example, name)]
-    if missing:
-        raise TypeError(f"{type(example).__name__} has no {', '.join(missing)}, fields of {descriptor.name}")
-    steps = [
-        (name, write)
-        for name, write in _field_writers(descriptor).items()
-        if name not in without and hasattr(example, name)
-    ]
-
-    def write_record(record: object) -> dict[str, Any]:
-        made = {}
-        for name, write in steps:
-            value = getattr(record, name)
-            made[name] = value if write is None or value is None else write(value)
-        return made
-
-    return write_record
+    missing = [name for name in names if name not in without and not hasattr(example, name)]
+    lacks = [name for name in missing if (descriptor.name, name) not in _OPTIONAL_FIELDS]
+    if lacks:
+        raise TypeError(f"{type(example).__name__} has no {', '.join(lacks)}, fields of {descriptor.name}")
+    steps = [pair for pair in _field_writers(descriptor).items() if pair[0] not in (*without, *missing)]
+    return lambda record: {
+        name: value if (value := getattr(record, name)) is None or write is None else write(value)
+        for name, write in steps
+    }
 
 
 @cache
@@ -176,10 +145,9 @@ def _field_writer(field: FieldDescriptor) -> _Convert | None:
     inner, enum = field.message_type, field.enum_type
     write: _Convert | None = None
     if enum is not None:
-        write = lambda value: enum_number(enum, value)  # noqa: E731
+        write = partial(enum_number, enum)
     elif inner is not None:
-        special = inner.full_name in _SPECIAL_WRITERS
-        write = _SPECIAL_WRITERS[inner.full_name] if special else lambda value: _written(value, inner)
+        write = _SPECIAL_WRITERS.get(inner.full_name) or (lambda value: _written(value, inner))
     if not field.is_repeated:
         return write
     return _listed if write is None else lambda values: list(map(write, _listed(values)))
@@ -216,24 +184,23 @@ def _record_reader(record_type: Any, descriptor: Descriptor, without: tuple[str,
     """Returns a function that reads a message, and values that replace its fields, as a record."""
     if get_origin(record_type) is tuple:
         pairs = zip(descriptor.fields, get_args(record_type), strict=True)
-        steps = [(field.name, *_presence_and_reader(field, hint, None)) for field, hint in pairs]
+        steps = [_step(field, hint, None) for field, hint in pairs]
         return lambda message, _: tuple(_field_values(message, steps).values())
-    if not is_dataclass(record_type):
-        raise TypeError(f"{record_type} is not a dataclass, for {descriptor.name}")
     hints, steps = get_type_hints(record_type), []
     for own in fields(record_type):
-        if not own.init or own.name in without:
-            continue
         default = _default_of(own)
         field = descriptor.fields_by_name.get(own.name)
+        if not own.init or own.name in without:
+            continue
         if field is not None:
-            steps.append((own.name, *_presence_and_reader(field, hints[own.name], default)))
+            steps.append(_step(field, hints[own.name], default))
         elif default is None:
             raise TypeError(f"{descriptor.name} has no {own.name}, a field of {record_type.__name__}")
     return lambda message, others: record_type(**_field_values(message, steps), **others)
 
 
-_Step = tuple[str, Callable[[], object] | None, _Convert | None]
+_Make = Callable[[], object]
+_Step = tuple[str, _Make | None, _Convert | None]  # name, value of an unset field, reader of a set one
 
 
 def _field_values(message: Message, steps: Iterable[_Step]) -> dict[str, Any]:
@@ -252,16 +219,13 @@ def _field_values(message: Message, steps: Iterable[_Step]) -> dict[str, Any]:
     return values
 
 
-def _presence_and_reader(
-    field: FieldDescriptor, hint: Any, default: Callable[[], object] | None
-) -> tuple[Callable[[], object] | None, _Convert | None]:
-    """Functions that give the value of an unset field and read a set one."""
+def _step(field: FieldDescriptor, hint: Any, default: _Make | None) -> _Step:
     hint, is_optional = _without_none(hint)
     absent = default or ((lambda: None) if is_optional else None)
-    return absent if field.has_presence else None, _field_reader(field, hint, absent)
+    return field.name, absent if field.has_presence else None, _field_reader(field, hint, absent)
 
 
-def _field_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert | None:
+def _field_reader(field: FieldDescriptor, hint: Any, default: _Make | None) -> _Convert | None:
     """Function that reads a field as ``hint``; None: not converted."""
     if not field.is_repeated:
         return _value_reader(field, hint, default)
@@ -288,7 +252,7 @@ def _field_reader(field: FieldDescriptor, hint: Any, default: Callable[[], objec
     return read_items
 
 
-def _value_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert | None:
+def _value_reader(field: FieldDescriptor, hint: Any, default: _Make | None) -> _Convert | None:
     """Function that reads one value of a field as ``hint``; None: not converted."""
     inner = field.message_type
     if field.enum_type is not None:
@@ -325,7 +289,7 @@ def _union_reader(descriptor: Descriptor, hint: Any) -> _Convert:
     return read
 
 
-def _enum_reader(enum: EnumDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert | None:
+def _enum_reader(enum: EnumDescriptor, hint: Any, default: _Make | None) -> _Convert | None:
     if hint is int:
         return None
     names = enum_names(enum)
@@ -349,7 +313,7 @@ def _enum_reader(enum: EnumDescriptor, hint: Any, default: Callable[[], object] 
     return read
 
 
-def _numbers_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert:
+def _numbers_reader(field: FieldDescriptor, hint: Any, default: _Make | None) -> _Convert:
     """Numbers as an array ``[N]``, messages of numbers as an array ``[N, fields]``."""
     scalar = get_args(get_args(hint)[1])[0]
     dtype = {np.integer: np.int64, np.floating: np.float32}.get(scalar, scalar)
@@ -376,11 +340,10 @@ def _number_fields(descriptor: Descriptor) -> list[str]:
     return [field.name for field in descriptor.fields if field.cpp_type not in others]
 
 
-def _default_of(field: Any) -> Callable[[], object] | None:
-    if field.default_factory is not MISSING:
-        factory: Callable[[], object] = field.default_factory
-        return factory
-    return None if field.default is MISSING else (lambda: field.default)
+def _default_of(field: Field[Any]) -> _Make | None:
+    if field.default is not MISSING:
+        return lambda: field.default
+    return None if field.default_factory is MISSING else field.default_factory
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:

@@ -18,12 +18,7 @@ _MAX_EXACT_INTEGER = 2**53  # that a double can represent
 
 
 class WireError(ValueError):
-    """A value of a message does not fit its record.
-
-    Attributes:
-        rule: The rule that it breaks.
-        path: Path of the field in the message.
-    """
+    """A value of a message breaks a ``rule`` of its record; ``path`` names the field in the message."""
 
     def __init__(self, rule: str, path: Path = ()) -> None:
         super().__init__(f"{'.'.join(map(str, path))} {rule}".lstrip())
@@ -36,28 +31,19 @@ class WireError(ValueError):
 
 
 def array_to_message(array: NDArray[np.floating]) -> dict[str, Any]:
-    """Converts an array to the fields of a ``FacetArray``: float16 stays, other types become float32.
-
-    Magnitudes beyond the type's range are clipped.
-    """
-    half = array.dtype == np.float16
-    dtype = _DTYPES[common_pb2.DATA_TYPE_FLOAT16 if half else common_pb2.DATA_TYPE_FLOAT32]
+    """Converts an array to the fields of a ``FacetArray``: float16 stays, other types are clipped to float32."""
+    kind = common_pb2.DATA_TYPE_FLOAT16 if array.dtype == np.float16 else common_pb2.DATA_TYPE_FLOAT32
+    dtype = _DTYPES[kind]
     if dtype.itemsize < array.dtype.itemsize:
         limit = float(np.finfo(dtype).max)
         array = np.clip(array, -limit, limit)
-    return {
-        "shape": array.shape,
-        "dtype": common_pb2.DATA_TYPE_FLOAT16 if half else common_pb2.DATA_TYPE_FLOAT32,
-        "data": np.ascontiguousarray(array, dtype=dtype).tobytes(),
-    }
+    return {"shape": array.shape, "dtype": kind, "data": array.astype(dtype, copy=False).tobytes()}
 
 
 def array_from_message(message: common_pb2.FacetArray, *, num_axes: int | None = None) -> NDArray[np.floating]:
     """Converts a ``FacetArray`` to a writable array of its shape and type; default float32.
 
-    Args:
-        message: The message.
-        num_axes: Expected number of axes, all of positive length; the numbers must then be finite. None: any.
+    ``num_axes``: expected number of axes, all of positive length, of finite numbers; None: any.
 
     Raises:
         WireError: Type, shape and bytes do not match.
@@ -78,11 +64,7 @@ def array_from_message(message: common_pb2.FacetArray, *, num_axes: int | None =
 
 
 def payload_from_message(message: Struct) -> dict[str, Any]:
-    """Converts a ``Struct`` to a JSON object; whole numbers become integers.
-
-    Raises:
-        WireError: A number is not finite.
-    """
+    """Converts a ``Struct`` to a JSON object; whole numbers become integers. WireError: a number is not finite."""
     return {name: _json_value(value, name) for name, value in message.fields.items()}
 
 
@@ -108,11 +90,7 @@ def _json_value(value: Any, step: str | int) -> Any:
 
 
 def enum_number(enum: EnumDescriptor, value: object) -> int:
-    """The number of an enum value, given as member or name; 0 if it is empty.
-
-    Raises:
-        ValueError: The enum has no such value.
-    """
+    """The number of an enum value, given as member or name; 0 if it is empty. ValueError: there is no such value."""
     if isinstance(value, int) and not isinstance(value, Enum):
         return value
     if not (value.value if isinstance(value, Enum) else value):
