@@ -41,8 +41,7 @@ _DIVERSITY_POOL, _DIVERSITY_POOL_FOR_EACH = 50, 5
 class PaperEngine:
     """A paper model with its authors and citing papers, including those added since training. Thread-safe.
 
-    The model folder is never written. Additions go to ``data_dir`` (one SQLite file) and are durable when a call
-    returns.
+    The model folder is never written. Additions in ``data_dir`` (one SQLite file) are durable when a call returns.
     """
 
     def __init__(self, model: PaperModel, *, data_dir: str | Path | SqlDatabase | None = None) -> None:
@@ -61,10 +60,7 @@ class PaperEngine:
         data_dir: str | Path | SqlDatabase | None = None,
         device: str = "cpu",
     ) -> Self:
-        """Loads a model (default ``facets-papers-en``) and the additions in ``data_dir``.
-
-        Raises as ``facets.load``, and ``StorageError`` for the additions.
-        """
+        """Loads a model (default ``facets-papers-en``) and the additions in ``data_dir``; raises as ``facets.load``."""
         return cls(load(name_or_path, PaperModel, device=device), data_dir=data_dir)
 
     def close(self) -> None:
@@ -86,11 +82,7 @@ class PaperEngine:
         return self.state.tables[kind].find(text, top_k)
 
     def encode(self, papers: Sequence[Paper]) -> PaperFacets:
-        """Facets, magnitudes and documents of papers, in order.
-
-        Raises:
-            InvalidInputError: A paper has no title (``field`` is ``papers[i].title``).
-        """
+        """Facets, magnitudes and documents of papers, in order; raises InvalidInputError for one without title."""
         check_papers(papers)
         texts = [paper.title for paper in papers], [paper.abstract for paper in papers]
         return self.model.encode_papers(self.model.paper_rows(*texts), self.model.sentence_vectors(*texts))

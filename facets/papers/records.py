@@ -68,11 +68,13 @@ class PaperOptions:
     top_k: int = 10  # most results per paper, 1 to `MAX_TOP_K`
     excluded_ids: Sequence[str] = ()  # candidates to leave out; unknown ids are ignored
     candidates: Sequence[str] | None = None  # ids to choose from; None: all
-    from_year: int | None = None  # authors with a paper of this year or later, citing papers likewise; not unknown
-    to_year: int | None = None  # likewise, up to this year
+    from_year: int | None = (
+        None  # earliest year of an author's last paper, or of a citing paper; leaves out unknown years
+    )
+    to_year: int | None = None  # latest year of an author's first paper, or of a citing paper
     facet_weight: float | None = None  # share of the facets in the score, in [0, 1]; None: tuned for the model
     evidence: bool = False  # say why each candidate is recommended; takes a few milliseconds per paper
-    diversify: float = 0.0  # in [0, 1]; above 0, candidates that share papers with a better one come later
+    diversify: float = 0.0  # in [0, 1]: how much candidates that share papers with a better one move down
 
     def __post_init__(self) -> None:
         check_top_k(self.top_k)

@@ -134,10 +134,7 @@ class CandidateTable:
     def document_scores(
         self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank, *, mode: str
     ) -> NDArray[np.float32]:
-        """Greatest (``max``) or mean (``average``) cosine of each paper with the papers of each chosen candidate.
-
-        Returns ``[N, C]``; 0 for candidates without papers.
-        """
+        """Greatest (``max``) or mean (``average``) cosine with a candidate's papers, ``[N, C]``; 0 without papers."""
         counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
         result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
         filled = np.flatnonzero(counts_C)
