@@ -1,5 +1,6 @@
 """Parts shared by the routes that follow other APIs: request fields, errors, embedding and reranking."""
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
@@ -37,17 +38,21 @@ Texts = Annotated[list[str], Field(min_length=1), BeforeValidator(_as_list, json
 
 
 class CompatibleRoute(Route):
-    """A route of another API, with errors in its format; OpenAPI describes it by name, docstring and fields."""
+    """A route of another API, with errors in its format; OpenAPI describes it by name, docstring and fields.
+
+    ``texts`` is the API's name for ``texts`` in messages and field paths of the server, which ``error_body`` gets after
+    the error. ``fields`` are those of a POST body; None: a GET route, whose handler gets no fields.
+    """
 
     def __init__(
         self,
         path: str,
         name: str,
         handler: Callable[[Backend, Request, Any], Awaitable[object]],
-        error_body: Callable[[CallError], dict[str, Any]],
+        error_body: Callable[[CallError, str, str], dict[str, Any]],
+        texts: str,
         fields: type[RequestFields] | None = None,
     ) -> None:
-        """``fields``: of a POST body; None: a GET route, whose handler gets no fields."""
         self.description = handler.__doc__ or ""
         self.fields = fields
 
@@ -57,7 +62,9 @@ class CompatibleRoute(Route):
                 given = fields and await _read_fields(backend, request, fields)
                 return JSONResponse(await handler(backend, request, given))
             except CallError as error:
-                return JSONResponse(error_body(error), status_code=error.http_status, headers=error.headers)
+                message, field = (re.sub("^texts", texts, text) for text in (error.message, error.field))
+                body = error_body(error, message, field)
+                return JSONResponse(body, status_code=error.http_status, headers=error.headers)
 
         super().__init__(path, endpoint, methods=["POST" if fields else "GET"], name=name)
 
@@ -98,7 +105,7 @@ async def embed(
         model = models[0].name if models else ""
     message = texts_pb2.EmbedRequest(texts=texts, model=model, include_vectors=True)
     message.include_spans, message.vectors_only = facets, not facets
-    reply = await backend.call(request, "/facets.v1.EmbeddingService/Embed", message, texts_pb2.EmbedResponse)
+    reply: texts_pb2.EmbedResponse = await backend.call(request, "/facets.v1.EmbeddingService/Embed", message)
     dim = reply.vectors.shape[1]
     if dimensions not in (None, dim):
         raise bad_request(f"dimensions: is {dimensions}, the model has {dim}", field="dimensions")
@@ -107,8 +114,7 @@ async def embed(
 
 async def text_models(backend: Backend, request: Request) -> list[models_pb2.Model]:
     """The models that embed texts, the default one first."""
-    message = models_pb2.ListModelsRequest()
-    reply = await backend.call(request, "/facets.v1.ModelService/ListModels", message, models_pb2.ListModelsResponse)
+    reply = await backend.call(request, "/facets.v1.ModelService/ListModels", models_pb2.ListModelsRequest())
     models = [model for model in reply.models if model.task in _TASKS]
     return sorted(models, key=lambda model: (_TASKS.index(model.task), not model.is_default))
 
@@ -116,8 +122,3 @@ async def text_models(backend: Backend, request: Request) -> list[models_pb2.Mod
 def array_of(message: common_pb2.FacetArray) -> NDArray[np.float32]:
     """The numbers of a float32 array in its shape."""
     return np.frombuffer(message.data, dtype="<f4").reshape(tuple(message.shape))
-
-
-def renamed(text: str, name: str) -> str:
-    """A message or field path of the server, with ``texts`` replaced by the route's name for them."""
-    return name + text.removeprefix("texts") if text.startswith("texts") else text

@@ -41,13 +41,8 @@ _MESSAGE_TOO_LARGE = "larger than max"  # gRPC's own wording
 class CallError(Exception):
     """A failed call. Every route turns it into a reply in its own format.
 
-    Attributes:
-        code: gRPC status code.
-        message: One sentence.
-        details: Details of the gRPC status: ErrorInfo, BadRequest, RetryInfo.
-        http_status: HTTP status of the reply.
-        headers: HTTP headers of the reply.
-        field: Field of the request that is wrong; empty: not known.
+    ``details`` are those of the gRPC status: ErrorInfo, BadRequest, RetryInfo. ``field`` is the wrong field of the
+    request; empty: not known.
     """
 
     def __init__(
@@ -96,7 +91,7 @@ class CallError(Exception):
         return cls(code_of(error), status.message, details=status.details)
 
     def to_json(self) -> dict[str, object]:
-        """The error in the JSON of the Connect protocol: ``code``, ``message``, ``details``."""
+        """The error in the JSON of the Connect protocol."""
         code = "canceled" if self.code is Code.CANCELLED else self.code.name.lower()
         details = {"details": list(map(_detail_json, self.details))} if self.details else {}
         return {"code": code, "message": self.message, **details}

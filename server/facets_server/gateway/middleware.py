@@ -82,10 +82,8 @@ class Checked:
             logger.info("%s HTTP %s %d total_ms=%.1f", request_id, route, status, seconds * 1000)
 
     def _check(self, request: Request) -> CallError | None:
-        if (
-            "content-length" in request.headers and "transfer-encoding" in request.headers
-        ):  # proxies frame it differently
-            message = "the request has content-length and transfer-encoding, expected one of them"
+        if "content-length" in request.headers and "transfer-encoding" in request.headers:
+            message = "the request has content-length and transfer-encoding, expected one of them"  # proxies differ
             return bad_request(message, headers={"Connection": "close"})
         if not is_name_of(request.headers.get("host", ""), self._hosts, only_local=self._only_local):
             message = "the Host header does not name this server; http.allowed_hosts can allow it"

@@ -8,15 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from starlette.requests import Request
 
-from facets_server.gateway.compatible import (
-    CompatibleRoute,
-    RequestFields,
-    Texts,
-    array_of,
-    embed,
-    renamed,
-    text_models,
-)
+from facets_server.gateway.compatible import CompatibleRoute, RequestFields, Texts, array_of, embed, text_models
 from facets_server.gateway.errors import CallError
 from facets_server.gateway.upstream import Backend
 
@@ -69,19 +61,19 @@ async def _models(backend: Backend, request: Request, fields: None) -> object:
     return {"object": "list", "data": data}
 
 
-def _error_body(error: CallError) -> dict[str, Any]:
+def _error_body(error: CallError, message: str, field: str) -> dict[str, Any]:
     status = error.http_status
     default_type = "server_error" if status >= 500 else "invalid_request_error"
     body = {
-        "message": renamed(error.message, "input"),
+        "message": message,
         "type": _ERROR_TYPES.get(status, default_type),
-        "param": renamed(error.field, "input") or ("model" if status == 404 else None),
+        "param": field or ("model" if status == 404 else None),
         "code": "model_not_found" if status == 404 else error.code.name.lower(),
     }
     return {"error": body}
 
 
 OPENAI_ROUTES = [
-    CompatibleRoute("/v1/embeddings", "openai.embeddings", _embeddings, _error_body, EmbeddingsRequest),
-    CompatibleRoute("/v1/models", "openai.models", _models, _error_body),
+    CompatibleRoute("/v1/embeddings", "openai.embeddings", _embeddings, _error_body, "input", EmbeddingsRequest),
+    CompatibleRoute("/v1/models", "openai.models", _models, _error_body, "input"),
 ]

@@ -4,23 +4,14 @@ Their rerankers return probabilities, so these routes return the confidence of a
 """
 
 import uuid
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from facets_proto.v1.documents_pb2 import RerankRequest, RerankResponse
+from facets_proto.v1.documents_pb2 import RerankRequest
 from pydantic import BeforeValidator, Field
 from starlette.requests import Request
 
-from facets_server.gateway.compatible import (
-    CompatibleRoute,
-    RequestFields,
-    Texts,
-    array_of,
-    embed,
-    renamed,
-    text_models,
-)
+from facets_server.gateway.compatible import CompatibleRoute, RequestFields, Texts, array_of, embed, text_models
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.upstream import Backend
 
@@ -101,7 +92,7 @@ async def _rerank(backend: Backend, request: Request, fields: TeiRerankRequest) 
     """TEI: texts ranked by how well they answer a query."""
     message = RerankRequest(query=fields.query, texts=fields.texts)
     ranked = []
-    for result in (await backend.call(request, _RERANK, message, RerankResponse)).results:
+    for result in (await backend.call(request, _RERANK, message)).results:
         text = {"text": fields.texts[result.index]} if fields.return_text else {}
         score = result.score if fields.raw_scores else _probability(result)
         ranked.append({"index": result.index, "score": score, **text})
@@ -113,7 +104,7 @@ async def _cohere_rerank(backend: Backend, request: Request, fields: CohereReran
     texts = fields.documents
     top_k = None if fields.top_n is None else min(fields.top_n, len(texts))
     message = RerankRequest(query=fields.query, texts=texts, top_k=top_k, model=fields.model)
-    reply = await backend.call(request, _RERANK, message, RerankResponse)
+    reply = await backend.call(request, _RERANK, message)
     results = []
     for result in reply.results:
         document = {"document": {"text": texts[result.index]}} if fields.return_documents else {}
@@ -131,18 +122,18 @@ def _probability(result: Any) -> float:
     return result.confidence if result.HasField("confidence") else result.score
 
 
-def _tei_error(error: CallError, *, texts: str) -> dict[str, Any]:
+def _tei_error(error: CallError, message: str, field: str) -> dict[str, Any]:
     default_type = "Backend" if error.http_status >= 500 else "Validation"
-    return {"error": renamed(error.message, texts), "error_type": _ERROR_TYPES.get(error.http_status, default_type)}
+    return {"error": message, "error_type": _ERROR_TYPES.get(error.http_status, default_type)}
 
 
-def _cohere_error(error: CallError) -> dict[str, Any]:
-    return {"message": renamed(error.message, "documents")}
+def _cohere_error(error: CallError, message: str, field: str) -> dict[str, Any]:
+    return {"message": message}
 
 
 TEI_ROUTES = [
-    CompatibleRoute("/embed", "tei.embed", _embed, partial(_tei_error, texts="inputs"), TeiEmbedRequest),
-    CompatibleRoute("/info", "tei.info", _info, partial(_tei_error, texts="inputs")),
-    CompatibleRoute("/rerank", "tei.rerank", _rerank, partial(_tei_error, texts="texts"), TeiRerankRequest),
-    CompatibleRoute("/v1/rerank", "rerank", _cohere_rerank, _cohere_error, CohereRerankRequest),
+    CompatibleRoute("/embed", "tei.embed", _embed, _tei_error, "inputs", TeiEmbedRequest),
+    CompatibleRoute("/info", "tei.info", _info, _tei_error, "inputs"),
+    CompatibleRoute("/rerank", "tei.rerank", _rerank, _tei_error, "texts", TeiRerankRequest),
+    CompatibleRoute("/v1/rerank", "rerank", _cohere_rerank, _cohere_error, "documents", CohereRerankRequest),
 ]

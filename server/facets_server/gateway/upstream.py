@@ -6,13 +6,14 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import grpc
 from google.protobuf.message import Message
 from starlette.requests import ClientDisconnect, Request
 
 from facets_server.gateway.errors import CallError, bad_request
+from facets_server.gateway.protobuf_json import rpcs
 from facets_server.gateway.request_body import BodyReader
 from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA
 
@@ -28,8 +29,6 @@ _CHANNEL_OPTIONS = [
     ("grpc.enable_retries", 0),
     ("grpc.max_reconnect_backoff_ms", 1000),  # finds a restarted server soon
 ]
-
-MessageT = TypeVar("MessageT", bound=Message)
 
 
 class Caller(NamedTuple):
@@ -128,9 +127,9 @@ class Backend(NamedTuple):
     reader: BodyReader
     timeout_s: float
 
-    async def call(self, request: Request, path: str, message: Message, reply_type: type[MessageT]) -> MessageT:
-        """Calls a unary rpc with a message; else as ``forward``."""
-        return reply_type.FromString(await self.forward(request, path, message.SerializeToString()))
+    async def call(self, request: Request, path: str, message: Message) -> Any:
+        """Calls a unary rpc with a message and returns its reply message; else as ``forward``."""
+        return rpcs()[path].reply.FromString(await self.forward(request, path, message.SerializeToString()))
 
     async def forward(self, request: Request, path: str, message: bytes) -> bytes:
         """Calls a unary rpc for the client of ``request``, whose body must have been read.

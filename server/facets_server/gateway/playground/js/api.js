@@ -16,9 +16,8 @@ const ADVICE = {
   internal: "Try again; the server's log has details.",
 };
 
-/** A failed call, with a sentence of advice. */
+/** A failed call: Connect's code, or "lost" when the server was not reached, and a sentence of advice. */
 export class CallError extends Error {
-  /** @param {string} code Connect's code, "lost" when the server was not reached. */
   constructor(code, message, advice = ADVICE[code] ?? "") {
     super(message);
     this.code = code;

@@ -47,10 +47,7 @@ export function collectionChoices(collections) {
   return collections.map(({ name, numDocuments }) => [name, `${name} (${count(numDocuments)})`]);
 }
 
-/**
- * A field for the collection: a select, or a text input if the key does not allow listing.
- * @returns {Promise<{control: HTMLElement, element: HTMLElement, isNone: boolean, hasSamples: boolean}>}
- */
+/** A field for the collection: a select, or a text input if the key does not allow listing. */
 export async function collectionField() {
   try {
     const collections = await listCollections();

@@ -24,11 +24,7 @@ export class Chart extends EventTarget {
   #drag = null;
   #frame = 0;
 
-  /**
-   * @param {string} label
-   * @param {{x: number, y: number, hue: number}[]} points Coordinates of any range.
-   * @param {{x: number, y: number, hue: number, text: string}[]} labels Most important first; overlapping ones are moved or hidden.
-   */
+  /** Points have `x` and `y` of any range, and a `hue`; labels also a `text`, most important first: they may be hidden. */
   constructor(label, points, labels) {
     super();
     this.points = points;
@@ -74,7 +70,6 @@ export class Chart extends EventTarget {
     this.redraw();
   }
 
-  /** Chooses a point. */
   choose(point) {
     if (!point) return;
     this.#chosen = point;
@@ -82,7 +77,6 @@ export class Chart extends EventTarget {
     this.#tell("choose", point);
   }
 
-  /** Lists the visible points. */
   list() {
     this.#tell("list", this.points.filter((point) => this.#isVisible(this.#position(point))));
   }

@@ -34,11 +34,10 @@ function fieldsOf(documents) {
   return fields;
 }
 
-/** Filter rows of a form. A hidden control holds their state, so that it is part of the address. */
+/** Filter rows of a form, which offer the payload fields of the collection's documents. A hidden control holds their state, so that it is part of the address. */
 export class FilterRows {
   #fields = new Map();
 
-  /** @param {HTMLElement} collection Control whose documents' payload fields are offered. */
   constructor(collection) {
     this.state = h("input", { type: "hidden", name: "where", on: { filled: () => this.#draw(this.#rows()) } });
     this.list = h("div", { class: "filters" });

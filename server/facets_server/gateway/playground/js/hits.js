@@ -6,17 +6,14 @@ import { excerpt, glow, marked, span, Text, wordsOf } from "./text.js";
 const UNLIKELY = 0.1; // confidence below which a document is an unlikely answer, see docs/use/search.md
 const MAX_CHIP_LENGTH = 40;
 
-/** Whether a hit is an unlikely answer. */
 export function unlikely(hit) {
   return hit.confidence !== undefined && hit.confidence < UNLIKELY;
 }
 
 /**
  * Likely hits as a list, unlikely ones folded below it.
- * @param {Object[]} hits
  * @param {Object} context Optional functions: `addFilter(name, value)` for a press on a payload value, `note(hit)` for a
  *   remark, `next(hit)` for topics that may follow.
- * @returns {{nodes: Node[], likely: Object[]}}
  */
 export function hitLists(hits, context) {
   const [likely, others] = [hits.filter((hit) => !unlikely(hit)), hits.filter(unlikely)];

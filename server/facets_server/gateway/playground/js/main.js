@@ -26,7 +26,7 @@ async function route({ focus = true } = {}) {
   try {
     const module = await VIEWS[view]();
     if (current !== numRoutes) return;
-    const root = h("div", { class: `view ${view}` });
+    const root = h("div", { class: `view ${view}`, data: { view } });
     main.replaceChildren(root);
     const opened = (await module.open(root)) ?? {};
     if (current !== numRoutes) return opened.close?.();

@@ -7,13 +7,10 @@ const LONGEST_ADDRESS = 1_800;
 
 /**
  * Fills `root` with a view.
- * @param {HTMLElement} root
- * @param {Object} parts `name` is its name in the address, `lede` a sentence that says what it shows, `action` the label of
- *   the submit button unless the controls have one; each example has a `label` and `values` of the controls.
- * @param {(values: Object<string, string>, signal: AbortSignal) => Promise<any>} parts.ask
- * @param {(answer: any, values: Object<string, string>) => {nodes: Node[], status: string}} parts.show
+ * @param {Object} parts `action` labels the submit button unless the controls have one; each example has a `label` and
+ *   `values` of the controls; `ask(values, signal)` resolves to an answer, `show(answer, values)` returns `{nodes, status}`.
  */
-export function panel(root, { name, title, lede, controls, action, examples = [], ask, show }) {
+export function panel(root, { title, lede, controls, action, examples = [], ask, show }) {
   const actions = h("div", { class: "row actions" }, action && submitButton(action), exampleRow(examples, fillAndRun));
   const form = formOf({ class: "card stack", "aria-label": title }, run, controls, actions);
   const status = h("p", { class: "status", role: "status" });
@@ -26,7 +23,7 @@ export function panel(root, { name, title, lede, controls, action, examples = []
     running?.abort();
     const current = (running = new AbortController());
     const values = Object.fromEntries(new FormData(form));
-    remember(name, values);
+    remember(root.dataset.view, values);
     form.setAttribute("aria-busy", "true");
     status.textContent = "Asking the server";
     try {

@@ -33,7 +33,6 @@ function pieces(text, marks, part) {
 
 /**
  * A part of the text as nodes. Marks with `whole`, which must not overlap, become `mark` elements around all others.
- * @param {Text} text
  * @param {{start: number, end: number, kind?: string, facet?: number, whole?: boolean}[]} marks `kind` is a class.
  */
 export function marked(text, marks, part = { start: 0, end: text.length }) {

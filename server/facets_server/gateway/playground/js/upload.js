@@ -16,19 +16,16 @@ export class Upload extends EventTarget {
   rows = 0;
   stored = 0;
   numRejected = 0;
-  /** @type {{row: number, reason: string}[]} The first rejected rows. */
-  rejected = [];
+  rejected = []; // the first rejected rows, as {row, reason}
   waiting = false;
   #batch = [];
   #stop = new AbortController();
 
-  /** @param {{collection: string, isNew: boolean, columns: {text: string, title: string, id: string}}} to */
   constructor(file, { collection, isNew, columns }) {
     super();
     Object.assign(this, { file, collection, isNew, columns });
     this.key = `facets-load ${collection} ${file.name} ${file.size} ${file.lastModified} ${Object.values(columns).join(" ")}`;
-    /** Rows that an earlier upload stored. */
-    this.before = Number(storage("localStorage", "getItem", this.key) ?? 0);
+    this.before = Number(storage("localStorage", "getItem", this.key) ?? 0); // rows that an earlier upload stored
   }
 
   stop() {
@@ -39,10 +36,7 @@ export class Upload extends EventTarget {
     return this.#stop.signal.aborted;
   }
 
-  /**
-   * Stores all rows, or those before it is stopped.
-   * @throws {CallError|FileError}
-   */
+  /** Stores all rows, or those before it is stopped; throws a CallError or FileError. */
   async run() {
     try {
       if (this.isNew) await this.#create();

@@ -12,7 +12,6 @@ const files = h("div", { class: "results" }); // cards; uploads continue while a
 
 addEventListener("beforeunload", (event) => files.querySelector("progress") && event.preventDefault());
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const collection = select("collection", [[NEW, "A new collection"], ...collectionChoices(await listCollections())]);
   const name = h("input", { name: "name", autocomplete: "off", maxlength: 64, pattern: "[a-z0-9][a-z0-9_\\-]*" });

@@ -8,12 +8,10 @@ import { collectionField, withoutCollections } from "../catalog.js";
 const MOST_QUERIES = 1_000;
 const QUESTIONS = "how do vaccines work\nwhich insects make honey\nwho painted the Mona Lisa\ngames played with a ball\nhow do plants make food";
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const collection = await collectionField();
   if (collection.isNone) return withoutCollections(root, "Diagnose");
   return panel(root, {
-    name: "diagnose",
     title: "Diagnose",
     lede: "Finds duplicates and hubs among the vectors of a collection. With questions, it also measures the recall of the index.",
     controls: [

@@ -12,7 +12,6 @@ import { explained } from "./facets.js";
 const MAX_EXPLAINED = 8_000; // characters of a text whose facets are shown
 const NUM_WORDS = 6;
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const collection = await collectionField();
   if (collection.isNone) return withoutCollections(root, "Documents");
@@ -20,7 +19,6 @@ export async function open(root) {
   const token = h("input", { type: "hidden", name: "page" });
   const notice = h("div", { class: "row notice", role: "status" });
   const view = panel(root, {
-    name: "documents",
     title: "Documents",
     lede: "All documents of a collection, sorted by id. Open a document to see its facets. Deleted documents can be restored while this page is open.",
     controls: [

@@ -21,11 +21,9 @@ const EXAMPLES = [
   { label: "A match in one sentence", values: { text: "The striker scored in extra time." } },
 ];
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const models = await modelChoices("passages", "sentences");
   return panel(root, {
-    name: "facets",
     title: "Facets of a text",
     lede: "Point at a facet, or press it, to highlight the words that it attends to. The stronger the colour of a word, the more it matters.",
     controls: [

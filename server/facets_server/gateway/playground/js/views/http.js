@@ -8,7 +8,6 @@ const OTHER = "OpenAI, TEI, Cohere, probes";
 
 let schemas = {};
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const description = await (await fetch("openapi.json")).json();
   schemas = description.components.schemas;

@@ -13,13 +13,11 @@ const TIMEOUT_MS = 300_000; // large collections take minutes
 const MAX_LISTED = 40;
 const HOVER_MS = 120; // delay before the title of a point is fetched
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const collection = await collectionField();
   if (collection.isNone) return withoutCollections(root, "Map");
   let atlas = null;
   const view = panel(root, {
-    name: "map",
     title: "Map",
     lede: "Similar documents appear close together. Colours are themes, named by their nearest words.",
     controls: [h("div", { class: "columns" }, collection.element, field("Maximum documents", select("size", SIZES, "10000")))],

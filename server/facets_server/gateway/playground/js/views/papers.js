@@ -26,10 +26,8 @@ const EXAMPLES = [
   },
 ];
 
-/** Fills `root` with the view. */
 export async function open(root) {
   return panel(root, {
-    name: "papers",
     title: "Papers",
     lede: "From title and abstract: authors that fit a paper, or papers that would cite it, each with the reason.",
     controls: [

@@ -23,10 +23,8 @@ const EXAMPLES = [
   },
 ];
 
-/** Fills `root` with the view. */
 export async function open(root) {
   return panel(root, {
-    name: "relations",
     title: "Relations",
     lede: "What sentences assert about the people, places and works they name. Arrows point from the head of a relation to its tail.",
     controls: [field("Text", h("textarea", { name: "text", rows: 4, required: true }), "One or more sentences in English.")],
@@ -80,10 +78,10 @@ function drawArrows({ mentions, arrows }, relations) {
   const drawn = relations
     .map(({ pair, relation }, index) => ({ ends: [pair.head, pair.tail].map(({ start = 0 }) => mentions.get(start)), label: relation.relation, index }))
     .filter(({ ends }) => ends.every(Boolean))
-    .map((arrow) => ({ ...arrow, ends: arrow.ends.map(middle) }))
-    .sort((first, second) => lengthOf(first) - lengthOf(second));
+    .map((arrow) => placed(arrow, ...arrow.ends.map(middle)))
+    .sort((first, second) => first.length - second.length);
   drawn.forEach((arrow, number) => {
-    const below = drawn.slice(0, number).filter((other) => Math.abs(centre(arrow) - centre(other)) < (reach(arrow) + reach(other)) / 2);
+    const below = drawn.slice(0, number).filter((other) => Math.abs(arrow.centre - other.centre) < (arrow.reach + other.reach) / 2);
     arrow.level = 1 + Math.max(-1, ...below.map((other) => other.level));
   });
   const height = drawn.length && FIRST_RISE + NEXT_RISE * (1 + Math.max(...drawn.map(({ level }) => level)));
@@ -91,16 +89,9 @@ function drawArrows({ mentions, arrows }, relations) {
   arrows.replaceChildren(...drawn.map((arrow) => arrowNode(arrow, height)));
 }
 
-function lengthOf({ ends: [head, tail] }) {
-  return Math.abs(head - tail);
-}
-
-function centre({ ends: [head, tail] }) {
-  return (head + tail) / 2;
-}
-
-function reach(arrow) {
-  return Math.max(lengthOf(arrow), LABEL_WIDTH);
+function placed(arrow, head, tail) {
+  const length = Math.abs(head - tail);
+  return { ...arrow, ends: [head, tail], length, centre: (head + tail) / 2, reach: Math.max(length, LABEL_WIDTH) };
 }
 
 /** An arrow: up from the head, along, and down to the tail; its label is on the line. */

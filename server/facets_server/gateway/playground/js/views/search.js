@@ -32,14 +32,12 @@ export function questionField(action) {
   return h("div", { class: "ask" }, field("Question", query), submitButton(action));
 }
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const collection = await collectionField();
   if (collection.isNone) return withoutCollections(root, "Search");
   const filters = new FilterRows(collection.control);
   const canSuggest = (await modelChoices("sentences")).length > 0;
   const view = panel(root, {
-    name: "search",
     title: "Search",
     lede: "Ask in your own words. Each hit shows the passage that answers, the matching facets and a confidence.",
     controls: [

@@ -9,7 +9,6 @@ import { MODES, questionField } from "./search.js";
 
 const TOP_K = 10;
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const [left, right, models] = await Promise.all([collectionField(), collectionField(), modelChoices("passages", "sentences")]);
   if (left.isNone) return withoutCollections(root, "Side by side");
@@ -26,7 +25,6 @@ export async function open(root) {
   };
   const values = { query: "how vaccines protect against disease", left_collection: "samples", right_collection: "samples" };
   return panel(root, {
-    name: "sides",
     title: "Side by side",
     lede: "One question to two collections, models or rankings. Each hit shows its rank on the other side.",
     controls: [

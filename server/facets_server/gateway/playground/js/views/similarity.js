@@ -39,12 +39,10 @@ const EXAMPLES = [
   { label: "Unrelated", values: { first: "The orchestra played a symphony.", second: "Interest rates rose again in March." } },
 ];
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const models = [["", "Default of the method"], ...(await modelChoices("passages", "sentences"))];
   const text = (label, name) => field(label, h("textarea", { name, rows: 3, required: true }));
   return panel(root, {
-    name: "similarity",
     title: "Similarity",
     lede: "How similar two texts are, and through which facets. Thicker bars explain more of the score.",
     controls: [

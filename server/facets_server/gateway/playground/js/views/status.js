@@ -8,7 +8,6 @@ import { problem } from "../panel.js";
 const BACKUP_TIMEOUT_MS = 3_600_000; // many gigabytes take a long time
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const notice = h("div", { class: "row notice", role: "status" });
   const body = h("div", { class: "results" });

@@ -26,11 +26,9 @@ const EXAMPLES = [
   { label: "The same, about money", values: { text: CITY, size: "3", unit: "sentences", query: "what it costs and who pays" } },
 ];
 
-/** Fills `root` with the view. */
 export async function open(root) {
   const models = await modelChoices("sentences", "passages");
   return panel(root, {
-    name: "summary",
     title: "Summary",
     lede: "The sentences that cover most of a text, and what each of them adds.",
     controls: [
