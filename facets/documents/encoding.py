@@ -6,9 +6,9 @@ D dimensions.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise, starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from facets.index.base import paged
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES
 from facets.index.lexical import TermCounts
 
-_COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_COLLECTION_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_COLLECTION_NAME_LENGTH - 1}}}")
 # Documents and, for long ones, facets that are normalized at a time in float64: bounds the extra memory.
 _DOCUMENTS_AT_A_TIME, _FACETS_AT_A_TIME = 256, 8192
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
@@ -64,8 +64,7 @@ class EncodedBatch:
 
 def check_collection_name(name: str) -> None:
     """Raises InvalidInputError unless the name is ``[a-z0-9][a-z0-9_-]{0,63}``."""
-    valid = isinstance(name, str) and len(name) <= MAX_COLLECTION_NAME_LENGTH
-    if not valid or not _COLLECTION_NAME.fullmatch(name):
+    if not isinstance(name, str) or not _COLLECTION_NAME.fullmatch(name):
         raise InvalidInputError(
             f"must be 1 to {MAX_COLLECTION_NAME_LENGTH} of a-z, 0-9, '_' and '-', "
             f"starting with a letter or digit, got {str(name)[:80]!r}",
@@ -146,9 +145,11 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
         check_text(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
         payloads.append(encode_payload(document.payload, path=(*path, "payload")))
         _check_parts(document, path, shape=(model.num_facets, model.dim))
-        own_parts = list(_parts_of(document, model))
-        _check_spans(document, own_parts, path)
-        parts += [(document, *part) for part in own_parts]
+        searched = model.searched(document.text, document.payload, document.parts)
+        starts = starts_of(document.part_facets if len(searched) > 1 else [len(document.facet_embeddings)])
+        _check_spans(document, searched, np.diff(starts), path)
+        slices = starmap(slice, pairwise(starts.tolist()))
+        parts += [(document, *part) for part in zip(searched, slices, strict=True)]
     codes_TD, norms_T = _encode_facets(documents, model.dim)
     return EncodedBatch(
         ids=[document.id for document in documents],
@@ -188,15 +189,6 @@ def _encode_facets(documents: Sequence[Document], dim: int) -> tuple[Codes, NDAr
             codes_TD[start:end], norms_T[start:end] = encode_units(units), norms
             start = end
     return codes_TD, norms_T
-
-
-def _parts_of(document: Document, model: CollectionModel) -> Iterator[tuple[SearchedText, slice]]:
-    """Text and fields of each part, and which of the document's facets belong to it."""
-    texts = model.searched(document.text, document.payload, document.parts)
-    counts = document.part_facets if len(texts) > 1 else [len(document.facet_embeddings)]
-    ends = np.cumsum(counts).tolist()
-    for searched, first, end in zip(texts, [0, *ends], ends, strict=False):
-        yield searched, slice(first, end)
 
 
 def _check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
@@ -257,7 +249,9 @@ def _check_parts(document: Document, path: ErrorPath, *, shape: tuple[int, int])
         raise InvalidInputError(rule, path=(*path, "facet_spans", int(np.flatnonzero(outside)[0])))
 
 
-def _check_spans(document: Document, parts: Sequence[tuple[SearchedText, slice]], path: ErrorPath) -> None:
+def _check_spans(
+    document: Document, parts: Sequence[SearchedText], counts_P: NDArray[np.int64], path: ErrorPath
+) -> None:
     spans_K2, num_facets = document.facet_spans, len(document.facet_embeddings)
     if spans_K2 is not None:
         spans_path = (*path, "facet_spans")
@@ -266,10 +260,7 @@ def _check_spans(document: Document, parts: Sequence[tuple[SearchedText, slice]]
         if spans_K2.shape != (num_facets, 2):
             rule = f"has shape {list(spans_K2.shape)}, expected [facets, 2] = [{num_facets}, 2]"
             raise InvalidInputError(rule, path=spans_path)
-        sizes_T = np.repeat(
-            [searched.num_chars + searched.num_beside for searched, _ in parts],
-            [facets.stop - facets.start for _, facets in parts],
-        )
+        sizes_T = np.repeat([searched.num_chars + searched.num_beside for searched in parts], counts_P)
         wrong = np.flatnonzero((spans_K2[:, 0] < 0) | (spans_K2[:, 1] < spans_K2[:, 0]) | (spans_K2[:, 1] > sizes_T))
         if len(wrong):
             (start, end), size = spans_K2[wrong[0]].tolist(), sizes_T[wrong[0]]

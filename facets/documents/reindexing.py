@@ -6,6 +6,7 @@ written during the pass. When nothing is left, writes are blocked briefly and on
 the copy. Until then the original serves calls, even after a crash; the next step reuses the copies made so far.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,21 +32,17 @@ Encode = Callable[[Sequence[str]], Sequence[EncodedText]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TargetModel:
+class TargetModel(CollectionModel):
     """The model that a collection moves to."""
 
-    name: str
-    revision: str
-    num_facets: int  # K of one document
-    dim: int  # D
     encode: Encode  # texts -> outputs of the model; an empty output for a text that it cannot read
-    space: str = ""  # empty: the model has its own space
-    search_fields: Mapping[str, float] | None = None  # payload fields to search; None: those of the collection
+    space: str = ""
+    search_fields: Mapping[str, float] | None = None  # type: ignore[assignment]  # None: those of the collection
 
     def matches(self, record: CollectionRecord) -> bool:
         """Whether the facets of a collection are from this model and these fields."""
-        same_fields = self.search_fields is None or record.search_fields == dict(self.search_fields)
-        return same_fields and (record.model, record.model_revision) == (self.name, self.revision)
+        mine, its = ((one.model, one.model_revision, one.search_fields) for one in (self, record))
+        return mine == its
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +74,7 @@ class Reindexer:
         """
         if target.search_fields is not None:
             target = replace(target, search_fields=check_search_fields(target.search_fields))
-        deadline = None if budget_s is None else time.monotonic() + budget_s
+        deadline = math.inf if budget_s is None else time.monotonic() + budget_s
         if not self._lock.acquire(timeout=-1 if budget_s is None else budget_s):
             return self._progress(name, done=False)
         try:
@@ -89,7 +86,7 @@ class Reindexer:
         finally:
             self._lock.release()
 
-    def _step(self, name: str, target: TargetModel, deadline: float | None) -> bool:
+    def _step(self, name: str, target: TargetModel, deadline: float) -> bool:
         with self._store.view() as view:
             record = view.collection(name)
             copy = view.copy_of(record)
@@ -100,22 +97,14 @@ class Reindexer:
             return True
         if copy is None or not target.matches(copy):
             self._abandon(copy)
-            model = CollectionModel(
-                model=target.name,
-                model_revision=target.revision,
-                space=target.space,
-                num_facets=target.num_facets,
-                dim=target.dim,
-                search_fields=target.search_fields or {},
-            )
             with self._indexes.write_lock:
-                copy = self._store.begin_copy(record, model)
+                copy = self._store.begin_copy(record, target)
                 self._indexes.live(copy)
         while True:
             copied = self._copy_some(record, copy, target, limit=_BATCH_DOCUMENTS, deadline=deadline)
             if not copied and self._finish(record, copy, target, deadline=deadline):
                 return True
-            if deadline is not None and time.monotonic() >= deadline:
+            if time.monotonic() >= deadline:
                 return False
 
     def _progress(self, name: str, *, done: bool) -> ReindexStep:
@@ -138,7 +127,7 @@ class Reindexer:
         target: TargetModel,
         *,
         limit: int,
-        deadline: float | None,
+        deadline: float,
     ) -> bool:
         """Copies up to ``limit`` documents unless the time runs out; returns False if none was left."""
         with self._store.view() as view:
@@ -176,14 +165,14 @@ class Reindexer:
         return len(rows) > 0
 
     def _encoded(
-        self, texts: Sequence[str], target: TargetModel, *, batch: tuple[int, ...], deadline: float | None
+        self, texts: Sequence[str], target: TargetModel, *, batch: tuple[int, ...], deadline: float
     ) -> Sequence[EncodedText] | None:
         """The outputs of the model for all texts of a batch; None if the time is up: the next step continues."""
         if self._unfinished[0] != batch:
             self._unfinished = (batch, [])
         outputs, first = self._unfinished[1], len(self._unfinished[1])
         for start in range(first, len(texts), _TEXTS_AT_A_TIME):
-            if start > first and deadline is not None and time.monotonic() >= deadline:
+            if start > first and time.monotonic() >= deadline:
                 return None
             new = target.encode(texts[start : start + _TEXTS_AT_A_TIME])
             if len(texts) > _TEXTS_AT_A_TIME:  # saves memory for the many parts of a book
@@ -193,7 +182,7 @@ class Reindexer:
         return outputs
 
     def _finish(
-        self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, deadline: float | None
+        self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, deadline: float
     ) -> bool:
         """Replaces the original with the copy; returns False if too many new documents are not copied yet."""
         self._drop_outdated(record, copy)

@@ -177,9 +177,6 @@ class _Writer(StoreView):
         )
         return collection_from(cursor.fetchone())
 
-    def retire(self, record: CollectionRecord) -> None:
-        self.rename(record, f"{record.name}#{record.number}", CollectionState.RETIRED)
-
 
 class DocumentStore:
     """Collections and documents in one database; thread-safe, writes run one at a time."""
@@ -272,14 +269,14 @@ class DocumentStore:
     def replace_by_copy(self, record: CollectionRecord, copy: CollectionRecord) -> CollectionRecord:
         """Gives a copy the name of its collection, which is retired; returns the new record of the copy."""
         with self._write() as writer:
-            writer.retire(record)
+            writer.rename(record, f"{record.name}#{record.number}", CollectionState.RETIRED)
             writer.count_write(copy, writer.next_revision())
             return writer.rename(copy, record.name, CollectionState.LIVE)
 
     def retire(self, record: CollectionRecord) -> None:
         """Hides a collection; :meth:`delete_retired` deletes it in small steps."""
         with self._write() as writer:
-            writer.retire(record)
+            writer.rename(record, f"{record.name}#{record.number}", CollectionState.RETIRED)
 
     def delete_retired(self, limit: int) -> bool:
         """Deletes up to ``limit`` documents of a retired collection, then the collection; False if there is none."""

@@ -18,8 +18,8 @@ from facets.storage.postgres import PostgresDatabase
 
 CORPUS = make_corpus()[:40]
 OTHER = TargetModel(
-    name="other",
-    revision="2",
+    model="other",
+    model_revision="2",
     num_facets=K,
     dim=DIM,
     encode=lambda texts: [EncodedText(facets_of(number)) for number, _ in enumerate(texts)],

@@ -104,7 +104,7 @@ def target(name: str, num_facets: int, *, write: object = None) -> TargetModel:
             act()
         return [EncodedText(facets_of(len(text) * 31 + ord(text[0]), num_facets)) for text in texts]
 
-    return TargetModel(name=name, revision="1", num_facets=num_facets, dim=DIM, encode=encode)
+    return TargetModel(model=name, model_revision="1", num_facets=num_facets, dim=DIM, encode=encode)
 
 
 def test_moving_to_another_model_with_writes_meanwhile(pair: Pair, corpus: list[Document]) -> None:

@@ -241,8 +241,8 @@ def target_of(served: ServedTexts, search_fields: Mapping[str, float] | None, ca
         return results
 
     return TargetModel(
-        name=model.name,
-        revision=model.revision,
+        model=model.name,
+        model_revision=model.revision,
         space=model.space,
         num_facets=model.num_facets,
         dim=model.dim,

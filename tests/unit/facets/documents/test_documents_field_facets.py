@@ -124,7 +124,9 @@ def test_reindex_encodes_fields_and_may_change_them(empty_engine: CollectionEngi
         read.extend(texts)  # type: ignore[arg-type]
         return [EncodedText(np.eye(2, 4), np.array([[0, 5], [24, 26]]))]
 
-    target = TargetModel(name="m", revision="1", num_facets=2, dim=4, encode=encode, search_fields={"title": 3.0})
+    target = TargetModel(
+        model="m", model_revision="1", num_facets=2, dim=4, encode=encode, search_fields={"title": 3.0}
+    )
     assert empty_engine.reindex("docs", target).done
     assert read == [f"{TITLE}\n\n{BODY}"]
     assert empty_engine.get_collection("docs").search_fields == {"title": 3.0}
@@ -133,7 +135,7 @@ def test_reindex_encodes_fields_and_may_change_them(empty_engine: CollectionEngi
     assert hit.matched_words == ("lyon",)
     assert hit.answer is not None
     assert hit.answer.field == "title"
-    again = TargetModel(name="m", revision="1", num_facets=2, dim=4, encode=encode)
+    again = TargetModel(model="m", model_revision="1", num_facets=2, dim=4, encode=encode)
     assert empty_engine.reindex("docs", again).done
     assert len(read) == 1, "without other fields there is nothing to do"
 

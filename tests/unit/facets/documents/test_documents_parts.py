@@ -224,7 +224,7 @@ def test_reindexing_keeps_the_parts(books: CollectionEngine) -> None:
         spans = [len(text) - n + np.array([[0, 2], [0, n]]) for text, n in zip(texts, own, strict=True)]
         return [EncodedText(*one) for one in zip(facets, spans, own, own, strict=True)]
 
-    target = TargetModel(name="other", revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
+    target = TargetModel(model="other", model_revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
     assert books.reindex("docs", target).done
     assert sorted(text.split("\n\n")[-1] for text in seen) == sorted([*CRANE, "One part alone."])
     assert {text.split("\n\n")[0] for text in seen if "\n\n" in text} == {
@@ -248,7 +248,7 @@ def test_reindexing_a_long_document_goes_on_where_a_call_ended(books: Collection
             raise TimeoutError
         return [EncodedText(np.full((2, 16), len(text), dtype=np.float32)) for text in texts]
 
-    target = TargetModel(name="other", revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
+    target = TargetModel(model="other", model_revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
     assert not books.reindex("docs", target, budget_s=0.0).done
     with pytest.raises(TimeoutError):
         books.reindex("docs", target, budget_s=0.0)

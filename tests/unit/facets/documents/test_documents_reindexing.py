@@ -33,8 +33,8 @@ def documents(*numbers: int, version: str = "first") -> list[Document]:
 
 def target(encode: Callable[[Sequence[str]], NDArray[np.float32]] = vectors, revision: str = "new") -> TargetModel:
     return TargetModel(
-        name="other",
-        revision=revision,
+        model="other",
+        model_revision=revision,
         num_facets=NUM_FACETS,
         dim=DIM,
         encode=lambda texts: [EncodedText(facets) for facets in encode(texts)],
@@ -160,7 +160,7 @@ def test_another_target_starts_over(filled: CollectionEngine) -> None:
 
 def test_naming_the_model_it_has_gives_the_move_up(filled: CollectionEngine, tmp_path: Path) -> None:
     filled.reindex("docs", target(), budget_s=0.0)
-    own = TargetModel(name="toy", revision="1", num_facets=2, dim=32, encode=lambda _: pytest.fail("encoded"))
+    own = TargetModel(model="toy", model_revision="1", num_facets=2, dim=32, encode=lambda _: pytest.fail("encoded"))
     step = filled.reindex("docs", own)
     assert (step.done, step.record.model, step.num_encoded) == (True, "toy", 200)
     filled.maintain()
