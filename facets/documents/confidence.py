@@ -19,12 +19,12 @@ from facets.errors import CheckpointError
 from facets.storage.fitted import LogisticCurves
 
 SIGNALS = ("cosine", "coverage", "saturation")
-"""Signals of one hit.
+"""Signals of one hit; those that the mode does not use are 0.
 
-- ``cosine``: score of the facets; 0 in mode lexical.
+- ``cosine``: score of the facets.
 - ``coverage``: share of the query's words that the document has, in [0, 1], each weighted by its rarity in the
-  collection; words in no document count as the rarest. 0 for a query of stop words only, and in mode facets.
-- ``saturation``: BM25 divided by its upper bound for any document, in [0, 1]; 0 in mode facets.
+  collection; words in no document count as the rarest. 0 for a query of stop words only.
+- ``saturation``: BM25 divided by its upper bound for any document, in [0, 1].
 """
 FEATURES = (*SIGNALS, "size", "lead", "behind")
 """Features of a curve. All but the last belong to the query, so confidence depends on the score, not on the rank.

@@ -126,11 +126,7 @@ def encode_payload(payload: Mapping[str, JsonValue], *, path: ErrorPath) -> str:
 
 
 def encode_documents(documents: Sequence[Document], model: CollectionModel) -> EncodedBatch:
-    """Checks and encodes documents.
-
-    Raises:
-        InvalidInputError: A document breaks a rule of :class:`facets.documents.Document`; ``path`` names its field.
-    """
+    """Encodes documents; raises InvalidInputError if one breaks a rule of :class:`facets.documents.Document`."""
     if len(documents) > MAX_BATCH_DOCUMENTS:
         raise InvalidInputError(f"has {len(documents)} items, the limit is {MAX_BATCH_DOCUMENTS}", path="documents")
     first_position: dict[str, int] = {}

@@ -160,20 +160,12 @@ class CollectionEngine:
         space: str = "",
         search_fields: Mapping[str, float] | None = None,
     ) -> CollectionInfo:
-        """Creates an empty collection.
+        """Creates an empty collection; raises ConflictError if it exists.
 
-        Args:
-            name: ``[a-z0-9][a-z0-9_-]{0,63}``.
-            model: Name of the model that encodes its documents.
-            model_revision: Revision of that model.
-            num_facets: K, 1 to 256.
-            dim: D, 1 to 4096; a multiple of 32 is several times faster.
-            space: Models of one space search each other's collections; empty: the model has its own space.
-            search_fields: Payload fields that are searched with the text, and the weights of their words, see
-                :mod:`facets.documents.fields`. None: ``DEFAULT_SEARCH_FIELDS``.
-
-        Raises:
-            ConflictError: The collection exists.
+        ``name``: ``[a-z0-9][a-z0-9_-]{0,63}``. ``model_revision``: of the model that encodes its documents.
+        ``num_facets``: K, 1 to 256. ``dim``: D, 1 to 4096; a multiple of 32 is several times faster. ``space``: models
+        of one space search each other's collections; empty: the model has its own space. ``search_fields``: payload
+        fields that are searched with the text, and the weights of their words; None: ``DEFAULT_SEARCH_FIELDS``.
         """
         check_collection_name(name)
         for argument, text in (("model", model), ("model_revision", model_revision), ("space", space)):

@@ -32,10 +32,8 @@ RecordFiles = Mapping[str, Schema]
 def move_to_postgres(directory: Path, url: str, record_files: RecordFiles, *, say: Say) -> None:
     """Moves the stores of an unused directory into an empty database, then renames their files.
 
-    Raises:
-        ConflictError: The database holds another store, or documents that the directory does not have.
-        DamagedError: A copy differs from its source; no file was renamed.
-        NotFoundError: The directory has no store.
+    Raises ConflictError if the database holds anything else, DamagedError if a copy differs from its source (no file
+    was renamed), NotFoundError if the directory has no store.
     """
     store_path = directory / STORE_FILE
     if not store_path.exists():
@@ -59,9 +57,7 @@ def move_to_postgres(directory: Path, url: str, record_files: RecordFiles, *, sa
 def move_to_directory(url: str, directory: Path, record_files: RecordFiles, *, say: Say) -> None:
     """Moves stores back into a directory that has none; servers refuse the database from then on.
 
-    Raises:
-        ConflictError: The directory has a store.
-        DamagedError: See :func:`move_to_postgres`.
+    Raises ConflictError if the directory has a store, DamagedError as :func:`move_to_postgres`.
     """
     store_path = directory / STORE_FILE
     if store_path.exists():

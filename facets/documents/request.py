@@ -97,9 +97,7 @@ class PreparedSearch:
 def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | None) -> PreparedSearch:
     """Checks the queries of a search in a collection of ``dim`` dimensions.
 
-    Raises:
-        InvalidInputError: Shape or values of the queries are wrong, or a value that the mode requires is missing;
-            ``path`` names the field.
+    Raises InvalidInputError if their shape or values are wrong, or a value that the mode requires is missing.
     """
     mode = request.mode or ("facets" if request.texts is None else "hybrid")
     terms = () if mode == "facets" else _query_terms(request.texts, mode)
@@ -131,11 +129,7 @@ def _query_terms(texts: Sequence[str] | None, mode: SearchMode) -> tuple[QueryTe
 def weighted_queries(
     facets: NDArray[np.float32], dim: int, *, weights: NDArray[np.floating] | None = None, any_suffices: bool = False
 ) -> NDArray[np.float32]:
-    """Gives every facet of the queries its weight as norm, ``[Q, J, D]`` float32; see :class:`SearchRequest`.
-
-    Raises:
-        InvalidInputError: Wrong shape, values that are not finite, or invalid weights.
-    """
+    """Checks the facets of queries and gives each its weight as norm, ``[Q, J, D]``; see :class:`SearchRequest`."""
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         raise InvalidInputError("must be an array of floats", path="facets")
     if facets.ndim != 3 or facets.shape[2] != dim or not facets.size:

@@ -41,7 +41,7 @@ from facets.documents.records import (
     StoreWrite,
     collection_from,
 )
-from facets.documents.view import CHUNKS_OF_GIVEN, StoreView, document_rows_from
+from facets.documents.view import CHUNKS_OF_GIVEN, StoreView
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
 from facets.index.config import EngineConfig
 from facets.storage.checksums import row_checksum
@@ -284,8 +284,7 @@ class DocumentStore:
             retired = next((one for one in writer.all_collections() if one.state is CollectionState.RETIRED), None)
             if retired is None:
                 return False
-            statement = "SELECT row, num_parts FROM documents WHERE collection = ? LIMIT ?"
-            documents = document_rows_from(writer.connection.execute(statement, (retired.number, limit)))
+            documents = writer.documents_where("collection = ? LIMIT ?", retired.number, limit)
             writer.delete_documents(documents)
             if len(documents.firsts) < limit:
                 writer.connection.execute("DELETE FROM collections WHERE number = ?", (retired.number,))
@@ -334,9 +333,8 @@ SCHEMA = Schema(
 def open_store(directory: Path, config: EngineConfig) -> DocumentStore:
     """Opens the store that the settings name; the caller has locked the directory.
 
-    Raises:
-        ConflictError: The directory contains a store, but the settings name PostgreSQL.
-        StorageError: The store cannot be opened, or the directory was created with another one.
+    Raises ConflictError if the directory contains a store, but the settings name PostgreSQL; StorageError if the store
+    cannot be opened, or the directory was created with another one.
     """
     url = config.store.get_secret_value()
     if url == "sqlite":

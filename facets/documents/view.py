@@ -34,27 +34,21 @@ from facets.documents.records import (
     check_revision,
     collection_from,
 )
-from facets.documents.types import MAX_PARTS, DocumentPart, JsonValue, StoredDocument
+from facets.documents.types import MAX_PARTS, DocumentPart, StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
 from facets.index.lexical import TermCounts
 from facets.storage.checksums import row_checksum
-from facets.storage.sql import SqlConnection, SqlCursor
+from facets.storage.sql import SqlConnection
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Passage:
-    """A part of a document, with the document's properties; a document of one part is one passage."""
+class Passage(StoredDocument):
+    """A part of a document with its own text; a document of one part is one passage."""
 
     first_row: int  # of the document
     number: int  # which part it is, from 1
     num_parts: int  # of the document
     part: DocumentPart
-    id: str
-    text: str  # of the part
-    payload: dict[str, JsonValue]
-    revision: int
-    num_tokens: int | None
-    num_read: int | None
 
     def searched(self, fields: Mapping[str, float]) -> SearchedText:
         """Text of the passage and its searched fields."""
@@ -167,25 +161,22 @@ class StoreView:
 
         Returns them, ascending, and the row up to which there are no others.
         """
-        cursor = self.connection.execute(
+        rows = self._rows_from(
             # "+" keeps SQLite from using the index of ids: rows come in their order
             "SELECT row FROM documents AS original WHERE row > ? AND +collection = ? AND NOT EXISTS "
             "(SELECT 1 FROM documents AS copy WHERE copy.collection = ? AND copy.id = original.id "
             "AND copy.revision = original.revision) ORDER BY row LIMIT ?",
-            (after, record.number, copy.number, limit),
+            *(after, record.number, copy.number, limit),
         )
-        rows = _first_column(cursor)
         return rows, int(rows[-1]) if len(rows) == limit else self.last_row()
 
     def outdated(self, record: CollectionRecord, copy: CollectionRecord) -> DocumentRows:
         """Documents of the copy whose version is no longer in the collection; compares all of them."""
-        cursor = self.connection.execute(
-            "SELECT row, num_parts FROM documents AS copy WHERE collection = ? AND NOT EXISTS "
-            "(SELECT 1 FROM documents AS original WHERE original.collection = ? AND original.id = copy.id "
-            "AND original.revision = copy.revision)",
-            (copy.number, record.number),
+        condition = (
+            "collection = ? AND NOT EXISTS (SELECT 1 FROM documents AS original WHERE original.collection = ? "
+            "AND original.id = documents.id AND original.revision = documents.revision)"
         )
-        return document_rows_from(cursor)
+        return self.documents_where(condition, copy.number, record.number)
 
     def last_row(self) -> int:
         """The last row number that was given to a document."""
@@ -226,36 +217,38 @@ class StoreView:
         """The documents that match."""
         if where is not None:
             condition, parameters = self._condition(record, where)
-            statement = f"SELECT row, num_parts FROM documents WHERE {condition}"
-            return document_rows_from(self.connection.execute(statement, parameters))
+            return self.documents_where(condition, *parameters)
         # Two queries that read indexes only.
         long_documents = self.long_documents(record)
-        cursor = self.connection.execute("SELECT row FROM documents WHERE collection = ?", (record.number,))
-        firsts = np.sort(_first_column(cursor))
+        firsts = np.sort(self._rows_from("SELECT row FROM documents WHERE collection = ?", record.number))
         counts = np.ones_like(firsts)
         counts[np.searchsorted(firsts, long_documents.firsts)] = long_documents.counts
         return DocumentRows(firsts, counts)
 
     def long_documents(self, record: CollectionRecord) -> DocumentRows:
         """The documents with several parts."""
-        statement = "SELECT row, num_parts FROM documents WHERE collection = ? AND num_parts > 1"
-        return document_rows_from(self.connection.execute(statement, (record.number,)))
+        return self.documents_where("collection = ? AND num_parts > 1", record.number)
 
     def documents_by_id(self, record: CollectionRecord, ids: Sequence[str]) -> DocumentRows:
         """The documents of these ids; unknown ids are skipped."""
-        cursor = self.connection.execute(
-            f"SELECT row, num_parts FROM documents WHERE collection = ? AND {self.sql.id_in}",
-            (record.number, json.dumps(list(ids), ensure_ascii=False)),
-        )
-        return document_rows_from(cursor)
+        id_list = json.dumps(list(ids), ensure_ascii=False)
+        return self.documents_where(f"collection = ? AND {self.sql.id_in}", record.number, id_list)
+
+    def documents_where(self, condition: str, *values: str | int) -> DocumentRows:
+        """The documents that match a condition in SQL."""
+        cursor = self.connection.execute(f"SELECT row, num_parts FROM documents WHERE {condition}", values)
+        found = np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, 2)
+        firsts, counts = found[np.argsort(found[:, 0])].T
+        return DocumentRows(firsts, counts)
+
+    def _rows_from(self, statement: str, *values: str | int) -> NDArray[np.int64]:
+        return np.fromiter((row for (row,) in self.connection.execute(statement, values)), dtype=np.int64)
 
     def page(self, record: CollectionRecord, *, after: str, limit: int, where: Filter | None) -> NDArray[np.int64]:
         """First rows of the next ``limit`` documents whose id is greater than ``after``, ordered by id."""
         condition, parameters = self._condition(record, where)
-        cursor = self.connection.execute(
-            f"SELECT row FROM documents WHERE {condition} AND id > ? ORDER BY id LIMIT ?", [*parameters, after, limit]
-        )
-        return _first_column(cursor)
+        statement = f"SELECT row FROM documents WHERE {condition} AND id > ? ORDER BY id LIMIT ?"
+        return self._rows_from(statement, *parameters, after, limit)
 
     def _condition(self, record: CollectionRecord, where: Filter | None) -> tuple[str, list[str | int]]:
         if where is None:
@@ -286,15 +279,14 @@ class StoreView:
     def existing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The given rows that exist, ascending."""
         row_list = _json_list(rows)
-        return np.sort(_first_column(self.connection.execute(self._existing, (row_list, row_list))))
+        return np.sort(self._rows_from(self._existing, row_list, row_list))
 
     def documents(self, rows: NDArray[np.int64]) -> dict[int, StoredDocument]:
         """The documents at these first rows, without facets; missing rows are skipped.
 
         Raises DamagedDocumentsError if checksums differ or parts are missing.
         """
-        statement = f"SELECT row, num_parts FROM documents WHERE {self.sql.row_in}"
-        found = document_rows_from(self.connection.execute(statement, (_json_list(rows),)))
+        found = self.documents_where(self.sql.row_in, _json_list(rows))
         passages: dict[int, list[Passage]] = {row: [] for row in found.firsts.tolist()}
         for _, passage in sorted(self.passages(found.parts).items()):
             passages[passage.first_row].append(passage)
@@ -363,8 +355,7 @@ class StoreView:
             return [row]
         statement = "SELECT row FROM document_parts WHERE row BETWEEN ? AND ? AND document = ?"
         last_row = first_row + min(int(num_parts), MAX_PARTS)
-        rows = _first_column(self.connection.execute(statement, (first_row, last_row, first_row)))
-        return [row, *rows.tolist()]
+        return [row, *self._rows_from(statement, first_row, last_row, first_row).tolist()]
 
     def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
         """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text."""
@@ -419,14 +410,3 @@ def _decoded(stored: bytes | str | None) -> str:
 
 def _json_list(rows: NDArray[np.int64]) -> str:
     return json.dumps(rows.tolist())
-
-
-def _first_column(cursor: SqlCursor) -> NDArray[np.int64]:
-    return np.fromiter((row for (row,) in cursor), dtype=np.int64)
-
-
-def document_rows_from(cursor: SqlCursor) -> DocumentRows:
-    """Documents from rows of (first row, number of parts)."""
-    found = np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, 2)
-    firsts, counts = found[np.argsort(found[:, 0])].T
-    return DocumentRows(firsts, counts)
