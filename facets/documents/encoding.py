@@ -25,7 +25,6 @@ from facets.documents.types import (
     MAX_PAYLOAD_BYTES,
     MAX_PAYLOAD_DEPTH,
     Document,
-    DocumentPart,
     JsonValue,
 )
 from facets.errors import ErrorPath, InvalidInputError
@@ -43,12 +42,8 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 class EncodedBatch:
     """Checked documents ready to store. The facets of all parts are concatenated."""
 
-    ids: list[str]  # all different
-    texts: list[str]
+    documents: Sequence[Document]  # with different ids
     payloads: list[str]  # compact JSON
-    num_tokens: list[int | None]
-    num_read: list[int | None]
-    parts: list[tuple[DocumentPart, ...]]  # of each document; empty if it is one part
     num_parts: NDArray[np.int64]  # of each document, `[N]`
     codes: Codes  # directions of the facets, `[T, D]`
     norms: NDArray[np.float32]  # magnitudes, `[T]`
@@ -148,12 +143,8 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
         parts += [(document, *part) for part in zip(searched, slices, strict=True)]
     codes_TD, norms_T = _encode_facets(documents, model.dim)
     return EncodedBatch(
-        ids=[document.id for document in documents],
-        texts=[document.text for document in documents],
+        documents=documents,
         payloads=payloads,
-        num_tokens=[document.num_tokens for document in documents],
-        num_read=[document.num_read for document in documents],
-        parts=[tuple(document.parts) if len(document.parts) > 1 else () for document in documents],
         num_parts=np.array([max(1, len(document.parts)) for document in documents], dtype=np.int64),
         codes=codes_TD,
         norms=norms_T,
@@ -234,15 +225,6 @@ def _check_parts(document: Document, path: ErrorPath, *, shape: tuple[int, int])
     if wrong is not None or bounds[-1] != len(document.text):
         rule = f"must cover the text of {len(document.text)} characters, one part directly after another"
         raise InvalidInputError(rule, path=(*path, "parts", *([] if wrong is None else [wrong])))
-    if document.facet_spans is None or len(document.facet_spans) != len(facets):
-        return
-    starts_T, ends_T = (np.repeat([getattr(part, end) for part in document.parts], counts) for end in ("start", "end"))
-    spans_T2 = np.asarray(document.facet_spans)
-    in_text = (spans_T2[:, 1] > spans_T2[:, 0]) & (spans_T2[:, 0] <= len(document.text))
-    outside = in_text & ((spans_T2[:, 0] < starts_T) | (spans_T2[:, 1] > ends_T))
-    if outside.any():
-        rule = "must lie in the part that the facet belongs to"
-        raise InvalidInputError(rule, path=(*path, "facet_spans", int(np.flatnonzero(outside)[0])))
 
 
 def _check_spans(
@@ -256,6 +238,13 @@ def _check_spans(
         if spans_K2.shape != (num_facets, 2):
             rule = f"has shape {list(spans_K2.shape)}, expected [facets, 2] = [{num_facets}, 2]"
             raise InvalidInputError(rule, path=spans_path)
+        if len(document.parts) > 1:
+            starts_K, ends_K = np.repeat([(part.start, part.end) for part in document.parts], counts_P, axis=0).T
+            in_text_K = (spans_K2[:, 1] > spans_K2[:, 0]) & (spans_K2[:, 0] <= len(document.text))
+            outside = np.flatnonzero(in_text_K & ((spans_K2[:, 0] < starts_K) | (spans_K2[:, 1] > ends_K)))
+            if len(outside):
+                rule = "must lie in the part that the facet belongs to"
+                raise InvalidInputError(rule, path=(*spans_path, int(outside[0])))
         sizes_T = np.repeat([searched.num_chars + searched.num_beside for searched in parts], counts_P)
         wrong = np.flatnonzero((spans_K2[:, 0] < 0) | (spans_K2[:, 1] < spans_K2[:, 0]) | (spans_K2[:, 1] > sizes_T))
         if len(wrong):

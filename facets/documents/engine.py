@@ -203,12 +203,9 @@ class CollectionEngine:
         record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             record = self.record(name, record)
-            with self._store.view() as view:
-                copy = view.copy_of(record)
-            revision = self._store.delete_collection(record)
-            self._indexes.drop(record)
-            if copy is not None:
-                self._indexes.drop(copy)
+            revision, deleted = self._store.delete_collection(record)
+            for one in deleted:
+                self._indexes.drop(one)
             self._follower.changed(revision)
             return DeleteResult(revision=revision, num_deleted=record.num_documents)
 
@@ -228,11 +225,11 @@ class CollectionEngine:
         batch = encode_documents(documents, record)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             self.record(name, record)
-            if not batch.ids:
+            if not documents:
                 return UpsertResult(revision=self.revision, num_inserted=0, num_updated=0)
             write = self._store.upsert(record, batch, check=check)
             self._follower.wrote(record, write, batch)
-        num_inserted = len(batch.ids) - write.num_removed
+        num_inserted = len(documents) - write.num_removed
         return UpsertResult(revision=write.revision, num_inserted=num_inserted, num_updated=write.num_removed)
 
     def delete(self, name: str, *, ids: Sequence[str] | None = None, where: Filter | None = None) -> DeleteResult:

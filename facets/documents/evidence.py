@@ -57,7 +57,7 @@ def reasons_of(
 
     ``query_JD``: weights as norms; facets of weight 0 are left out. ``shares_J``: what each added to the score.
     ``met_J``: the best facet of the document for each. ``facets_KD``: unit norm. ``stored_spans``: of these facets,
-    ``[K, 2]``; None: not known. For the others, see :func:`answer_of`.
+    ``[K, 2]``; None: not known. For the others, see :func:`_answer_of`.
     """
     weights_J = np.linalg.norm(query_JD.astype(np.float64), axis=1)
     positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
@@ -81,7 +81,7 @@ def reasons_of(
     if best is not None and spans_K2 is not None and in_heading_K is not None:
         cosines_K = facets_KD @ (query_JD[best.first_facet] / np.linalg.norm(query_JD[best.first_facet]))
         close = _close_spans(cosines_K, _CLOSE_SHARE * best.cosine, searched, spans_K2, in_heading_K)
-    return matches, answer_of(searched, matches, terms, rarities, close_spans=close)
+    return matches, _answer_of(searched, best.second_span if best else None, terms, rarities, close_spans=close)
 
 
 def _close_spans(
@@ -95,7 +95,7 @@ def _close_spans(
 
     Spans of headings are left out unless there are no others: the text below says the same.
     """
-    places = np.flatnonzero(searched.in_text(spans_K2))
+    places = np.flatnonzero((spans_K2[:, 1] > spans_K2[:, 0]) & (spans_K2[:, 1] <= len(searched.text)))
     if not (cosines_K[places] >= min_cosine).any():
         return ()
     places = places[np.argsort(-cosines_K[places], kind="stable")]
@@ -105,9 +105,9 @@ def _close_spans(
     return tuple(span for span in spans if span is not None)
 
 
-def answer_of(
+def _answer_of(
     searched: SearchedText,
-    matches: tuple[FacetMatch, ...],
+    span: Span | None,
     terms: QueryTerms | None,
     rarities: Mapping[int, float],
     *,
@@ -122,10 +122,9 @@ def answer_of(
     300 characters is cut at clauses. A field is shown only if it holds half of the query or the best match, and the
     text holds none of it.
 
-    ``terms``: of the query; None: words do not count. ``rarities``: weight of each term by its hash. ``close_spans``:
-    where the text is almost as close to the query as the best match, closest first.
+    ``span``: of the best match. ``terms``: of the query; None: words do not count. ``rarities``: weight of each term by
+    its hash. ``close_spans``: where the text is almost as close to the query, closest first.
     """
-    span = next((match.second_span for match in matches if match.second_span and match.contribution > 0), None)
     hashes = hash_terms([term for term, _ in terms.words]) if terms else []
     word_weights = {hash: rarities.get(hash, 0.0) for hash in hashes}
     if searched.fields:
@@ -163,7 +162,7 @@ def _weight_in(text: str, word_weights: Mapping[int, float]) -> float:
 def _answer_in(
     text: str, span: Span | None, word_weights: Mapping[int, float], close_spans: tuple[Span, ...] = ()
 ) -> Span | None:
-    """The answer in one text; ``span`` is the span of the best match in it. See :func:`answer_of`."""
+    """The answer in one text; ``span`` is the span of the best match in it. See :func:`_answer_of`."""
     if span is None and not word_weights:
         return None
     first, last = (span.start, span.end) if span else (0, min(len(text), _MAX_SEARCHED_CHARS))

@@ -88,11 +88,6 @@ class SearchedText:
         moved_K1 = np.where(spans_K2[:, 1:] > len(self.text) + self.num_beside, self.num_beside, self.start)
         return np.where(spans_K2[:, 1:] > spans_K2[:, :1], spans_K2.astype(np.int64) - moved_K1, 0)
 
-    def in_text(self, spans_K2: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which kept spans lie in the text, ``[K]``; empty ones do not."""
-        inside: NDArray[np.bool_] = (spans_K2[:, 1] > spans_K2[:, 0]) & (spans_K2[:, 1] <= len(self.text))
-        return inside
-
     def span(self, start: int, end: int) -> Span | None:
         """A kept span with its text; None if it is empty."""
         if end <= start:

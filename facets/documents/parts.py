@@ -51,7 +51,8 @@ def split_text(text: str, sections: Sequence[DocumentPart] = ()) -> tuple[Docume
     """
     if len(text) <= LONGEST_WHOLE_CHARS:
         return ()
-    pages = np.array([part.start for part in sections if part.page] or _pages(text), dtype=np.int64)
+    page_starts = [part.start for part in sections if part.page]
+    pages = np.array(page_starts or [0, *(match.end() for match in re.finditer("\f", text))], dtype=np.int64)
     numbers = [part.page for part in sections if part.page] or list(range(1, len(pages) + 1))
     joined = _joined(_given(sections) or _detected(text), len(text))
     parts = []
@@ -157,10 +158,6 @@ def _given(sections: Sequence[DocumentPart]) -> list[_Section]:
         if section.headings != kept[-1].headings:
             kept.append(_Section(section.start, section.headings))
     return kept if len(kept) > 1 else []
-
-
-def _pages(text: str) -> list[int]:
-    return [0, *(match.end() for match in re.finditer("\f", text))]
 
 
 def _detected(text: str) -> list[_Section]:

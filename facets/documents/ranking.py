@@ -161,7 +161,9 @@ def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], s
     """The best candidates in order."""
     if search.request.group:
         first_rows = np.array([first_rows_and_ids[row][0] for row in scored.rows.tolist()], dtype=np.int64)
-        scored = scored[_best_of_each(first_rows, scored.scores)]
+        order = np.lexsort((-scored.scores, first_rows))  # in a tie, the first part of a document is its best
+        _, firsts = np.unique(first_rows[order], return_index=True)
+        scored = scored[np.sort(order[firsts])]
     min_confidence = search.request.min_confidence
     if scored.confidences is not None and min_confidence > 0:
         scored = scored[np.flatnonzero(scored.confidences >= min_confidence)]
@@ -171,16 +173,7 @@ def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], s
         last_score = np.partition(scores, len(kept) - num_ranked)[len(kept) - num_ranked]
         kept = np.flatnonzero(scores >= last_score)
     ids = [first_rows_and_ids[row][1] for row in scored.rows[kept].tolist()]
-    descending = (-scores[kept]).tolist()
-    order = sorted(range(len(kept)), key=lambda place: (descending[place], ids[place]))[:num_ranked]
-    return scored[kept[np.array(order, dtype=np.int64)]]
-
-
-def _best_of_each(groups_C: NDArray[np.int64], scores_C: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Positions of the best candidate of each group, ascending; in a tie, the first one."""
-    order = np.lexsort((-scores_C, groups_C))
-    _, firsts = np.unique(groups_C[order], return_index=True)
-    return np.sort(order[firsts])
+    return scored[kept[np.lexsort((np.array(ids, dtype=np.str_), -scores[kept]))[:num_ranked]]]
 
 
 def _diverse(view: StoreView, record: CollectionRecord, scored: Scored, search: PreparedSearch) -> Scored:

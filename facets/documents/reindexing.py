@@ -121,13 +121,7 @@ class Reindexer:
                 self._indexes.drop(copy)
 
     def _copy_some(
-        self,
-        record: CollectionRecord,
-        copy: CollectionRecord,
-        target: TargetModel,
-        *,
-        limit: int,
-        deadline: float,
+        self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, limit: int, deadline: float
     ) -> bool:
         """Copies up to ``limit`` documents unless the time runs out; returns False if none was left."""
         with self._store.view() as view:

@@ -54,7 +54,7 @@ def rerank(
         lexical, [terms] = LexicalIndex(), search.terms
         lexical.apply(1, added=rows, removed=rows[:0], terms=encoded.terms)
         words = lexical.search(hash_terms([term for term, _ in terms.words]), len(rows), also=rows)
-        words = add_phrases(words, terms, lexical, lambda some: {row: (encoded.texts[row],) for row in some.tolist()})
+        words = add_phrases(words, terms, lexical, lambda some: {row: (documents[row].text,) for row in some.tolist()})
     met = meet(search.facets[0], encoded.codes, encoded.starts, any_suffices=search.any_suffices)
     scored = score(rows, met, terms, words, search=search, space=space, num_searched=len(rows))
     digits = len(str(len(rows)))
@@ -67,7 +67,7 @@ def rerank(
             search.facets[0],
             shares_J=best.met.shares[place],
             met_J=best.met.document_facets[place],
-            searched=SearchedText(encoded.texts[row]),
+            searched=SearchedText(documents[row].text),
             facets_KD=unit_rows(decode_units(encoded.codes[facets]).astype(np.float32)),
             stored_spans=encoded.spans[row],
             terms=terms,

@@ -22,14 +22,7 @@ from facets.documents.codes import (
     part_checksum,
     terms_to_bytes,
 )
-from facets.documents.dialects import (
-    KEPT_WRITES,
-    POSTGRES,
-    SQLITE,
-    Dialect,
-    create_sqlite_tables,
-    postgres_schema,
-)
+from facets.documents.dialects import KEPT_WRITES, POSTGRES, SQLITE, Dialect, create_sqlite_tables, postgres_schema
 from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
 from facets.documents.records import (
@@ -65,30 +58,22 @@ def _insert(
     added = DocumentRows(writer.last_row() + 1 + np.cumsum(counts) - counts, counts)
     first_rows, rows = added.firsts.tolist(), added.parts.tolist()
     documents, parts, facets, chunks = [], list[_Row](), list[_Row](), list[_Row]()
-    for id, text, payload, own_parts, num_tokens, num_read, num_parts, first_row, revision in zip(
-        batch.ids,
-        batch.texts,
-        batch.payloads,
-        batch.parts,
-        batch.num_tokens,
-        batch.num_read,
-        counts.tolist(),
-        first_rows,
-        revisions,
-        strict=True,
+    for document, payload, num_parts, first_row, revision in zip(
+        batch.documents, batch.payloads, counts.tolist(), first_rows, revisions, strict=True
     ):
-        own_text = "" if own_parts else text
+        id, num_tokens, num_read = document.id, document.num_tokens, document.num_read
+        text = document.text if num_parts == 1 else ""
         checksum = document_checksum(
-            own_text, id=id, payload=payload, num_tokens=num_tokens, num_read=num_read, num_parts=num_parts
+            text, id=id, payload=payload, num_tokens=num_tokens, num_read=num_read, num_parts=num_parts
         )
         key = (first_row, record.number, revision)
-        values = (id, *sql.payload_values(payload), own_text, num_tokens, num_read, num_parts)
+        values = (id, *sql.payload_values(payload), text, num_tokens, num_read, num_parts)
         documents.append((*key, row_checksum(checksum, *key), *values))
-        for row, part in enumerate(own_parts, first_row):
-            part_text, headings = text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
-            checksum = part_checksum(part_text, start=part.start, headings=headings, page=part.page)
+        for row, part in enumerate(document.parts if num_parts > 1 else (), first_row):
+            text, headings = document.text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
+            checksum = part_checksum(text, start=part.start, headings=headings, page=part.page)
             checksum = row_checksum(checksum, row, first_row)
-            parts.append((row, first_row, checksum, part.start, part.page, headings, part_text))
+            parts.append((row, first_row, checksum, part.start, part.page, headings, text))
     all_codes = codes_to_bytes(batch.codes, batch.norms, batch.starts)
     for row, codes, spans, (start, end) in zip(
         rows, all_codes, batch.spans, pairwise(batch.starts.tolist()), strict=True
@@ -209,16 +194,17 @@ class DocumentStore:
                 raise ConflictError(f"collection {name!r} exists already: expected a new name")
             return writer.insert_collection({**values, "revision": writer.next_revision(), **model.columns()})
 
-    def delete_collection(self, record: CollectionRecord) -> int:
-        """Deletes a collection with its documents, and a copy being built; returns the revision."""
+    def delete_collection(self, record: CollectionRecord) -> tuple[int, list[CollectionRecord]]:
+        """Deletes a collection with its documents, and a copy being built; returns the revision, and both."""
         with self._write() as writer:
             revision = writer.next_revision()
             writer.count_write(record, revision)
-            for one in (writer.copy_of(record), record):
-                if one is not None:
-                    writer.delete_documents(writer.document_rows(one))
-                    writer.connection.execute("DELETE FROM collections WHERE number = ?", (one.number,))
-            return revision
+            copy = writer.copy_of(record)
+            deleted = [record] if copy is None else [copy, record]
+            for one in deleted:
+                writer.delete_documents(writer.document_rows(one))
+                writer.connection.execute("DELETE FROM collections WHERE number = ?", (one.number,))
+            return revision, deleted
 
     def upsert(
         self,
@@ -235,9 +221,9 @@ class DocumentStore:
         with self._write() as writer:
             if check is not None:
                 check()
-            replaced = writer.documents_by_id(record, batch.ids)
+            replaced = writer.documents_by_id(record, [document.id for document in batch.documents])
             writer.delete_documents(replaced)
-            revision, num_added = writer.next_revision(), len(batch.ids)
+            revision, num_added = writer.next_revision(), len(batch.documents)
             added = _insert(writer, record, batch, revisions or [revision] * num_added)
             return writer.count_write(record, revision, added=added, num_added=num_added, removed=replaced)
 
