@@ -195,15 +195,13 @@ def _check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_span
 
 def check_whole(document: Document, model: CollectionModel, *, path: ErrorPath) -> None:
     """Checks facets and spans of a whole text, before they are divided among its parts; raises InvalidInputError."""
-    shape, facets, has_spans = (
-        (model.num_facets, model.dim),
-        document.facet_embeddings,
-        document.facet_spans is not None,
-    )
+    facets, has_spans = document.facet_embeddings, document.facet_spans is not None
     # Facets of a long text become those of its parts, which are checked when they are stored.
     is_long = has_spans and len(document.text) > LONGEST_WHOLE_CHARS
-    _check_facets(facets[: shape[0]] if is_long else facets, shape, has_spans, (*path, "facet_embeddings"))
-    _check_spans(document, list(_parts_of(replace(document, parts=()), model)), path)
+    checked, facets_path = facets[: model.num_facets] if is_long else facets, (*path, "facet_embeddings")
+    _check_facets(checked, (model.num_facets, model.dim), has_spans, facets_path)
+    searched = model.searched(document.text, document.payload)
+    _check_spans(replace(document, parts=()), searched, np.array([len(facets)]), path)
 
 
 def _check_parts(document: Document, path: ErrorPath, *, shape: tuple[int, int]) -> None:
