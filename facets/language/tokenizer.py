@@ -16,7 +16,6 @@ from facets.errors import ErrorPath, InvalidInputError, path_text
 from facets.language.interruption import FifoLock, check_interrupted
 from facets.language.sentences import Sentence, sentences_of
 
-_PIECE = re.compile(r"\S+")
 # UTF-16 surrogates, which spaCy cannot store.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Longer pieces are cut, because spaCy needs quadratic time for an endless "word".
@@ -26,7 +25,6 @@ MAX_CACHED_PIECES = 500_000
 # Characters that a thread splits before yielding to others: a few milliseconds, or about ten for the slowest texts.
 _TURN_CHARS = 2_000
 
-KeyT = TypeVar("KeyT")
 ItemT = TypeVar("ItemT")
 
 
@@ -53,10 +51,9 @@ class Tokenizer:
         self._lock = FifoLock()
         self._words: dict[str, tuple[str, ...]] = {}
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
-        """Tokens of each text with character offsets, in order; white space is not a token."""
-        check_sequence(texts, "tokenize")
-        return [self._tokens(text) for text in texts]
+    def tokenize(self, texts: Sequence[str], *, most: int | None = None) -> list[list[Token]]:
+        """``words`` with character offsets."""
+        return [list(_located(text, words)) for text, words in zip(texts, self.words(texts, most=most), strict=True)]
 
     def words(self, texts: Sequence[str], *, most: int | None = None) -> list[list[str]]:
         """The tokens of each text in lower case, without offsets: the fast path for encoding.
@@ -77,17 +74,6 @@ class Tokenizer:
         """See ``sentences_of``."""
         return sentences_of(text)
 
-    def _tokens(self, text: str) -> list[Token]:
-        tokens: list[Token] = []
-        for turn in _turns((match.start(), match.group()) for match in _PIECE.finditer(text)):
-            with self._lock, self._nlp.memory_zone():
-                for piece_start, part_start, part in turn:
-                    start = piece_start + part_start
-                    for word in self._split(part):
-                        tokens.append(Token(word, start, start + len(word)))
-                        start += len(word)
-        return tokens
-
     def _look_up(self, pieces: set[str], most: int | None) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]]]:
         """The words of all pieces in two dictionaries: the cache, and the pieces that are too long for it."""
         cache = self._words
@@ -99,32 +85,43 @@ class Tokenizer:
             cache, missing = {}, pieces
             self._words = cache
         long: dict[str, list[str]] = {}
-        for turn in _turns((piece, piece) for piece in missing):
+        for turn in _turns(missing):
             with self._lock, self._nlp.memory_zone():
-                for piece, _, part in turn:
+                for piece, part in turn:
                     if len(piece) <= _MAX_CACHED_PIECE_CHARS:
-                        cache[piece] = tuple(word.lower() for word in self._split(part))
+                        cache[piece] = tuple(self._split(part))
                     elif most is None or len(long.get(piece, ())) < most:
-                        long.setdefault(piece, []).extend(word.lower() for word in self._split(part))
+                        long.setdefault(piece, []).extend(self._split(part))
         return cache, long
 
     def _split(self, part: str) -> Iterator[str]:
-        """Tokens of a part. The caller holds the lock and a memory zone, which frees spaCy's copies of the strings."""
+        """Words of a part. The caller holds the lock and a memory zone, which frees spaCy's copies of the strings."""
         for token in self._nlp.tokenizer(_SURROGATE.sub("\ufffd", part)):
-            yield part[token.idx : token.idx + len(token)]
+            # The only character that is longer in lower case would shift offsets.
+            yield part[token.idx : token.idx + len(token)].replace("\u0130", "i").lower()
 
 
-def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int, str]]]:
-    """Yields turns: lists of parts of pieces, each part with its piece's key and its offset in that piece.
+def _located(text: str, words: Iterable[str]) -> Iterator[Token]:
+    """The tokens of a text whose first words are given."""
+    end = 0
+    for word in words:
+        while text[end].isspace():
+            end += 1
+        start, end = end, end + len(word)
+        yield Token(text[start:end], start, end)
+
+
+def _turns(pieces: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
+    """Yields turns: lists of pieces with one of their parts.
 
     A turn is short enough that no thread waits long for spaCy; the work may be interrupted before each turn.
     """
     parts = (
-        (key, start, piece[start : start + _MAX_PIECE_CHARS])
-        for key, piece in pieces
+        (piece, piece[start : start + _MAX_PIECE_CHARS])
+        for piece in pieces
         for start in range(0, len(piece), _MAX_PIECE_CHARS)
     )
-    for turn in grouped(parts, _TURN_CHARS, size=lambda part: len(part[2])):
+    for turn in grouped(parts, _TURN_CHARS, size=lambda pair: len(pair[1])):
         check_interrupted()
         yield turn
 

@@ -3,7 +3,6 @@
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import Entailment, EntailmentLabel
 from facets.relations.entities import EntitySpan, EntityType, Gazetteer
-from facets.relations.patterns import PairLimits
 from facets.relations.recognizer import SpacyEntities
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
 
@@ -14,7 +13,6 @@ __all__ = [
     "EntitySpan",
     "EntityType",
     "Gazetteer",
-    "PairLimits",
     "PatternScore",
     "RankedTail",
     "Relation",

@@ -1,8 +1,8 @@
 """Relations between entities: scores of patterns, extraction from texts, slot filling, entailment."""
 
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +16,8 @@ from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
 from facets.relations.entailment import (
     Entailment,
-    PairFeatures,
     background_facets,
     detect_entailment,
-    entailment_features,
 )
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType
 from facets.relations.extraction import (
@@ -32,7 +30,7 @@ from facets.relations.extraction import (
     symmetrised,
 )
 from facets.relations.model import RelationModel
-from facets.relations.patterns import PairLimits, mirrored, tokenize_patterns
+from facets.relations.patterns import mirrored, tokenize_patterns
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
 from facets.relations.scoring import PatternDecisions, RelationFacets, ScoreArrays, TrainingPatterns, score_arrays
 from facets.storage.sql import SqlDatabase
@@ -58,8 +56,6 @@ class RelationEngine:
         self.model = model
         self._additions = Additions(model, Path(data_dir) if isinstance(data_dir, str) else data_dir)
         self._training_patterns = TrainingPatterns(model)
-        self._lock = threading.Lock()
-        self._background_MD: Tensor | None = None
 
     @classmethod
     def load(
@@ -134,7 +130,6 @@ class RelationEngine:
         spans: Sequence[Sequence[EntitySpan]] | None = None,
         finder: EntityFinder | None = None,
         relations: Sequence[str] | None = None,
-        limits: PairLimits | None = None,
         max_relations_per_pair: int | None = 1,
         top_k: int | None = None,
         evidence: bool = True,
@@ -148,14 +143,13 @@ class RelationEngine:
             spans: Entities of each text, in any order. Exactly one of ``spans`` and ``finder`` must be given.
             finder: ``Gazetteer(names)`` or ``SpacyEntities(pipeline)``.
             relations: Names to restrict to; None: all.
-            limits: How far apart two entities may be.
             max_relations_per_pair: Maximum number of accepted relations between two entities, counting both directions;
                 the most probable are kept, 1 to 50. None: all that reach their thresholds.
             top_k: As for ``score``.
             evidence: As for ``score``.
 
         Returns:
-            One list per text: all ordered pairs within the limits in text order, including those without an accepted
+            One list per text: all ordered pairs of close entities in text order, including those without an accepted
             relation (``relations == ()``). Dates and numbers are never heads; two mentions of the same entity are not
             paired.
 
@@ -167,7 +161,7 @@ class RelationEngine:
         chosen = self._additions.chosen(relations)
         _check_texts(texts)
         entities = resolve_spans(texts, spans, finder)
-        mentions = pair_mentions(texts, entities, self.model.tokenizer, limits or PairLimits())
+        mentions = pair_mentions(texts, entities, self.model.tokenizer)
         max_per_pair = _in_range(max_relations_per_pair, "max_relations_per_pair", MAX_RELATIONS_PER_PAIR)
         top_k = _in_range(top_k, "top_k")
         return self._pairs(texts, mentions, chosen, max_per_pair=max_per_pair, top_k=top_k, evidence=evidence)
@@ -180,7 +174,6 @@ class RelationEngine:
         *,
         spans: Sequence[Sequence[EntitySpan]] | None = None,
         finder: EntityFinder | None = None,
-        limits: PairLimits | None = None,
         top_k: int | None = None,
         evidence: bool = True,
     ) -> list[RankedTail]:
@@ -196,7 +189,7 @@ class RelationEngine:
         chosen, is_inverse = self._additions.chosen([relation]), self._additions.is_inverse(relation)
         _check_texts(texts)
         entities = head_spans(texts, resolve_spans(texts, spans, finder), head)
-        mentions = pair_mentions(texts, entities, self.model.tokenizer, limits or PairLimits())
+        mentions = pair_mentions(texts, entities, self.model.tokenizer)
         mentions = [mention for mention in mentions if mention.is_about(texts, head)]
         pairs = [
             pair
@@ -212,11 +205,7 @@ class RelationEngine:
         Raises:
             InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
         """
-        return detect_entailment(self.model, premises, hypotheses, self._background())
-
-    def entailment_features(self, premises: Sequence[str], hypotheses: Sequence[str]) -> PairFeatures:
-        """The features that ``entailment`` uses, for at least one pair."""
-        return entailment_features(self.model, premises, hypotheses, self._background())
+        return detect_entailment(self.model, premises, hypotheses, self._background)
 
     def relations(self) -> list[Relation]:
         """All relations, trained and added, by name."""
@@ -247,11 +236,9 @@ class RelationEngine:
         """
         return self._additions.remove(name)
 
+    @cached_property
     def _background(self) -> Tensor:
-        with self._lock:
-            if self._background_MD is None:
-                self._background_MD = background_facets(self.model)
-            return self._background_MD
+        return background_facets(self.model)
 
     def _pairs(
         self,

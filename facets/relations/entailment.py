@@ -223,11 +223,9 @@ def detect_entailment(
     ]
 
 
-def entailment_features(
-    model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
-) -> PairFeatures:
-    """The features of pairs, with negations kept."""
-    return pair_features(model, *_tokenized(model, premises, hypotheses), background_MD)
+def entailment_features(model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str]) -> PairFeatures:
+    """The features of pairs, at least one, with negations kept."""
+    return pair_features(model, *_tokenized(model, premises, hypotheses), background_facets(model))
 
 
 def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> NDArray[np.float64]:

@@ -24,7 +24,6 @@ from facets.relations.patterns import (
     ARG1,
     ARG2,
     ENTITY,
-    PairLimits,
     SentencePattern,
     mirrored,
     sentence_groups,
@@ -101,9 +100,9 @@ def head_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], head
 
 
 def pair_mentions(
-    texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], tokenizer: Tokenizer, limits: PairLimits
+    texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], tokenizer: Tokenizer
 ) -> list[PairMention]:
-    """Ordered pairs of mentions in a sentence within the limits, in the order of the texts.
+    """Ordered pairs of mentions in a sentence that are close enough, in the order of the texts.
 
     Two mentions of one entity, entities in different clauses, and items of a list are not paired. Dates and numbers are
     never heads.
@@ -115,7 +114,7 @@ def pair_mentions(
             mention
             for sentence, members in sentence_groups(text, text_spans, tokenizer)
             for mention in _sentence_mentions(
-                position, text, sentence, [text_spans[m] for m in members], quoted, tokenizer=tokenizer, limits=limits
+                position, text, sentence, [text_spans[m] for m in members], quoted, tokenizer=tokenizer
             )
         ]
         mentions += sorted(pairs, key=lambda mention: (mention.head, mention.tail))
@@ -130,7 +129,6 @@ def _sentence_mentions(
     quoted: Sequence[tuple[int, int]],
     *,
     tokenizer: Tokenizer,
-    limits: PairLimits,
 ) -> Iterator[PairMention]:
     starts = [sentence.start, *(span.end for span in spans)]
     ends = [*(span.start for span in spans), sentence.end]
@@ -141,7 +139,7 @@ def _sentence_mentions(
         indexes.append(len(sentence_tokens))
         sentence_tokens += [ENTITY, *gap]
     assertions: dict[tuple[int, int], Assertion] = {}
-    for pattern in sentence_patterns(gaps[1:-1], limits, before=gaps[0], after=gaps[-1]):
+    for pattern in sentence_patterns(gaps[1:-1], before=gaps[0], after=gaps[-1]):
         check_interrupted()
         head, tail = spans[pattern.head], spans[pattern.tail]
         if head.type in VALUES or _are_unrelated(head, tail, pattern) or _are_same(text, head, tail):

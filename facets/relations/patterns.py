@@ -24,25 +24,10 @@ _FUNCTION_WORDS = frozenset("in on at of to for by with from as it he she they t
 _WIDENING_ENDS = PHRASE_BORDERS | frozenset(". ? ! and or".split())
 POSSESSIVE = frozenset(["'s", "\u2019s", "'", "\u2019"])
 _MAX_WIDENING = 6  # tokens
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairLimits:
-    """How far apart two entities of a pattern may be.
-
-    Raises:
-        InvalidInputError: A value is out of range.
-    """
-
-    max_tokens_between: int = 12  # tokens between the two entities, in [1, 100]; an entity counts as one
-    max_entities_between: int = 2  # other entities between them, in [0, 20]; each becomes a `$ENT`
-    max_pairs: int = 200  # most pairs per sentence, closest first, in [1, 1000]
-
-    def __post_init__(self) -> None:
-        ranges = {"max_tokens_between": (1, 100), "max_entities_between": (0, 20), "max_pairs": (1, 1000)}
-        for name, (lowest, highest) in ranges.items():
-            if not lowest <= getattr(self, name) <= highest:
-                raise InvalidInputError(f"must be in [{lowest}, {highest}], got {getattr(self, name)}", path=name)
+# How far apart the two entities of a pattern may be; other entities between them count as one token each.
+MAX_TOKENS_BETWEEN = 12
+_MAX_ENTITIES_BETWEEN = 2
+_MAX_PATTERNS = 400  # of a sentence, for the closest pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +89,16 @@ def tokenize_patterns(
 
 
 def sentence_patterns(
-    gaps: Sequence[Sequence[str]], limits: PairLimits, *, before: Sequence[str] = (), after: Sequence[str] = ()
+    gaps: Sequence[Sequence[str]], *, before: Sequence[str] = (), after: Sequence[str] = ()
 ) -> list[SentencePattern]:
-    """Patterns for all pairs of entities in a sentence within the limits, in both directions.
+    """Patterns for all pairs of entities in a sentence that are close enough, in both directions.
 
     If the words between two entities say nothing, the pattern is widened: ``the capital of $ARG1 is $ARG2``, ``$ARG1
     and $ARG2 are married``. ``gaps``: tokens between each entity and the next; ``before`` and ``after``: tokens before
     the first and after the last. Ordered by closeness of the pair, then by position; sentence order first.
 
     Example:
-        >>> for pattern in sentence_patterns([["met"]], PairLimits()):
+        >>> for pattern in sentence_patterns([["met"]]):
         ...     print(pattern.head, pattern.tail, " ".join(pattern.tokens))
         0 1 $ARG1 met $ARG2
         1 0 $ARG2 met $ARG1
@@ -121,14 +106,14 @@ def sentence_patterns(
     patterns: list[SentencePattern] = []
     num_entities = len(gaps) + 1
     around = [before, *gaps, after]
-    for distance in range(1, min(limits.max_entities_between + 1, num_entities - 1) + 1):
+    for distance in range(1, min(_MAX_ENTITIES_BETWEEN + 1, num_entities - 1) + 1):
         for first in range(num_entities - distance):
             between: list[str] = list(gaps[first])
             for gap in gaps[first + 1 : first + distance]:
                 between += [ENTITY, *gap]
-            if len(between) > limits.max_tokens_between:
+            if len(between) > MAX_TOKENS_BETWEEN:
                 continue
-            if len(patterns) + 2 > 2 * limits.max_pairs:
+            if len(patterns) == _MAX_PATTERNS:
                 return patterns
             last = first + distance
             behind = around[last + 1]

@@ -114,26 +114,13 @@ def _sentence_tokens(model: TextModel, text: str) -> Iterator[list[Token]]:
     for sentence in model.tokenizer.sentences(text)[:MAX_SENTENCES]:
         start = reading.text.find(sentence.said, behind)
         if start < 0:  # a mark extends over the end of the sentence
-            tokens = _tokens(model, sentence.text)
+            (tokens,) = model.tokenizer.tokenize([sentence.text], most=MAX_TOKENS)
             yield [Token(token.text, token.start + sentence.start, token.end + sentence.start) for token in tokens]
             continue
-        tokens = _tokens(model, sentence.said)
+        (tokens,) = model.tokenizer.tokenize([sentence.said], most=MAX_TOKENS)
         spans_N2 = reading.original(start + np.array([(token.start, token.end) for token in tokens]).reshape(-1, 2))
         yield [Token(token.text, *span) for token, span in zip(tokens, spans_N2.tolist(), strict=True)]
         behind = start + len(sentence.said)
-
-
-def _tokens(model: TextModel, text: str) -> list[Token]:
-    if len(text.lower()) != len(text):  # a dotted capital I: two characters in lower case
-        return model.tokenizer.tokenize([text])[0]
-    (words,) = model.tokenizer.words([text], most=MAX_TOKENS)  # cached, so several times faster
-    tokens, end = [], 0
-    for word in words:
-        while text[end].isspace():
-            end += 1
-        start, end = end, end + len(word)
-        tokens.append(Token(text[start:end], start, end))
-    return tokens
 
 
 def _features(

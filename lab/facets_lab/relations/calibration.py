@@ -24,7 +24,7 @@ from facets.errors import InvalidInputError
 from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.relations.engine import RelationEngine
-from facets.relations.entailment import PairFeatures, label_probabilities
+from facets.relations.entailment import PairFeatures, entailment_features, label_probabilities
 from facets.relations.model import RelationModel
 from facets.relations.scoring import combined_scores
 from facets.relations.tables import CONSTANT, FEATURES, PARAPHRASE_FEATURES, Confidence, EntailmentWeights, write_tables
@@ -145,12 +145,12 @@ def calibrate_entailment(
     """
     folder = find_model(name_or_path or TASKS["relations"].default)
     model = load(folder, RelationModel)
-    engine, sources = RelationEngine(model), dict[str, Source]()
+    sources = dict[str, Source]()
     for file in files:
         data = read_entailment(file)
         if file.name in sources:
             raise InvalidInputError(f"must have different names, got {file.name} twice", path="entailment")
-        sources[file.name] = engine.entailment_features(data.premises, data.hypotheses), data
+        sources[file.name] = entailment_features(model, data.premises, data.hypotheses), data
     weights = fit_weights(list(sources.values()))
     report = {}
     for name, source in sources.items():

@@ -15,8 +15,7 @@ from sklearn.metrics import average_precision_score
 
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
-from facets.relations.engine import RelationEngine
-from facets.relations.entailment import PairFeatures, label_probabilities
+from facets.relations.entailment import PairFeatures, entailment_features, label_probabilities
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
 from facets.relations.tables import EntailmentWeights
@@ -164,7 +163,7 @@ def weigh_features(features: PairFeatures, weights: EntailmentWeights) -> PairSc
 
 def model_scores(model: RelationModel, data: EntailmentData) -> dict[str, PairScores]:
     """Scores ``asymmetric``, as the model answers, and ``asymmetric_plain``, by eq. 3.10 alone."""
-    features = RelationEngine(model).entailment_features(data.premises, data.hypotheses)
+    features = entailment_features(model, data.premises, data.hypotheses)
     forward, backward = features.column("coverage")
     return {
         "asymmetric": weigh_features(features, model.relations.confidence.entailment),

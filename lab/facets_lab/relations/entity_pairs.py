@@ -13,7 +13,7 @@ from operator import itemgetter
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType, Gazetteer
-from facets.relations.patterns import ARG1, ARG2, ENTITY, PairLimits, sentence_groups, sentence_patterns
+from facets.relations.patterns import ARG1, ARG2, ENTITY, MAX_TOKENS_BETWEEN, sentence_groups, sentence_patterns
 
 _MONTHS = "January February March April May June July August September October November December".split()
 _MONTH = "|".join(_MONTHS)
@@ -48,9 +48,8 @@ class DocumentMiner:
     Entities are the ``names`` and what the ``finder`` finds.
     """
 
-    def __init__(self, names: Sequence[str], limits: PairLimits, finder: EntityFinder | None = None) -> None:
+    def __init__(self, names: Sequence[str], finder: EntityFinder | None = None) -> None:
         self._gazetteer = Gazetteer(names)
-        self._limits = limits
         self._finder = finder
         self._tokenizer = Tokenizer()
 
@@ -114,10 +113,10 @@ class DocumentMiner:
                 pieces.append("'s" + piece if owner in ("His", "Her") else piece)
             pieces.append(text[spans[members[-1]].end : sentence.end])
             # Longer gaps exceed every limit and need not be tokenized.
-            longest = 16 * (self._limits.max_tokens_between + 1)
+            longest = 16 * (MAX_TOKENS_BETWEEN + 1)
             pieces[1:-1] = [piece if len(piece) <= longest else "x " * longest for piece in pieces[1:-1]]
             before, *gaps, after = self._tokenizer.words([pieces[0][-longest:], *pieces[1:-1], pieces[-1][:longest]])
-            for pattern in sentence_patterns(gaps, self._limits, before=before, after=after):
+            for pattern in sentence_patterns(gaps, before=before, after=after):
                 head, tail = mentions[members[pattern.head]][2], mentions[members[pattern.tail]][2]
                 if head != tail and not _is_list(pattern.tokens):
                     cells[f"{head}\t{tail}", " ".join(pattern.tokens)] += 1

@@ -20,7 +20,6 @@ from tqdm import tqdm
 
 from facets.errors import ConfigError
 from facets.relations.entities import EntityFinder, EntityType
-from facets.relations.patterns import PairLimits
 from facets.relations.recognizer import SpacyEntities
 from facets.storage.files import write_atomically
 from facets_lab.evaluation.comparison import Report
@@ -187,7 +186,7 @@ _worker: DocumentMiner
 
 def _start_worker(names: list[str], recognizer: str) -> None:
     global _worker
-    _worker = DocumentMiner(names, PairLimits(), _make_finder(recognizer))
+    _worker = DocumentMiner(names, _make_finder(recognizer))
 
 
 def _make_finder(recognizer: str) -> EntityFinder | None:

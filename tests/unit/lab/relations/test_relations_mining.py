@@ -11,7 +11,6 @@ from facets_lab.relations.mining import mine_cells
 from facets_lab.relations.title_types import read_types
 
 from facets.relations import EntityType
-from facets.relations.patterns import PairLimits
 
 CORPUS = """# Ann Lee
 Ann Lee is a singer. Ann Lee was born in Paris. Ann Lee lives in Paris. Ann Lee was born in Rome.
@@ -105,7 +104,7 @@ def test_a_stopped_mining_goes_on_with_missing_blocks_and_starts_again_with_othe
 
 def mine(title: str, text: str, *names: str) -> set[str]:
     cells: Counter[tuple[str, str]] = Counter()
-    DocumentMiner(names, PairLimits()).mine(title, [text], cells, Counter())
+    DocumentMiner(names).mine(title, [text], cells, Counter())
     return {f"{pair}\t{pattern}".replace("\t", " | ") for pair, pattern in cells}
 
 
