@@ -82,24 +82,6 @@ class Alignment:
                 backward_F[pair.first] = _follows(other, one, pair.alike)
         return share(forward_S, self.second_weights), share(backward_F, self.first_weights)
 
-    @property
-    def structure(self) -> float:
-        """Weighted share of aligned words whose syntactic heads are also aligned, in ``[0, 1]``."""
-        met = {pair.first: pair.second for pair in self.pairs}
-        met_second = set(met.values())
-        agreeing = total = 0.0
-        for pair in self.pairs:
-            (one, link), (other, other_link) = self.first.links[pair.first], self.second.links[pair.second]
-            weight = (self.first_weights[pair.first] + self.second_weights[pair.second]) * pair.alike
-            total += weight
-            if one < 0 or other < 0:
-                agreeing += weight * (0.75 if one == other else 0.5)
-            elif met.get(one) == other:
-                agreeing += weight * (1.0 if link == other_link else 0.5)
-            elif one not in met and other not in met_second:
-                agreeing += weight * 0.5
-        return agreeing / total if total else 1.0
-
 
 def share(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """Weighted mean; 0 without weights."""

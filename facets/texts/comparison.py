@@ -1,8 +1,8 @@
 """Compares two texts by what they say: the ``alignment`` score, the differences, and whether one entails the other.
 
-The score starts from the cosine of the encoder and the share of words that the texts have in common. Words with
-different syntactic heads, and differences that suggest the texts cannot both be true, lower it. In longer texts each
-sentence is compared with the most similar sentence of the other text, so the work grows linearly with their number.
+The score starts from the cosine of the encoder and the share of words that the texts have in common.
+Differences that suggest the texts cannot both be true lower it. In longer texts each sentence is compared with the most
+similar sentence of the other text, so the work grows linearly with their number.
 
 Shape suffixes: P pairs, M sentences of the first text, N of the second, D dimensions.
 """
@@ -45,10 +45,8 @@ class Comparison:
 class _Features:
     """Features of a pair of texts: weighted means over their sentences, in ``[0, 1]``."""
 
-    coverage: float
     entails: float
     entailed: float
-    structure: float
     penalty: float  # for the differences
     contradiction: float
 
@@ -59,7 +57,6 @@ _MAX_DIFFERENCES = 8
 # docs/use/similarity.md.
 _COSINE, _ENTAILMENT, _CONSTANT = 0.85, 0.25, -0.15
 _EXPONENT = 0.85
-_STRUCTURE = 0.15  # largest reduction for words with different syntactic heads
 _CONTRADICTION = 0.45
 # "A man is singing" and "A man is not singing" may be about two men; "the man" is the same man.
 _INDEFINITE = 0.5
@@ -135,13 +132,10 @@ def _features(
     others = [alignment.second_weights.sum() / weights[1] for alignment in aligned]
     found = [find_differences(alignment) for alignment in aligned]  # for each pair of sentences
     sizes = [(share + other) / 2 for share, other in zip(shares, others, strict=True)]
-    coverages = [alignment.coverages for alignment in aligned]
     entailed = [alignment.entailed for alignment in aligned]
     features = _Features(
-        coverage=(_dot(shares, [one for one, _ in coverages]) + _dot(others, [other for _, other in coverages])) / 2,
         entails=_dot(others, [forward for forward, _ in entailed]),
         entailed=_dot(shares, [backward for _, backward in entailed]),
-        structure=_dot(sizes, [alignment.structure for alignment in aligned]) + 1.0 - sum(sizes),
         penalty=_dot(sizes, [_penalty(*pair) for pair in zip(aligned, found, strict=True)]),
         contradiction=max(_contradiction(*pair) for pair in zip(aligned, found, strict=True)),
     )
@@ -186,8 +180,7 @@ def _score(cosine: float, features: _Features) -> float:
     both = min(features.entails, features.entailed)
     if both >= _SAME_WORDS:  # the encoder may not know misspelt words
         alike = max(alike, both * _BY_WORDS)
-    misplaced = _STRUCTURE * (1.0 - features.structure) * features.coverage
-    return float(alike**_EXPONENT * (1.0 - misplaced) * (1.0 - _CONTRADICTION * features.penalty))
+    return float(alike**_EXPONENT * (1.0 - _CONTRADICTION * features.penalty))
 
 
 def _label(cosine: float, features: _Features) -> InferenceLabel:

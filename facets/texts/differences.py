@@ -145,15 +145,14 @@ def _values(alignment: Alignment) -> Iterator[Difference]:
     """Aligned words with different numbers; then unaligned numbers and dates of the same kind."""
     first, second = alignment.first, alignment.second
     met = {pair.first: pair.second for pair in alignment.pairs}
-    counted = {head: j for j, (head, link) in enumerate(second.links) if link == "mod" and second.words[j].kind}
+    counted = {_counted(second, j): j for j, word in enumerate(second.words) if word.kind}
     covered_F, covered_S = alignment.covered
     shared = max(_without_values(covered_F, first), _without_values(covered_S, second))
     taken = set(met.values())
     for i, one in enumerate(first.words):
         if one.kind is None:
             continue
-        head, link = first.links[i]
-        j = counted.get(met.get(head, -1), -1) if link == "mod" else -1
+        j = counted.get(met.get(_counted(first, i), -1), -1)
         if j < 0 and i not in met:
             rest = (j for j, word in enumerate(second.words) if j not in taken and word.kind is one.kind)
             j = next((j for j in rest if _unit(second.words[j]) == _unit(one)), -1)
@@ -162,6 +161,13 @@ def _values(alignment: Alignment) -> Iterator[Difference]:
             kind = DifferenceKind.DATE if one.kind in _DATES else DifferenceKind.NUMBER
             kind = DifferenceKind.ANTONYM if one.kind is ValueKind.COLOUR else kind
             yield _difference(kind, one, second.words[j], _VALUE_WEIGHTS.get(one.kind, 1.0) * shared)
+
+
+def _counted(wording: Wording, i: int) -> int:
+    """Index of the word that a number stands right before; -2 without one."""
+    following = wording.words[i + 1 : i + 2]
+    is_next = bool(following) and following[0].token == wording.words[i].token + 1 and not following[0].is_verb
+    return i + 1 if is_next else -2
 
 
 def _without_values(covered: NDArray[np.float64], wording: Wording) -> float:

@@ -71,12 +71,7 @@ _PROSE_KINDS = frozenset({"paragraph", "item"})
 _OPENING_WORDS = 3  # content words of the first sentence that may name the subject
 _RARE = 1e-4  # probability of a word that counts half as much as an unknown one
 _QUESTION = re.compile(r"\?[\"')*_]*$")
-_REQUEST = re.compile(
-    r"\b(?:please|(?:could|can|would|will) you|must|ha(?:s|ve) to|need(?:s|ed)? to|let(?:'s| us)|(?:decided|agreed"
-    r"|approved|voted|promised|postponed?|cancel(?:led)?)\b|(?:i|we|he|she|they)(?:'ll| will|(?:'re| are) going to))\b",
-    re.IGNORECASE,
-)
-_REQUEST_FACTOR, _QUESTION_FACTOR = 1.4, 0.6  # chosen on the judged texts (docs/use/summaries.md)
+_QUESTION_FACTOR = 0.6  # chosen on the judged texts (docs/use/summaries.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +81,7 @@ class Prose:
     may_stand: NDArray[np.bool_]  # `[S]`, whether a sentence may be in a summary; at least one may
     leans_on: NDArray[np.int64]  # `[S]`, index of the preceding sentence that a sentence depends on; -1: none
     names_subject: NDArray[np.bool_]  # `[S]`, whether a sentence names the subject of the document, if it has one
-    # `[S]`, factor for the gain. In dialogues and letters, requests and decisions count more, and questions less.
-    worth: NDArray[np.float64]
+    worth: NDArray[np.float64]  # `[S]`, factor for the gain; questions count less
     found: bool  # whether there is any prose; if not, every sentence with a word may be in a summary
 
     @classmethod
@@ -122,15 +116,8 @@ def prose_of(
         for before, sentence in pairwise(map(int, np.flatnonzero(may_stand_S))):
             if _leans(said[sentence], subject):
                 leans_on_S[sentence] = before
-    addresses = is_talk or any(_POLITE.match(text) for text in said)
-    worth_S = np.array([_worth(text) for text in said]) if addresses else np.ones(len(said))
+    worth_S = np.where([_QUESTION.search(text) is not None for text in said], _QUESTION_FACTOR, 1.0)
     return Prose(may_stand_S, leans_on_S, subject_S, worth_S, found)
-
-
-def _worth(text: str) -> float:
-    if _REQUEST.search(text):
-        return _REQUEST_FACTOR
-    return _QUESTION_FACTOR if _QUESTION.search(text) else 1.0
 
 
 def _is_talk(texts: Sequence[str]) -> bool:
@@ -156,7 +143,7 @@ def _may_stand(
         if is_heading:
             under_legal_heading = _LEGAL_HEADING.fullmatch(text) is not None
         is_prose = is_candidate and not under_legal_heading and words >= fewest and not is_boilerplate(text)
-        asks = _QUESTION.search(text) is not None and not _REQUEST.search(text)
+        asks = _QUESTION.search(text) is not None
         kinds.append((is_prose, are_given or _SENTENCE_END.search(text) is not None, asks, words))
     stated = [is_prose and has_stop and (is_talk or not asks) for is_prose, has_stop, asks, _ in kinds]
     if any(stated):

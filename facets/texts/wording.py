@@ -189,9 +189,6 @@ class Wording:
     """A parsed sentence."""
 
     words: tuple[Word, ...]  # the words that are compared, in order
-    # For each word the index of its head word and the relation to it: `mod`, `agent`, `patient`, `prep` or `verb`;
-    # -1 and `root` for a word without a head.
-    links: tuple[tuple[int, str], ...]
     markers: tuple[Marker, ...]  # in order
     passive_verbs: frozenset[int]  # tokens of passive participles that have an agent after `by`
     indefinite: bool  # whether it introduces its subject: "A man is playing", "There is no man playing"
@@ -231,7 +228,7 @@ def read_wording(tokens: Sequence[Token]) -> Wording:
     passive = _passive_verbs(forms, verbs)
     first, second = ([*forms, "", ""])[:2]
     indefinite = (first in lexicon.INDEFINITE or first in lexicon.NUMBERS) and second != "of"
-    return Wording(tuple(words), tuple(_links(words, passive)), tuple(_markers(forms, tokens)), passive, indefinite)
+    return Wording(tuple(words), tuple(_markers(forms, tokens)), passive, indefinite)
 
 
 def _is_compared(form: str) -> bool:
@@ -242,38 +239,6 @@ def _is_compared(form: str) -> bool:
 def _is_weak(form: str) -> bool:
     is_light = any(lemma[2:] in lexicon.LIGHT for lemma in (*wordnet().lemmas(form), f"x:{form}"))
     return is_light or form in lexicon.PRONOUNS or form in lexicon.IMPLICATIVES
-
-
-def _links(words: Sequence[Word], passive: frozenset[int]) -> Iterator[tuple[int, str]]:
-    """Syntactic head and relation of each word, from the verbs and prepositions around it."""
-    verbs = [i for i, word in enumerate(words) if word.is_verb]
-    for i, word in enumerate(words):
-        before = max((verb for verb in verbs if verb < i), default=-1)
-        after = min((verb for verb in verbs if verb > i), default=-1)
-        if word.is_verb:
-            yield before, "verb" if before >= 0 else "root"
-        elif _is_modifier(words, i):
-            yield i + 1, "mod"
-        elif word.preposition:
-            is_agent = word.preposition == "by" and before >= 0 and words[before].token in passive
-            head = before if before >= 0 else i - 1 if i else after
-            yield head, ("agent" if is_agent else "prep") if head >= 0 else "root"
-        elif after >= 0 and _is_subject(words, i, before, after):
-            yield after, "patient" if words[after].token in passive else "agent"
-        elif before >= 0:
-            yield before, "patient"
-        else:
-            yield after, "agent" if after >= 0 else "root"
-
-
-def _is_modifier(words: Sequence[Word], i: int) -> bool:
-    return i + 1 < len(words) and words[i + 1].token == words[i].token + 1 and not words[i + 1].is_verb
-
-
-def _is_subject(words: Sequence[Word], i: int, before: int, after: int) -> bool:
-    """Whether only modifiers and prepositional phrases separate a word from the next verb, and it is not an object."""
-    is_object = before >= 0 and words[before].token >= words[i].token - 3
-    return not is_object and all(words[k].preposition or _is_modifier(words, k) for k in range(i + 1, after))
 
 
 def _verbs(forms: Sequence[str], words: WordNet) -> frozenset[int]:
