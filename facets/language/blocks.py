@@ -179,7 +179,7 @@ def _find_items(runs: list[_Run]) -> None:
             if indents and line.indent <= indents[0]:
                 indents = []
             label = label if line.indent > label else -1
-            if after and _LABEL.match(line.said) and _is_label(run, after):
+            if after and line is run.last and _LABEL.match(line.said):
                 run.kind, run.level, label = "heading", 4, line.indent
 
 
@@ -189,12 +189,6 @@ def _mark_of_item(line: Line, *, is_entry: bool) -> int:
     if item and not _INITIAL.match(line.said):
         return item.end()
     return 0 if INFO.match(line.said) or (is_entry and ENTRY.match(line.said)) else -1
-
-
-def _is_label(run: _Run, after: _Run) -> bool:
-    line, below = run.first, after.first
-    is_listed = after.kind in ("code", "row", "item") or ITEM.match(below.said) is not None
-    return line is run.last and (is_listed or (below.indent > line.indent and not after.gap))
 
 
 def _is_numbered_heading(number: int, runs: list[_Run]) -> bool:

@@ -96,8 +96,7 @@ def _compared(premise: Wording, hypothesis: Wording, words: WordNet, table: Fram
     """The word features of one direction, in the order of ``WORD_FEATURES``."""
     check_interrupted()
     opposition = _highest(premise, hypothesis, words.opposition)
-    is_mutual = premise.is_mutual or hypothesis.is_mutual
-    exchanged = premise.head_acts != hypothesis.head_acts and premise.frame == hypothesis.frame and not is_mutual
+    exchanged = premise.head_acts != hypothesis.head_acts and premise.frame == hypothesis.frame
     finding, reverse = table.compare(premise, hypothesis), table.compare(hypothesis, premise)
     # Single words do not override what the table implies.
     unread = 1.0 - max(finding.implied, reverse.implied)

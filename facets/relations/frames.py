@@ -2,7 +2,7 @@
 
 ``frames.txt`` lists relations with the expressions that state them, and what each implies or presupposes. A pattern is
 read as one clause (``read_clause``) and looked up; a word missing from the table is replaced by its WordNet synonyms
-and hypernyms that the table has. A relation entails every relation reachable from it; two relations contradict each
+that the table has. A relation entails every relation reachable from it; two relations contradict each
 other if one reaches a relation that excludes one reached by the other.
 """
 
@@ -20,8 +20,6 @@ _FILE = Path(__file__).with_name("frames.txt")
 _COLUMNS = 4
 _CACHED = 20_000
 _MIN_SAMENESS = 0.7  # lowest sameness of two words that count as one expression
-_MIN_HYPERNYMY = 0.5  # lowest hypernymy of a word and a more general one
-_NEAR_MODIFIER = 0.8
 
 Key = tuple[str, ...]
 Node = tuple[str, bool]  # a relation, and whether its arguments are exchanged
@@ -35,7 +33,6 @@ class Reading:
     name: str  # name of the relation
     is_exchanged: bool  # the relation's first argument is `$ARG2`
     strength: float  # certainty, in `[0, 1]`
-    is_kind: bool  # the clause states something more specific
     modifiers: frozenset[str]  # the remaining words of the clause
     word: str = ""  # the word that was looked up in WordNet, if the table does not have it
     is_listed: bool = True  # False: the clause's own words name it
@@ -124,7 +121,7 @@ class Frames:
         is_same = first.name == second.name
         if was_before is None and is_same and (not is_exchanged or first.name.startswith("as ")):  # "as tall as"
             was_before = False
-        if was_before is None or (second.is_kind and not (is_same and first.word == second.word)):
+        if was_before is None:
             if not (is_same and is_exchanged) and not (first.is_listed and second.is_listed):
                 return _UNKNOWN
             # A word read through WordNet may imply more than the table's expression.
@@ -134,16 +131,11 @@ class Frames:
             return Finding(0.0, strength, f"{_spoken(first)} without {_spoken(second)} is possible")
         if was_before and tense == "present":
             return Finding(0.0, strength, f"{_spoken(first)}, so no longer {_spoken(second)}")
-        missing = [word for word in second.modifiers if not self._says(first.modifiers, word)]
-        if missing:
+        if missing := second.modifiers - first.modifiers:
             return Finding(0.0, strength, f"only one says {' '.join(sorted(missing))!r}")
-        start = f"{first.word} is a kind of {first.name}" if first.is_kind else _spoken(first)
         if is_same:
-            return Finding(strength, 0.0, start if first.is_kind else f"both say {_spoken(first)}")
-        return Finding(strength, 0.0, f"{start}, so {'before it ' if was_before else ''}{_spoken(second)}")
-
-    def _says(self, modifiers: frozenset[str], word: str) -> bool:
-        return any(own == word or self._words.sameness(own, word) >= _NEAR_MODIFIER for own in modifiers)
+            return Finding(strength, 0.0, f"both say {_spoken(first)}")
+        return Finding(strength, 0.0, f"{_spoken(first)}, so {'before it ' if was_before else ''}{_spoken(second)}")
 
     def _add(self, name: str, expression: str) -> None:
         tokens, is_exchanged = expression.removeprefix("~").split(), expression.startswith("~")
@@ -168,14 +160,14 @@ class Frames:
             matches = [match for match in matches if len(match[0]) == longest]
             fewest = min(len(modifiers) for _, modifiers, _ in matches)
             readings = [
-                Reading(name, exchanged != clause.is_exchanged, 1.0, False, modifiers)
+                Reading(name, exchanged != clause.is_exchanged, 1.0, modifiers)
                 for _, modifiers, nodes in matches
                 if len(modifiers) == fewest
                 for name, exchanged in nodes
             ]
             return tuple(dict.fromkeys(readings))
         own_words = " ".join(forms[0] for forms in clause.words)
-        unlisted = Reading(own_words, clause.is_exchanged, 1.0, False, clause.modifiers, is_listed=False)
+        unlisted = Reading(own_words, clause.is_exchanged, 1.0, clause.modifiers, is_listed=False)
         return (unlisted, *self._similar_readings(clause))
 
     def _matches(self, clause: Clause) -> Iterator[tuple[Key, frozenset[str], list[Node]]]:
@@ -195,21 +187,18 @@ class Frames:
                         yield key, clause.modifiers.union(modifiers), nodes
 
     def _similar_readings(self, clause: Clause) -> Iterator[Reading]:
-        """Readings by synonyms and hypernyms of the first word, with the other words unchanged."""
+        """Readings by synonyms of the first word, with the other words unchanged."""
         heads = self._by_other_words.get(tuple(forms[0] for forms in clause.words[1:]), {})
         word = clause.words[0][-1]
         best: dict[Node, Reading] = {}
         for head, nodes in heads.items():
-            same, kind = self._words.sameness(word, head), self._words.hypernymy(word, head)
-            is_kind = same < _MIN_SAMENESS
-            strength = kind if is_kind else same
-            if is_kind and kind < _MIN_HYPERNYMY:
+            strength = self._words.sameness(word, head)
+            if strength < _MIN_SAMENESS:
                 continue
             for name, exchanged in nodes:
-                reading = Reading(name, exchanged != clause.is_exchanged, strength, is_kind, clause.modifiers, word)
-                node = (name, reading.is_exchanged)
-                if node not in best or (best[node].is_kind, -best[node].strength) > (is_kind, -strength):
-                    best[node] = reading
+                node = (name, exchanged != clause.is_exchanged)
+                if node not in best or best[node].strength < strength:
+                    best[node] = Reading(*node, strength, clause.modifiers, word)
         yield from best.values()
 
 
@@ -278,7 +267,7 @@ def _reached_from(start: str, edges: Mapping[str, Sequence[tuple[Node, bool]]]) 
 
 
 def _spoken(reading: Reading) -> str:
-    return reading.word if reading.word and not reading.is_kind else reading.name.removesuffix(f" {OTHER}")
+    return reading.word or reading.name.removesuffix(f" {OTHER}")
 
 
 @cache

@@ -34,8 +34,6 @@ _STARTS = frozenset(["the", "a", "an", '"', "\u201c", "'", "its", "his", "her", 
 _FINITE = frozenset(["VBZ", "VBD", "VBP", "MD"])
 # Words inside a title; "and" would just as often join two names.
 _LINKS = frozenset("of in the on for to at a an from with de da di del la le du van von der den".split())
-_OPENING, _CLOSING = frozenset(['"', "\u201c", "``", "\u00ab"]), frozenset(['"', "\u201d", "''", "\u00bb"])
-_MAX_TITLE_TOKENS = 10
 # Capitalised before a name, but not names.
 _RANKS = frozenset(
     "mr mr. mrs mrs. ms ms. dr dr. prof prof. sir dame lord lady king queen prince princess emperor pope saint st st. "
@@ -159,13 +157,10 @@ def names_of(doc: Doc) -> list[Name]:
     ]
     if not doc.has_annotation("TAG"):
         return recognised
-    titles = list(_quoted_titles(doc))
-    names = titles + [name for name in recognised if not any(_overlap(name, title) for title in titles)]
-    taken = {token for start, end, _ in names for token in range(start, end)}
-    for run in _capitalised_runs(doc, taken):
-        if not all(token.lower_ in _RANKS for token in doc[run[0] : run[1]]):
-            names.append(run)
-    return _joined(doc, sorted(names))
+    taken = {token for start, end, _ in recognised for token in range(start, end)}
+    runs = _capitalised_runs(doc, taken)
+    missed = [run for run in runs if not all(token.lower_ in _RANKS for token in doc[run[0] : run[1]])]
+    return _joined(doc, sorted(recognised + missed))
 
 
 def _without_verbs(entity: Span) -> Iterator[tuple[int, int, str]]:
@@ -182,29 +177,6 @@ def _trimmed(doc: Doc, start: int, end: int, label: str) -> Name | None:
     while start < end and doc[start].lower_ in _STARTS:
         start += 1
     return (start, end, TYPE_OF_LABEL.get(label, EntityType.UNKNOWN)) if start < end else None
-
-
-def _overlap(first: Name, second: Name) -> bool:
-    return first[0] < second[1] and second[0] < first[1]
-
-
-def _quoted_titles(doc: Doc) -> Iterator[Name]:
-    """Words in quotation marks that are capitalised like a title."""
-    opened = -1
-    for token in doc:
-        if opened >= 0 and token.text in _CLOSING:
-            inside = doc[opened + 1 : token.i]
-            while len(inside) and inside[-1].is_punct and inside[-1].text in ",.":
-                inside = inside[:-1]
-            if 0 < len(inside) <= _MAX_TITLE_TOKENS and all(map(_fits_title, inside)) and inside[0].is_title:
-                yield inside.start, inside.end, EntityType.WORK
-            opened = -1
-        elif token.text in _OPENING:
-            opened = token.i
-
-
-def _fits_title(token: Token) -> bool:
-    return token.text[0].isupper() or token.lower_ in _LINKS or token.lower_ == "and" or not token.is_alpha
 
 
 def _capitalised_runs(doc: Doc, taken: Set[int]) -> Iterator[Name]:
@@ -292,18 +264,8 @@ def clauses_of(doc: Doc, names: Set[int]) -> list[frozenset[int]]:
             if _has_own_subject(child) or (is_description and token.i in names):
                 clause[child.i] = child.i + 1
                 if is_description:
-                    # Both clauses contain the described name, or the subject that it owns ("whose wife Ann").
-                    owned = _owned_subject(child)
-                    if owned is None:
-                        others[token.i].add(clause[child.i])
-                    else:
-                        others[owned.i].add(clause[token.i])
+                    others[token.i].add(clause[child.i])  # both clauses contain the described name
     return [frozenset({number, *others[index]}) for index, number in enumerate(clause)]
-
-
-def _owned_subject(verb: Token) -> Token | None:
-    subjects = (child for child in verb.children if child.dep_ in _SUBJECTS)
-    return next((s for s in subjects if any(word.lower_ == "whose" for word in s.subtree)), None)
 
 
 def _has_own_subject(verb: Token) -> bool:

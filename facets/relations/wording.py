@@ -41,17 +41,7 @@ _LIGHT = lexicon.RELATIVE - {"that", "where", "when"} | frozenset(
 _FILLERS = (
     (lexicon.FILLERS - {"than", "where"}) | _DETERMINERS | _LIGHT | {"another", "first", "only", "widely", "generally"}
 )
-# Both arguments have the same role, so exchanging them changes nothing.
-_MUTUAL = frozenset(
-    "married marry marries border borders bordered bordering met meet meets neighbor neighbour neighboring sibling "
-    "siblings cousin cousins spouse partner partners twin twins adjacent similar equal differs differ different ally "
-    "allies allied related relative relatives friend friends colleague colleagues between".split()
-)
-_COPULAS = frozenset("become becomes became remain remains remained".split())  # like "is" before a noun
-_COPULAS_WITH_AS = frozenset("serve serves served serving act acts acted acting".split())
 _FORMER = frozenset("former ex formerly previously once late previous erstwhile".split())
-# Verbs after which "by" introduces a place.
-_BEFORE_PLACES = frozenset("stand pass live go come sit stop drop swing get lie wait abide".split())
 # Irregular participles, which do not end in "ed" or "en".
 _PARTICIPLES = frozenset(
     "met won lost bought sold made built led held paid said told sent lent left kept felt fought found had heard "
@@ -70,7 +60,6 @@ class Wording:
     # The preposition after a participle, unless it is `by`: `of` in `is made of`. Roles can be compared only between
     # patterns with the same frame.
     frame: str
-    is_mutual: bool  # a word says the same about both arguments
     is_hedged: bool  # doubted, or with any modal verb
     is_doubted: bool  # possible, attempted or reported
     is_negated: bool
@@ -100,7 +89,6 @@ def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:
         content=tuple(token for token in spoken if _carries_meaning(token))[:_MAX_CONTENT],
         head_acts=starts_with_head != (preposition == "by"),
         frame="" if preposition == "by" else preposition,
-        is_mutual=not _MUTUAL.isdisjoint(spoken),
         is_hedged=is_doubted or not MODALS.isdisjoint(spoken),
         is_doubted=is_doubted or not _DOUBTFUL_MODALS.isdisjoint(spoken),
         is_negated=bool(negation_cue(tokens)),
@@ -157,7 +145,7 @@ def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
     is_nominal = is_copular or is_apposition
     if next((index for index, token in enumerate(inner) if words.is_verb(token)), None) == 0:
         verb = inner[0]
-        if inner[-1] == "by" and _is_passive(verb, has_auxiliary=is_nominal, words=words):
+        if inner[-1] == "by" and not verb.endswith("s") and _may_be_participle(verb, words):
             modifiers = frozenset(token for token in inner[1:-1] if token not in LINKS)
             inner, is_exchanged, is_nominal = [_basic_form(verb, words)], not is_exchanged, is_apposition
         elif is_nominal and verb.endswith("ing") and verb not in LINKS:
@@ -186,27 +174,12 @@ def _without_copula(tokens: list[str]) -> tuple[bool, list[str]]:
     is_copular = False
     while tokens:
         token, rest = tokens[0], tokens[1:]
-        if token in BE or token in _COPULAS:
+        if token in BE:
             is_copular = True
-        elif token in _COPULAS_WITH_AS and rest[:1] == ["as"]:
-            is_copular, rest = True, rest[1:]
-        elif token in _GET and len(rest) > 1 and rest[-1] == "by":
-            is_copular = True
-        elif not (token in HAVE and rest and _follows_have(rest[0])) and not (rest and (token in DO or token == "to")):
+        elif not rest or not (token in HAVE or token in DO or token == "to"):
             break
         tokens = rest
     return is_copular, [token for token in tokens if token not in _FORMER]
-
-
-def _follows_have(token: str) -> bool:
-    """Whether "have" before this token is an auxiliary."""
-    return token in BE or token in _COPULAS or token in _PARTICIPLES or token.endswith(("ed", "en"))
-
-
-def _is_passive(verb: str, *, has_auxiliary: bool, words: WordNet) -> bool:
-    if verb.endswith("s"):
-        return False
-    return _may_be_participle(verb, words) and (has_auxiliary or _basic_form(verb, words) not in _BEFORE_PLACES)
 
 
 def _basic_form(verb: str, words: WordNet) -> str:

@@ -1,7 +1,7 @@
 """Finds a document's prose for its summary, the sentences that need the previous one, and the subject.
 
 Headings, items, rows of tables, programs, greetings, signatures, navigation and licences are not prose. A sentence that
-begins with a pronoun or a connective needs the one before it. The subject is the most frequent word, with preference
+begins with a pronoun needs the one before it. The subject is the most frequent word, with preference
 for words of the title and the first sentence.
 
 Shape suffixes: S sentences.
@@ -55,15 +55,11 @@ _ELSEWHERE = re.compile(
     r"|minutes (?:taken|of the last)|next meeting|wrote:$|^(?:reply|response|answer) from\b",
     re.IGNORECASE,
 )
-_LEGAL_HEADING = re.compile(r"[#\s\d.]*(?:licen[cs]es?|copyright|legal|contributing|disclaimer)[\s:=-]*", re.IGNORECASE)
 _LEANING = re.compile(
     r"[\"'(*_-]*(?:(?:yes|no|well|so|and|but|also|then|ok|okay|true)\b[,.]? +)?"
-    r"(?:(?P<connects>however|but|therefore|otherwise|instead|also|besides|moreover|furthermore|then|so|thus|hence|and|or"
-    r"|nor|yet|still|similarly|likewise|consequently|meanwhile|nevertheless|nonetheless)\b(?P<who>(?:\W+\w+){0,3})"
-    r"|(?:it|its|they|their|theirs|them|he|his|him|she|her|hers|the (?:former|latter|same|other|others)|others|another"
-    r"|both|neither)\b"
-    r"|(?:\w+ )?(?:one|two|three|some|most|many|all|both|none|each|few) of (?:them|these|those|which)\b"
-    r"|(?P<points>this|that|these|those|such)\b(?P<noun>(?:\W+\w+){0,2}))",
+    r"(?:this|that|these|those|such|it|its|they|their|theirs|them|he|his|him|she|her|hers|others|another|both|neither"
+    r"|the (?:former|latter|same|other|others)"
+    r"|(?:\w+ )?(?:one|two|three|some|most|many|all|both|none|each|few) of (?:them|these|those|which))\b",
     re.IGNORECASE,
 )
 _FEWEST_TURNS = 3
@@ -102,19 +98,18 @@ def prose_of(
     texts = [" ".join(sentence.said.split()) for sentence in sentences]
     is_talk = _is_talk(texts)
     said = [_SPEAKER.sub("", text, count=1) if is_talk else text for text in texts]
-    in_prose = [_is_in_prose(before, sentence) for before, sentence in zip([None, *sentences], sentences, strict=False)]
-    headings = [sentence.kind == "heading" for sentence in sentences]
-    may_stand = _may_stand(said, in_prose, headings, is_talk=is_talk, are_given=are_given)
+    in_prose = [sentence.kind in _PROSE_KINDS for sentence in sentences]
+    may_stand = _may_stand(said, in_prose, is_talk=is_talk, are_given=are_given)
     found = any(may_stand)
     if not found:
         may_stand = [_WORD.search(text) is not None and not _MARKUP.match(text) for text in said]
         may_stand = may_stand if any(may_stand) else [True] * len(said)
     may_stand_S = np.array(may_stand)
-    subject_S, subject = _names_subject(said, may_stand_S, tokenizer, vocabulary)
+    subject_S = _names_subject(said, may_stand_S, tokenizer, vocabulary)
     leans_on_S = np.full(len(said), -1)
     if found and not are_given:
         for before, sentence in pairwise(map(int, np.flatnonzero(may_stand_S))):
-            if _leans(said[sentence], subject):
+            if _LEANING.match(said[sentence]):
                 leans_on_S[sentence] = before
     worth_S = np.where([_QUESTION.search(text) is not None for text in said], _QUESTION_FACTOR, 1.0)
     return Prose(may_stand_S, leans_on_S, subject_S, worth_S, found)
@@ -126,23 +121,13 @@ def _is_talk(texts: Sequence[str]) -> bool:
     return len(speakers) >= 2 and speakers.most_common(2)[1][1] >= 2 and speakers.total() >= _FEWEST_TURNS
 
 
-def _is_in_prose(before: Sentence | None, sentence: Sentence) -> bool:
-    """Whether the block of a sentence may be prose; a few words below a list item belong to the item."""
-    is_note = before is not None and before.kind == "item" and len(sentence.said.split()) <= _FEWEST_WORDS
-    return sentence.kind in _PROSE_KINDS and not (is_note and sentence.kind == "paragraph")
-
-
-def _may_stand(
-    said: Sequence[str], in_prose: Sequence[bool], headings: Sequence[bool], *, is_talk: bool, are_given: bool
-) -> list[bool]:
+def _may_stand(said: Sequence[str], in_prose: Sequence[bool], *, is_talk: bool, are_given: bool) -> list[bool]:
     """Which sentences are prose; if no line has a full stop, long lines count as prose."""
-    fewest, under_legal_heading = 1 if are_given else _FEWEST_WORDS, False
+    fewest = 1 if are_given else _FEWEST_WORDS
     kinds = []
-    for text, is_candidate, is_heading in zip(said, in_prose, headings, strict=True):
+    for text, is_candidate in zip(said, in_prose, strict=True):
         words = sum(any(map(str.isalpha, word)) for word in text.split()) + len(WIDE.findall(text))
-        if is_heading:
-            under_legal_heading = _LEGAL_HEADING.fullmatch(text) is not None
-        is_prose = is_candidate and not under_legal_heading and words >= fewest and not is_boilerplate(text)
+        is_prose = is_candidate and words >= fewest and not is_boilerplate(text)
         asks = _QUESTION.search(text) is not None
         kinds.append((is_prose, are_given or _SENTENCE_END.search(text) is not None, asks, words))
     stated = [is_prose and has_stop and (is_talk or not asks) for is_prose, has_stop, asks, _ in kinds]
@@ -158,19 +143,10 @@ def is_boilerplate(text: str) -> bool:
     return len(text.split()) <= _LONGEST_POLITE and _POLITE.match(text) is not None
 
 
-def _leans(text: str, subject: str) -> bool:
-    match = _LEANING.match(text)
-    if match is None:
-        return False
-    if match["connects"]:  # "But Mr Lund said", "However, the bread": the sentence names its subject
-        return not (re.search(r"\b[A-Z][a-z]", match["who"]) or (subject and subject in terms(match["who"])))
-    return not (match["points"] and subject and subject in terms(match["noun"]))
-
-
 def _names_subject(
     said: Sequence[str], may_stand_S: NDArray[np.bool_], tokenizer: Tokenizer, vocabulary: Vocabulary
-) -> tuple[NDArray[np.bool_], str]:
-    """Which sentences name the document's subject, and the stem of the subject (empty if there is none)."""
+) -> NDArray[np.bool_]:
+    """Which sentences name the document's subject."""
     words_of = [[word for word in words if len(word) > 2 and word.isalpha()] for words in tokenizer.words(said)]
     words = sorted(set(chain.from_iterable(words_of)))
     rows = vocabulary.rows(words)
@@ -189,4 +165,4 @@ def _names_subject(
         stem: worth[stem] * count * (1 + (stem in opening)) * (1 + (stem in title)) for stem, count in counts.items()
     }
     subject = max(scores, key=lambda stem: (scores[stem], stem), default="")
-    return np.array([subject in own_stems for own_stems in stems_of]) & may_stand_S, subject
+    return np.array([subject in own_stems for own_stems in stems_of]) & may_stand_S

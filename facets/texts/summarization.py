@@ -5,12 +5,10 @@ Shape suffixes: S sentences, B sentences of one block, K facets, U words of the 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from facets import scoring
 from facets.errors import ErrorPath, InvalidInputError
@@ -47,65 +45,50 @@ def select_sentences(
         covered: Coverage of the targets by the sentences, at least one; ``covered.covered`` is overwritten.
         costs_S: Cost of each sentence, ``[S]``, >= 0.
         budget: Maximum total cost. If no sentence fits, the best one is selected anyway.
-        prose: Which sentences may be selected, which need the previous one, and which may come first. A sentence and
-            the one it needs are selected together if half their joint gain is the greatest. None: no restrictions.
+        prose: Which sentences may be selected, which only after the previous one, and which may come first. None: no
+            restrictions.
 
     Returns:
         At least one sentence, in the order of selection. Ties go to the earlier sentence.
     """
     gains, prose = _Gains(covered), prose or Prose.unrestricted(len(costs_S))
-    needed_S = prose.leans_on
-    # A unit of selection is a sentence, or a sentence after the one that it needs; a longer chain is selected one by
-    # one, since each sentence makes the next one available.
-    leaning_P = np.flatnonzero(prose.may_stand & (needed_S >= 0) & (needed_S[needed_S] < 0))
-    first_N = np.append(np.arange(len(costs_S)), needed_S[leaning_P])
-    second_N = np.append(np.full(len(costs_S), -1), leaning_P)
-    is_pair_N = second_N >= 0
-
-    def sums(values_S: NDArray[Any]) -> NDArray[Any]:
-        return values_S[first_N] + np.where(is_pair_N, values_S[second_N], 0)
-
-    costs_N, names_N = sums(costs_S), sums(prose.names_subject.astype(np.int64)) > 0
-    shares_N = sums(prose.worth / covered.divisors) / (1.0 + is_pair_N) ** 2  # factors of the compared gains
-    bounds_N = sums(gains.first) * shares_N
+    factors_S = prose.worth / covered.divisors
+    bounds_S = gains.first * factors_S
     selected: list[Selected] = []
     is_free_S = np.ones(len(costs_S), dtype=np.bool_)
     while True:
-        stands_S = is_free_S & prose.may_stand & ((needed_S < 0) | ~is_free_S[needed_S])
-        is_open_N = stands_S[first_N] & (is_free_S[second_N] | ~is_pair_N)
-        fits_N = is_open_N & (costs_N <= budget)
+        is_open_S = is_free_S & prose.may_stand & ((prose.leans_on < 0) | ~is_free_S[prose.leans_on])
+        fits_S = is_open_S & (costs_S <= budget)
         if not selected:
-            fits_N = fits_N if fits_N.any() else is_open_N
-            fits_N = fits_N & names_N if (fits_N & names_N).any() else fits_N
-        if not fits_N.any():
+            fits_S = fits_S if fits_S.any() else is_open_S
+            fits_S = fits_S & prose.names_subject if (fits_S & prose.names_subject).any() else fits_S
+        if not fits_S.any():
             return selected
-        best = _best(bounds_N, fits_N, lambda some: gains.of(first_N[some], second_N[some]) * shares_N[some])
-        for sentence in (first_N[best], second_N[best])[: 1 + is_pair_N[best]]:
-            gain = float(gains.of(np.array([sentence]), np.array([-1]))[0])
-            selected.append(Selected(int(sentence), gain / gains.total))
-            gains.add(int(sentence))
-            is_free_S[sentence] = False
-        budget -= int(costs_N[best])
+        best = _best(bounds_S, fits_S, lambda some: gains.of(some) * factors_S[some])
+        selected.append(Selected(best, float(gains.of(np.array([best]))[0]) / gains.total))
+        gains.add(best)
+        is_free_S[best] = False
+        budget -= int(costs_S[best])
 
 
 def _best(
-    bounds_N: NDArray[np.float64],
-    is_open_N: NDArray[np.bool_],
+    bounds_S: NDArray[np.float64],
+    is_open_S: NDArray[np.bool_],
     gains_of: Callable[[NDArray[np.int64]], NDArray[np.float64]],
 ) -> int:
-    """The open unit with the greatest gain; tightens the bounds of the units that it computes."""
-    candidates = np.flatnonzero(is_open_N)
-    if bounds_N[candidates].max() <= 0:
+    """The open sentence with the greatest gain; tightens the bounds of the sentences that it computes."""
+    candidates = np.flatnonzero(is_open_S)
+    if bounds_S[candidates].max() <= 0:
         return int(candidates[0])
-    candidates = candidates[np.argsort(-bounds_N[candidates], kind="stable")]
+    candidates = candidates[np.argsort(-bounds_S[candidates], kind="stable")]
     start, size, best_gain = 0, FIRST_BLOCK, -1.0
-    while start < len(candidates) and bounds_N[candidates[start]] >= best_gain * (1 - _SAME_GAIN):
+    while start < len(candidates) and bounds_S[candidates[start]] >= best_gain * (1 - _SAME_GAIN):
         block = candidates[start : start + size]
-        bounds_N[block] = np.minimum(bounds_N[block], gains_of(block))
-        best_gain = max(best_gain, float(bounds_N[block].max()))
+        bounds_S[block] = np.minimum(bounds_S[block], gains_of(block))
+        best_gain = max(best_gain, float(bounds_S[block].max()))
         start, size = start + size, 2 * size
     seen = candidates[:start]
-    return int(seen[bounds_N[seen] >= best_gain * (1 - _SAME_GAIN)].min())
+    return int(seen[bounds_S[seen] >= best_gain * (1 - _SAME_GAIN)].min())
 
 
 class _Gains:
@@ -132,24 +115,18 @@ class _Gains:
         self._powers_SU = covered_SU
         self.total = float(all_U @ weights_U) or 1.0
 
-    def of(self, first_B: NDArray[np.int64], second_B: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Gains of sentences together with a second one (or -1 for none), ``[B]``."""
+    def of(self, sentences_B: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Gains of sentences, ``[B]``."""
         gains = []
-        for start in range(0, len(first_B), self._step):
-            here = slice(start, start + self._step)
-            powers_BU = self._powers_SU[torch.from_numpy(first_B[here])]
-            paired = np.flatnonzero(second_B[here] >= 0)
-            if len(paired):
-                powers_BU[paired] = self._together(powers_BU[paired], self._powers_SU[second_B[here][paired]])
+        for start in range(0, len(sentences_B), self._step):
+            powers_BU = self._powers_SU[torch.from_numpy(sentences_B[start : start + self._step])]
             gains.append(scoring.coverage_gain(powers_BU, self._summed_U, self._weights_U, repetition=self._repetition))
         return torch.cat(gains).double().numpy()
 
     def add(self, sentence: int) -> None:
         """Adds a sentence to the summary."""
-        self._summed_U = self._together(self._powers_SU[sentence], self._summed_U)
-
-    def _together(self, powers: Tensor, others: Tensor) -> Tensor:
-        return torch.maximum(powers, others) if self._repetition == 0 else powers + others
+        powers_U, summed_U = self._powers_SU[sentence], self._summed_U
+        self._summed_U = torch.maximum(powers_U, summed_U) if self._repetition == 0 else powers_U + summed_U
 
 
 _DEFAULT_NUM_SENTENCES = 3
@@ -211,7 +188,7 @@ def summarize(
             ``CoverageConfig``.
         encoder: Encodes sentences and query in place of the model, such as a server's queue.
         prose_only: Select prose if there is any, begin with a sentence that names the subject, and select a sentence
-            that begins with a pronoun together with the previous one (``facets.texts.prose``). False: eq. 3.7 alone.
+            that begins with a pronoun only after the previous one (``facets.texts.prose``). False: eq. 3.7 alone.
 
     Raises:
         InvalidInputError: A document or sentence is blank or in a foreign script, or an option is out of range; the

@@ -36,7 +36,6 @@ def table() -> Frames:
         ("$ARG1 , acquired by $ARG2", "acquire .", True, "past"),
         ("$ARG1 managed to buy $ARG2", "buy .", False, "past"),
         ("$ARG1 is the owner of $ARG2", "owner of .", False, "present"),
-        ("$ARG1 became president of $ARG2", "president of .", False, "past"),
         ("$ARG1 is $ARG2 's wife", "wife of .", False, "present"),
         ("$ARG1 's wife is $ARG2", "wife of .", True, "present"),
         ("$ARG1 took $ARG2 to court", "take . to court", False, "past"),

@@ -50,7 +50,6 @@ def test_names_have_the_right_borders(finder: SpacyEntities, text: str, expected
     [
         ("Peter Pan said that George Lee left Oslo.", False),
         ("When Marie Curie died in Passy, France mourned.", False),
-        ("Oscar Wilde, whose wife Constance Lloyd was born in Dublin, wrote plays.", False),
         ("Warsaw, where Marie Curie was born, is large.", True),
         ("Lima, which is the capital of Peru, lies near the coast.", True),
         ("Marie Curie moved to Paris and died in Passy.", True),
@@ -59,8 +58,7 @@ def test_names_have_the_right_borders(finder: SpacyEntities, text: str, expected
 )
 def test_clauses_of_the_first_and_last_name(finder: SpacyEntities, text: str, together: bool) -> None:
     (spans,) = finder.find([text])
-    last = spans[2] if text.startswith("Oscar Wilde, whose") else spans[-1]
-    assert bool(spans[0].clauses & last.clauses) is together
+    assert bool(spans[0].clauses & spans[-1].clauses) is together
 
 
 def test_long_texts_are_read_in_parts_with_offsets_of_the_whole(finder: SpacyEntities) -> None:

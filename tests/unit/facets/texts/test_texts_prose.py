@@ -79,13 +79,13 @@ def test_sentences_are_no_boilerplate(text: str) -> None:
     ("second", "leans"),
     [
         ("It barks at night.", True),
-        ("However, the neighbours complain.", True),
+        ("However, the neighbours complain.", False),
         ("However, Mr Lund complains.", False),
         ("But she complains.", True),
         ("So the dog barks.", False),
         ("Two of them bark at night.", True),
         ("This is a problem.", True),
-        ("This dog barks at night.", False),
+        ("This dog barks at night.", True),
         ("The dog barks at night.", False),
         ("Italy is far away from here.", False),
     ],
@@ -132,5 +132,5 @@ def test_choice_keeps_the_rules_whatever_is_covered(seed: int) -> None:
     assert len(places) == len(set(places)) == min(4, len(standing))
     assert may_stand[places].all()
     assert all(leans[place] < 0 or leans[place] in places for place in places)
-    reachable = [p for p in standing if named[p] and (leans[p] < 0 or leans[leans[p]] < 0)]
+    reachable = [p for p in standing if named[p] and leans[p] < 0]
     assert not reachable or named[places].any()
