@@ -179,9 +179,9 @@ class RelationEngine:
     ) -> list[RankedTail]:
         """Tail entities t with ``relation(head, t)`` in the texts, best first, ties by name.
 
-        All mentions of ``head`` are found, ignoring case; ``spans`` or ``finder`` give candidates for the tail. The best
-        ``top_k`` candidates in a sentence with the head are returned (None: all); ``accepted`` says which reach the
-        threshold. Other arguments and errors are those of ``extract``.
+        All mentions of ``head`` are found, ignoring case; ``spans`` or ``finder`` give candidates for the tail. The
+        best ``top_k`` candidates in a sentence with the head are returned (None: all); ``accepted`` says which reach
+        the threshold. Other arguments and errors are those of ``extract``.
         """
         _in_range(top_k, "top_k")
         check_text(head, ("head",))
