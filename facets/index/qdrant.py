@@ -1,13 +1,9 @@
 """An index on a Qdrant server or cluster: each document is a point with its facets as a multivector.
 
-The id of a point is the row of the document. Under DOT its score is ``sum_j max_k q_j . F_k``, which is ours because
-the norm of a query's facet is its weight; COSINE would lose the weights. Zero facets are not sent, because they would
-beat negative cosines; a document without facets is a point without vector. A row is never used again, so a point never
+The id of a point is the row of the document. Under DOT its score is ours, because the norm of a query's facet is its
+weight. Zero facets are not sent, because they would beat negative cosines. A row is never used again, so a point never
 changes, and sending it twice, even by two servers, is harmless. A deleted document is hidden at once; its point is
-deleted when no search can need it any more.
-
-The store is the outbox: what the store has and Qdrant does not have remains to be sent. Until its point is
-acknowledged, a document is in the exact tail of every server.
+deleted when no search can need it any more. What the store has and Qdrant does not have remains to be sent.
 
 Shape letters: N documents, Q queries, J facets of a query, S places of K facets, D dimensions.
 """

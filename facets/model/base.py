@@ -24,12 +24,7 @@ RowT = TypeVar("RowT", bound=Sized)
 
 # Tokens per forward pass, padding included: enough for efficient matrix products, few enough for the CPU cache.
 _BATCH_TOKENS = 4096
-
-
-@cache
-def _tokenizer() -> Tokenizer:
-    """One tokenizer for all models, so that they share its cache of words."""
-    return Tokenizer()
+_tokenizer = cache(Tokenizer)  # one for all models, so that they share its cache of words
 
 
 class CheckpointModel(Generic[NetworkT, SettingsT]):

@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from facets.arrays import Floats, Ints
 from facets.language.reading import read
@@ -101,21 +100,11 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         References:
             Chang 2022, section 3.2.2.5 (Ours Emb).
         """
-        rows = self.tokenize_nonempty(texts)
-        encoder = self.network.encoder
-        width = encoder.width if isinstance(encoder, BackboneEncoder) else self.config.model.hidden_dim
-        embeddings_BH = np.empty((len(rows), width), dtype=np.float32)
+        rows, encoder = self.tokenize_nonempty(texts), self.network.encoder
+        embeddings_BH = np.empty((len(rows), encoder.width), dtype=np.float32)
         for batch, rows_BL, lengths_B in self._batches(rows):
-            embeddings_BH[batch] = self._embed(rows_BL, lengths_B).float().cpu().numpy()
+            embeddings_BH[batch] = encoder.embed(rows_BL, lengths_B).float().cpu().numpy()
         return embeddings_BH
-
-    def _embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        encoder = self.network.encoder
-        if isinstance(encoder, BackboneEncoder):
-            return encoder.embed(rows_BL, lengths_B)
-        states_BLH = encoder(rows_BL, lengths_B)
-        mask_BL1 = (torch.arange(states_BLH.shape[1], device=self._device) < lengths_B[:, None]).unsqueeze(2)
-        return states_BLH.masked_fill(~mask_BL1, 0.0).sum(dim=1) / lengths_B[:, None]
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder, with the word vectors unless the configuration names another model's."""

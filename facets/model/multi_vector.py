@@ -1,9 +1,8 @@
 """Modules for sentence-transformers (extra ``backbone``), which run checkpoints in its pipelines.
 
-Every checkpoint folder of a sentence model names ``FacetModule`` in its ``modules.json``, so that
-``MultiVectorEncoder("models/facets-en", trust_remote_code=True)`` gives K unit vectors per text.
-``trust_remote_code`` is needed because the class is not part of sentence-transformers; no code from the folder runs.
-A passage model gives one vector per text, or its facets:
+The ``modules.json`` of a sentence model names ``FacetModule``, so that ``MultiVectorEncoder("models/facets-en",
+trust_remote_code=True)`` gives K unit vectors per text; no code from the folder runs. A passage model gives one vector
+per text, or its facets:
 
 >>> from facets.model.multi_vector import PassageFacetsModule, PassageVectorModule
 >>> from sentence_transformers import MultiVectorEncoder, SentenceTransformer

@@ -131,6 +131,7 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, config: FacetModelConfig, word_vectors_VD: Tensor) -> None:
         super().__init__()
+        self.width = config.hidden_dim
         self.embedding = TokenEmbedding(word_vectors_VD)
         self.input = nn.Linear(config.dim, config.hidden_dim)
         self.register_buffer(
@@ -143,6 +144,12 @@ class TransformerEncoder(nn.Module):
             for _ in range(config.num_encoder_layers)
         )
         self.norm = nn.LayerNorm(config.hidden_dim)
+
+    def embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """The mean of the states of each text's tokens, without <eos>, ``[B, H]``."""
+        states_BLH = self(rows_BL, lengths_B)
+        mask_BL1 = (torch.arange(states_BLH.shape[1], device=rows_BL.device) < lengths_B[:, None]).unsqueeze(2)
+        return states_BLH.masked_fill(~mask_BL1, 0.0).sum(dim=1) / lengths_B[:, None]
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """Contextual states ``[B, L + 1, H]`` of token rows ``[B, L]`` of the given lengths."""

@@ -84,11 +84,10 @@ def read_passage_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> d
     """Weights of the network, as float32; raises CheckpointError."""
     tensors = read_weights(folder, read=read)
     try:
-        return {
-            name: _matrix(tensor, tensors[name + _SCALES_SUFFIX]) if name + _SCALES_SUFFIX in tensors else tensor
-            for name, tensor in tensors.items()
-            if not name.endswith(_SCALES_SUFFIX)
-        }
+        for name in [name for name in tensors if name + _SCALES_SUFFIX in tensors]:
+            scales = tensors.pop(name + _SCALES_SUFFIX).half()
+            tensors[name] = torch.from_numpy(dequantize(tensors[name].numpy(), scales.numpy()))
+        return tensors
     except ValueError as error:
         raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from error
 
@@ -116,7 +115,3 @@ def packed_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         else:
             packed[name] = tensor.half() if tensor.is_floating_point() else tensor
     return packed
-
-
-def _matrix(values: Tensor, scales: Tensor) -> Tensor:
-    return torch.from_numpy(dequantize(values.numpy(), scales.half().numpy()))

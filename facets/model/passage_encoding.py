@@ -1,9 +1,7 @@
 """Encodes passages of any length: facets with the spans that they attend to, and one vector per text.
 
-A facet stands for what one sentence says. States of short sentences that are read together are hard to tell apart, so
-each sentence is encoded separately, and each facet mixes in a share of the mean state of its whole text. A long text is
-cut between sentences into runs, and the facets of all runs are reduced to fewer. The vector of a text comes from the
-sentence encoder, which reads the whole text, window by window.
+Each sentence is encoded separately, because states of short sentences that are read together are hard to tell apart. A
+long text is cut between sentences into runs, whose facets are reduced to fewer.
 
 Shape suffixes: N texts, R runs, B runs of a batch, K facets, M facets of a part of a text, S sentences, L pieces,
 T tokens of all runs, D dimensions.
@@ -209,16 +207,14 @@ class _RunBatch:
     sentences: Ints  # the sentence of each slot, `[B, K]`
 
 
+@dataclass(frozen=True, slots=True)
 class PassageEncoder:
     """Runs the passage network over word pieces of any length."""
 
-    def __init__(
-        self, network: PassageNetwork, pieces: WordPieces, *, config: PassageModelConfig, device: torch.device
-    ) -> None:
-        self._network = network
-        self._pieces = pieces
-        self._config = config
-        self._device = device
+    _network: PassageNetwork
+    _pieces: WordPieces
+    _config: PassageModelConfig
+    _device: torch.device
 
     @torch.inference_mode()
     def facets(self, texts: Sequence[Pieces], starts: Sequence[NDArray[np.integer]]) -> PassageFacets:

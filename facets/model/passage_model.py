@@ -122,7 +122,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         self.pieces = pieces
         self.common_components: Mapping[str, Floats] = {}  # SIF applies to word vectors only
         self.score_curves: ScoreCurves = score_curves or {}
-        self._encoder = PassageEncoder(self.network, pieces, config=config, device=self._device)
+        self._encoder = PassageEncoder(self.network, pieces, config, self._device)
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.

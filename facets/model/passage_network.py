@@ -1,10 +1,8 @@
 """The passage network: an encoder without padding, and facets as soft spans of its states.
 
-The encoder is a transformer like MiniLM. The tokens of all texts in a batch are concatenated, so linear layers, which
-do nearly all of the work, process no padding; only attention is padded. Facets are the predicted centres of a
-passage's contexts, the sentences it holds and the questions it answers (Chang 2022, section 3.2.1, with another target
-space). A sentence vector is a mean of token states, so a facet starts as the mean of a segment and learns which tokens
-belong together.
+The tokens of all texts in a batch are concatenated, so linear layers process no padding; only attention is padded.
+Facets are the predicted centres of a passage's contexts, the sentences it holds and the questions it answers (Chang
+2022, section 3.2.1, with another target space).
 
 Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, K facets, S sentences, W width, H heads.
 """
@@ -92,7 +90,8 @@ class SentenceEncoder(nn.Module):
 
     def forward(self, batch: RaggedBatch) -> Tensor:
         """Contextual states of all tokens, ``[T, W]``."""
-        num_tokens, short = len(batch.ids), _num_padding(len(batch.ids))
+        num_tokens = len(batch.ids)
+        short = -num_tokens % (_FEW_ROWS_STEP if num_tokens <= _FEW_ROWS else _ROWS_STEP)
         pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
         states_TW = self.norm(pieces_TW + self.positions(functional.pad(batch.positions, (0, short))))
         states_TW = self._run_layers(states_TW, *_padded_places(batch, num_tokens + short, states_TW.dtype))
@@ -149,10 +148,6 @@ class _Layer(nn.Module):
         states_TW = self.attention_norm(states_TW + self.attention_out(mixed_TW))
         inner = self.feedforward_out(functional.gelu(self.feedforward_in(states_TW)))
         return self.feedforward_norm(states_TW + inner)
-
-
-def _num_padding(num_tokens: int) -> int:
-    return -num_tokens % (_FEW_ROWS_STEP if num_tokens <= _FEW_ROWS else _ROWS_STEP)
 
 
 def average_states(states_TW: Tensor, batch: RaggedBatch) -> Tensor:

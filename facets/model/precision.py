@@ -1,9 +1,8 @@
 """Makes networks fast on a CPU: number formats, products with packed weights, and recorded functions.
 
-Passage networks run in bfloat16 where the CPU supports it. On other CPUs (AVX2, or AVX-512 without BF16) their
-encoder multiplies 7-bit and 8-bit integers (:class:`Int8Linear`) in little more than half the time of float32. The
-weights of other checkpoints are half precision anyway, so they are packed for FBGEMM (:class:`HalfWeightLinear`)
-without loss; PyTorch's own float32 products take twice as long on AMD, and four times as long for a single text.
+Passage networks run in bfloat16 where the CPU supports it; on other CPUs their encoder multiplies integers in little
+more than half the time of float32. The half-precision weights of other checkpoints are packed for FBGEMM without loss;
+PyTorch's own float32 products take two to four times as long.
 
 Shape suffixes: T rows, X inputs, Y outputs.
 """
