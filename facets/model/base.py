@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from facets.arrays import Ints
+from facets.config import Name, Settings
 from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
-from facets.model.contract import ModelSettings
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
-SettingsT = TypeVar("SettingsT", bound=ModelSettings)
 RowT = TypeVar("RowT", bound=Sized)
 
 # Tokens per forward pass, padding included: enough for efficient matrix products, few enough for the CPU cache.
@@ -27,7 +26,17 @@ _BATCH_TOKENS = 4096
 _tokenizer = cache(Tokenizer)  # one for all models, so that they share its cache of words
 
 
-class CheckpointModel(Generic[NetworkT, SettingsT]):
+class ModelConfig(Settings):
+    """What every ``config.json`` says about its model."""
+
+    name: Name  # unique among the models of a server
+    task: str  # a key of `facets.model.loading.TASKS`
+
+
+ConfigT = TypeVar("ConfigT", bound=ModelConfig)
+
+
+class CheckpointModel(Generic[NetworkT, ConfigT]):
     """A model of a checkpoint folder, on one device, with its network in evaluation mode; implements ``ModelInfo``."""
 
     def __init__(
@@ -35,15 +44,17 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
         network: NetworkT,
         words: WordVectors,
         *,
-        config: SettingsT,
+        config: ConfigT,
+        sizes: tuple[int, int, int],
         revision: str,
         device: str,
         precision: Callable[[torch.device], torch.dtype] = lambda _: torch.float32,
     ) -> None:
+        """``sizes``: K, D and the most tokens read at once."""
         self._device = torch.device(device)
         self.config = config
         self.name, self.task = config.name, config.task
-        self.num_facets, self.dim, self.max_tokens = config.num_facets, config.dim, config.max_tokens
+        self.num_facets, self.dim, self.max_tokens = sizes
         self.vocabulary_size = words.vocabulary.num_words
         self.network = network.to(self._device, precision(self._device)).eval().requires_grad_(False)
         self.words = words

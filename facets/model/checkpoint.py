@@ -23,9 +23,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from facets.config import FacetModelConfig, Name, NonNegative, Settings
+from facets.config import FacetModelConfig, NonNegative, Settings
 from facets.errors import CheckpointError, ConfigError, NotFoundError
 from facets.language.vectors import WordVectors
+from facets.model.base import ModelConfig
 from facets.model.precision import use_half_weights
 from facets.model.shipped import borrowed_folder
 from facets.storage.files import write_whole
@@ -42,30 +43,13 @@ _SENTENCE_TRANSFORMERS = {
 }
 
 
-class CheckpointConfig(Settings):
+class CheckpointConfig(ModelConfig):
     """``config.json`` of a model of sentences or papers."""
 
-    name: Name  # the model's name, unique among the models of a server
-    task: str  # `sentences` or `papers`
     model: FacetModelConfig  # shape of the network
     l1_weight: NonNegative = 0.4  # lambda of eq. 3.1 in training; scoring uses the same value
     words: str = "."  # folder of the word vectors, relative to the checkpoint; `.` is the checkpoint itself
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
-
-    @property
-    def num_facets(self) -> int:
-        """K, the number of facets of every text."""
-        return self.model.num_facets
-
-    @property
-    def dim(self) -> int:
-        """D, the width of a facet."""
-        return self.model.dim
-
-    @property
-    def max_tokens(self) -> int:
-        """Maximum number of tokens read of a text; the rest is cut."""
-        return self.model.max_tokens
 
 
 def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor]) -> None:

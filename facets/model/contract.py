@@ -15,33 +15,14 @@ from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
 
 
-class ModelSettings(Protocol):
-    """What every ``config.json`` says about its model."""
-
-    @property
-    def name(self) -> str:
-        """Name of the checkpoint, also in requests."""
-
-    @property
-    def task(self) -> str:
-        """The task it was trained for, a key of ``facets.model.loading.TASKS``."""
-
-    @property
-    def num_facets(self) -> int:
-        """K, the number of facets of every text."""
-
-    @property
-    def dim(self) -> int:
-        """D, the width of a facet."""
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens read of a text; the rest is cut. A passage model reads everything, in windows of this size."""
-
-
-class ModelInfo(ModelSettings, Protocol):
+class ModelInfo(Protocol):
     """A model's description of itself."""
 
+    name: str  # of the checkpoint, also in requests
+    task: str  # the task it was trained for, a key of `facets.model.loading.TASKS`
+    num_facets: int  # K, the number of facets of every text
+    dim: int  # D, the width of a facet
+    max_tokens: int  # most tokens read of a text; a passage model reads everything, in windows of this size
     revision: str  # content hash: models with equal revisions give equal results
     space: str  # name of the vector space: vectors of two models can be compared when these names are equal
     vocabulary_size: int  # words the model knows, not counting pieces of words

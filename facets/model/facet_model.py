@@ -46,7 +46,8 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         score_curves: ScoreCurves | None = None,
         device: str = "cpu",
     ) -> None:
-        super().__init__(network, words, config=config, revision=revision, device=device)
+        sizes = config.model.num_facets, config.model.dim, config.model.max_tokens
+        super().__init__(network, words, config=config, sizes=sizes, revision=revision, device=device)
         self.common_components: Mapping[str, Floats] = common_components or {}
         self.score_curves: ScoreCurves = score_curves or {}
 
@@ -120,7 +121,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         files = FilesRead()
         config = read_config(folder, CheckpointConfig, read=files)
         tensors = read_weights(folder, read=files)
-        words = read_words(borrowed_folder(folder, config.words), config.dim, read=files)
+        words = read_words(borrowed_folder(folder, config.words), config.model.dim, read=files)
         components = {
             name.removeprefix(_COMPONENT_PREFIX): tensors.pop(name).numpy()
             for name in list(tensors)

@@ -18,9 +18,10 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from facets.config import AtLeastOne, Name, NonNegativeInt, PassageNetworkConfig, Settings
+from facets.config import AtLeastOne, Name, NonNegativeInt, PassageNetworkConfig
 from facets.errors import CheckpointError
 from facets.language.vectors import WordVectors, dequantize, quantize
+from facets.model.base import ModelConfig
 from facets.model.checkpoint import ReadFile, read_weights, write_parts
 from facets.model.word_pieces import WordPieces
 from facets.storage.files import write_whole
@@ -30,10 +31,9 @@ PASSAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json", "vectors.
 _SCALES_SUFFIX = ".scales"
 
 
-class PassageModelConfig(Settings):
+class PassageModelConfig(ModelConfig):
     """``config.json`` of a passage model."""
 
-    name: Name  # the model's name, unique among the models of a server
     task: Literal["passages"] = TASK
     space: Name  # name of the vector space; models with the same space can search each other's collections
     network: PassageNetworkConfig = PassageNetworkConfig()  # shape of the network
@@ -50,21 +50,6 @@ class PassageModelConfig(Settings):
         self.require("window_overlap", self.window_overlap <= overlap, f"in [0, {overlap}]")
         self.require("max_facets", self.max_facets >= least, f"num_facets, {least}, or more")
         return self
-
-    @property
-    def num_facets(self) -> int:
-        """K, the maximum number of facets of a text."""
-        return self.network.num_facets
-
-    @property
-    def dim(self) -> int:
-        """D, the width of a facet."""
-        return self.network.encoder.width
-
-    @property
-    def max_tokens(self) -> int:
-        """Tokens read at once; longer texts are read whole, window by window."""
-        return self.window_tokens
 
     def facets_kept(self, num_tokens: int) -> int:
         """Maximum number of facets kept for a document of ``num_tokens`` tokens."""

@@ -115,7 +115,10 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         score_curves: ScoreCurves | None = None,
         device: str = "cpu",
     ) -> None:
-        super().__init__(network, words, config=config, revision=revision, device=device, precision=fastest_precision)
+        sizes = config.network.num_facets, config.network.encoder.width, config.window_tokens
+        super().__init__(
+            network, words, config=config, sizes=sizes, revision=revision, device=device, precision=fastest_precision
+        )
         if wants_int8(self._device):
             self.network.encoder.use_int8()
         self.space = config.space
@@ -239,7 +242,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         config = read_config(folder, PassageModelConfig, read=files)
         weights = read_passage_weights(folder, read=files)
         pieces = read_word_pieces(folder, config, read=files)
-        words = read_words(folder, config.dim, read=files)
+        words = read_words(folder, config.network.encoder.width, read=files)
         network = fit_weights(folder, lambda: PassageNetwork(config.network), weights)
         revision = files.revision(*(folder / name for name in PASSAGE_FILES))
         curves = read_score_curves(folder, revision)

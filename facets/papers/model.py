@@ -52,7 +52,8 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         revision: str = "unsaved",
         device: str = "cpu",
     ) -> None:
-        super().__init__(network, words, config=config, revision=revision, device=device)
+        sizes = config.model.num_facets, config.model.dim, config.model.max_tokens
+        super().__init__(network, words, config=config, sizes=sizes, revision=revision, device=device)
         self.tables, self.settings, self.papers = part.tables, part.settings, part.papers
         self.sentences = part.sentences  # of `papers`; None: documents are only word averages
         self.encoder = encoder  # computes sentence vectors

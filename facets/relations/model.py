@@ -27,11 +27,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from facets.config import FacetModelConfig, Name, PatternNetworkConfig, Settings
+from facets.config import FacetModelConfig, Name, PatternNetworkConfig
 from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import WordVectors, unit_rows
-from facets.model.base import CheckpointModel
+from facets.model.base import CheckpointModel, ModelConfig
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words, write_parts
 from facets.model.network import FacetDecoder
 from facets.model.passage_checkpoint import (
@@ -203,29 +203,13 @@ _PIECES = "encoder.pieces.weight"
 _BATCH_TOKENS = 4096
 
 
-class RelationModelConfig(Settings):
+class RelationModelConfig(ModelConfig):
     """Content of ``config.json``."""
 
-    name: Name  # name of the model, unique among the models of a server
     task: Literal["relations"] = TASK
     encoder_of: Name  # folder of the passage model whose word pieces are used, relative to the checkpoint
     network: PatternNetworkConfig = PatternNetworkConfig()  # shape of the network
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for readers
-
-    @property
-    def num_facets(self) -> int:
-        """K, the number of facets of a pattern."""
-        return self.network.num_facets
-
-    @property
-    def dim(self) -> int:
-        """D, the width of a facet."""
-        return self.network.dim
-
-    @property
-    def max_tokens(self) -> int:
-        """Maximum number of word pieces, including two special ones; longer patterns lose their middle."""
-        return self.network.max_tokens
 
 
 class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
@@ -246,7 +230,10 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         revision: str = "unsaved",
         device: str = "cpu",
     ) -> None:
-        super().__init__(network, words, config=config, revision=revision, device=device, precision=fastest_precision)
+        sizes, precision = (config.network.num_facets, config.network.dim, config.network.max_tokens), fastest_precision
+        super().__init__(
+            network, words, config=config, sizes=sizes, revision=revision, device=device, precision=precision
+        )
         self.pieces = pieces
         self.relations = relations
         self.table = table
@@ -310,7 +297,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         if passages.network.encoder != config.network.encoder:
             raise CheckpointError(f"{source}: expected the encoder that {folder} was made from, got another shape")
         pieces = PatternPieces(read_word_pieces(source, passages, read=files), config.network.max_tokens)
-        words = read_words(source, passages.dim, read=files)
+        words = read_words(source, passages.network.encoder.width, read=files)
         pieces_VW = encoder_pieces(source, read=files)
         tensors = read_passage_weights(folder, read=files)
         vectors = {name: tensors.pop(name).numpy().astype(np.float32) for name in TABLES if name in tensors}

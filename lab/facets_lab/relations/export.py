@@ -187,7 +187,7 @@ def relation_model(trainer: RelationTrainer, result: TrainingResult, *, encoder_
     sizes = dict(zip(matrix.patterns, matrix.row_sizes.tolist(), strict=False))
     return RelationModel(
         trainer.network.patterns,
-        read_words(source, read_config(source, PassageModelConfig).dim),
+        read_words(source, read_config(source, PassageModelConfig).network.encoder.width),
         pieces=trainer.pieces,
         config=RelationModelConfig(
             name=config.name,
