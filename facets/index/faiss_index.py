@@ -235,7 +235,11 @@ class FaissIndex(FacetIndex):
 
     def _probed(self, query_QJD: Floats, num_candidates: int, parameters: faiss.SearchParametersIVF) -> list[Ints]:
         """First places of documents in the probed lists that may be among the best for each query, ascending."""
-        self._verify(np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32), parameters.nprobe)
+        if self._file is not None:  # the lists of a snapshot are verified before they are searched
+            facets_FD = np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32)
+            lists = np.unique(self._index.quantizer.search(facets_FD, parameters.nprobe)[1])
+            starts, ends = (self._list_bytes[lists[lists >= 0] + further] for further in (0, 1))
+            self._file.check(starts, ends - starts)
         if query_QJD.shape[1] > 1:
             return [self._best_sums(query_JD, num_candidates, parameters) for query_JD in query_QJD]
         vectors = np.ascontiguousarray(query_QJD[:, 0], dtype=np.float32)
@@ -307,13 +311,6 @@ class FaissIndex(FacetIndex):
         opened._firsts = first_places(rows_S)
         opened.num_masked, opened.num_holes = int(description["num_masked"]), opened._codes.num_holes
         return opened
-
-    def _verify(self, facets_JD: Floats, num_probes: int) -> None:
-        """Verifies the lists of a snapshot before they are searched."""
-        if self._file is not None:
-            lists = np.unique(self._index.quantizer.search(facets_JD, num_probes)[1])
-            starts, ends = (self._list_bytes[lists[lists >= 0] + further] for further in (0, 1))
-            self._file.check(starts, ends - starts)
 
     def _copy_lists(self) -> None:
         """Copies the lists of a snapshot into memory; safe during searches."""

@@ -105,18 +105,7 @@ class QdrantPoints:
         from qdrant_client import models
 
         self._server, self._client, self._name, self._models = server, server.client, name, models
-        with server.errors(name):
-            if not self._client.collection_exists(name):
-                self._create(dim)
-            vectors = self._client.get_collection(name).config.params.vectors
-        params = vectors.get(_VECTOR) if isinstance(vectors, dict) else None
-        if params is None or params.size != dim or params.distance != models.Distance.DOT:
-            found = "no multivector of facets" if params is None else f"{params.size} dimensions and {params.distance}"
-            raise StorageError(f"collection {name} of Qdrant has {found}, expected {dim} dimensions and Dot")
-
-    def _create(self, dim: int) -> None:
-        models = self._models
-        params = models.VectorParams(
+        wanted = models.VectorParams(
             size=dim,
             distance=models.Distance.DOT,
             multivector_config=models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM),
@@ -125,7 +114,14 @@ class QdrantPoints:
             hnsw_config=models.HnswConfigDiff(m=0),  # a graph of multivectors takes 60 ms per document and finds half
             quantization_config=models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
         )
-        self._client.create_collection(self._name, vectors_config={_VECTOR: params}, replication_factor=_NUM_REPLICAS)
+        with server.errors(name):
+            if not self._client.collection_exists(name):
+                self._client.create_collection(name, vectors_config={_VECTOR: wanted}, replication_factor=_NUM_REPLICAS)
+            vectors = self._client.get_collection(name).config.params.vectors
+        params = vectors.get(_VECTOR) if isinstance(vectors, dict) else None
+        if params is None or params.size != dim or params.distance != models.Distance.DOT:
+            found = "no multivector of facets" if params is None else f"{params.size} dimensions and {params.distance}"
+            raise StorageError(f"collection {name} of Qdrant has {found}, expected {dim} dimensions and Dot")
 
     def rows(self, *, empty: bool) -> Ints:
         """Ids of all points, or of those without facets, ascending."""

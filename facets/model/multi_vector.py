@@ -31,12 +31,19 @@ from facets.model.passage_model import PassageModel
 
 
 class _Module(InputModule):  # type: ignore[misc]  # untyped, see pyproject.toml
-    """The only module of a pipeline, around a model."""
+    """The only module of a pipeline, around the model of a checkpoint folder."""
 
-    def __init__(self, model: FacetModel | PassageModel) -> None:
+    kind: Any = PassageModel  # class of the model
+
+    def __init__(self, name_or_path: str | Path, *, device: str = "cpu") -> None:
         super().__init__()
-        self.model: Any = model
-        self.network = model.network  # tells the pipeline which device to use
+        self.model: Any = load(name_or_path, self.kind, device=device)
+        self.network = self.model.network  # tells the pipeline which device to use
+
+    @classmethod
+    def load(cls, model_name_or_path: str, **_settings: Any) -> "_Module":
+        """Opens a checkpoint folder; nothing is downloaded."""
+        return cls(model_name_or_path)
 
     def save(self, output_path: str, *_args: object, **_settings: object) -> None:
         """Writes the whole checkpoint."""
@@ -50,19 +57,11 @@ class _Module(InputModule):  # type: ignore[misc]  # untyped, see pyproject.toml
 class _PassageModule(_Module):
     """Passes texts on unchanged; the model reads long ones window by window."""
 
-    def __init__(self, name_or_path: str | Path, *, device: str = "cpu") -> None:
-        super().__init__(load(name_or_path, PassageModel, device=device))
-
     def preprocess(
         self, inputs: Sequence[str], prompt: str | None = None, task: str | None = None, **_settings: object
     ) -> dict[str, Any]:
         """The texts, and the task: ``query``, or anything else for documents."""
         return {"texts": [(prompt or "") + text for text in inputs], "task": task}
-
-    @classmethod
-    def load(cls, model_name_or_path: str, **_settings: Any) -> "_PassageModule":
-        """Opens a checkpoint folder; nothing is downloaded."""
-        return cls(model_name_or_path)
 
 
 class PassageVectorModule(_PassageModule):
@@ -96,6 +95,8 @@ class PassageFacetsModule(_PassageModule):
 class FacetModule(_Module):
     """Token rows in, K facets as the "token" embeddings out."""
 
+    kind = FacetModel
+
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_settings: object) -> dict[str, Tensor]:
         """``input_ids`` ``[B, L]`` int64, padded with 0, and ``lengths`` ``[B]`` of texts with the prompt."""
         rows = self.model.tokenize_nonempty([(prompt or "") + text for text in inputs])
@@ -109,8 +110,3 @@ class FacetModule(_Module):
         features["token_embeddings"] = functional.normalize(facets_BKD, dim=-1)
         features["attention_mask"] = torch.ones(facets_BKD.shape[:2], dtype=torch.int64, device=facets_BKD.device)
         return features
-
-    @classmethod
-    def load(cls, model_name_or_path: str, **_settings: Any) -> "FacetModule":
-        """Opens a checkpoint folder of a sentence model; nothing is downloaded."""
-        return cls(load(model_name_or_path, FacetModel))

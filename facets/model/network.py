@@ -206,7 +206,10 @@ class Backbone:
 
     def __init__(self, name: str) -> None:
         """``name``: of a packaged model, or a folder; nothing is downloaded. Raises ImportError, CheckpointError."""
-        self.folder = _folder_of(name)
+        self.folder = Path(name)
+        if name in _PACKAGED:
+            require_extra("backbone", _PACKAGED[name].partition(":")[0])
+            self.folder = Path(resolve_name(_PACKAGED[name])())
         try:
             self.pieces = WordPieces.from_json((self.folder / "tokenizer.json").read_bytes())
             bert = json.loads((self.folder / "config.json").read_text(encoding="utf-8"))
@@ -239,13 +242,6 @@ class Backbone:
         """Piece ids of each text, special pieces included; a long text is cut, but keeps its closing piece."""
         first, last = self.pieces.first_id, self.pieces.last_id
         return [np.array([first, *row[: max_tokens - 2], last], dtype=np.uint16) for row in self.pieces.ids(texts)]
-
-
-def _folder_of(name: str) -> Path:
-    if name not in _PACKAGED:
-        return Path(name)
-    require_extra("backbone", _PACKAGED[name].partition(":")[0])
-    return Path(resolve_name(_PACKAGED[name])())
 
 
 class BackboneEncoder(nn.Module):

@@ -172,11 +172,7 @@ class Database:
     def write(self) -> Iterator[SqliteConnection]:
         """One durable transaction: it is on disk when the block ends, or rolled back after an error.
 
-        Only one write runs at a time.
-
-        Raises:
-            StoreGoneError: The file was deleted or replaced while it was open.
-            StorageError: Any other failure; nothing was stored.
+        Only one write runs at a time. Raises StoreGoneError if the file was deleted or replaced while it was open.
         """
         with self._write_lock, self._clear_errors("write"):
             self._check_open()
