@@ -102,7 +102,7 @@ def test_links_in_a_backup_are_not_followed(data: Path, tmp_path: Path, of: str)
 def test_what_is_no_store_is_not_restored(data: Path, tmp_path: Path, name: str, content: bytes) -> None:
     backup = take(data)
     with_file(backup, name, content)
-    with pytest.raises(DamagedError, match="is not a store"):
+    with pytest.raises(DamagedError, match="is no file of a backup"):
         put_back(backup, tmp_path / "restored")
     assert not (tmp_path / "restored").exists()
 
