@@ -16,7 +16,7 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from facets.config import Settings
 from facets.errors import CheckpointError
@@ -160,24 +160,20 @@ class RelationDetails:
     symmetric: bool = False  # holds in both directions
     pairs: tuple[tuple[str, str], ...] = ()  # well-known heads and tails
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "RelationDetails":
         """Creates a record from an entry of the file; other keys are ignored."""
-        types = {f"{side}_types": tuple(map(EntityType, values.get(side, ()))) for side in ("head", "tail")}
-        return cls(
-            description=str(values.get("description", "")),
-            example=str(values.get("example", "")),
-            aliases=tuple(map(str, values.get("aliases", ()))),
-            inverse_aliases=tuple(map(str, values.get("inverse_aliases", ()))),
-            symmetric=bool(values.get("symmetric", False)),
-            pairs=tuple((str(head), str(tail)) for head, tail in values.get("pairs", ())),
-            **types,
-        )
+        keys = {own.name: own.name.removesuffix("_types") for own in fields(RelationDetails)}
+        known = {name: values[key] for name, key in keys.items() if key in values}
+        return _DETAILS.validate_python(known)
 
     def to_dict(self) -> dict[str, object]:
         """The entry for the file, without empty values."""
         values = {own.name.removesuffix("_types"): getattr(self, own.name) for own in fields(RelationDetails)}
         return {name: value for name, value in values.items() if value}
+
+
+_DETAILS = TypeAdapter(RelationDetails)
 
 
 @dataclass(frozen=True, slots=True)
