@@ -80,7 +80,7 @@ def _said(finding: Finding) -> str:
     return "implied" if finding.implied else "apart" if finding.apart else ""
 
 
-def test_an_unlisted_word_counts_as_its_synonym() -> None:
+def test_a_way_of_going_implies_going_but_not_the_reverse() -> None:
     forward = frames().compare(read("$ARG1 strolled to $ARG2"), read("$ARG1 went to $ARG2"))
     assert 0.5 <= forward.implied <= 1.0
     assert not frames().compare(read("$ARG1 went to $ARG2"), read("$ARG1 tiptoed to $ARG2")).implied
