@@ -7,9 +7,9 @@ from facets.documents.engine import CollectionEngine
 from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.parts import EncodedText
 from facets.documents.records import CollectionInfo, CollectionRecord
-from facets.documents.reindexing import ReindexStep, TargetModel
+from facets.documents.reindexing import TargetModel
 from facets.documents.request import SearchRequest
-from facets.documents.reranking import RankedText, rerank
+from facets.documents.reranking import rerank
 from facets.documents.types import (
     Combination,
     CountResult,
@@ -20,7 +20,6 @@ from facets.documents.types import (
     FacetMatch,
     FilterWarning,
     GetResult,
-    JsonValue,
     SearchHit,
     SearchMode,
     SearchResult,
@@ -54,12 +53,9 @@ __all__ = [
     "Filter",
     "FilterWarning",
     "GetResult",
-    "JsonValue",
     "NoneOf",
     "OneOf",
     "Range",
-    "RankedText",
-    "ReindexStep",
     "RelevanceCurve",
     "SearchHit",
     "SearchMode",

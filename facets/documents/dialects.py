@@ -139,8 +139,7 @@ _POSTGRES_TYPES = {
 
 def create_sqlite_tables(connection: sqlite3.Connection) -> None:
     """Creates the tables of a document store; documents, facets and terms are stored with their own checksums."""
-    statements = _TABLES.format(**_SQLITE_TYPES, store_id=uuid.uuid4().hex)
-    tables_with_checksums(statements, "meta", "collections")(connection)
+    tables_with_checksums(_TABLES.format(**_SQLITE_TYPES, store_id=uuid.uuid4().hex), "meta", "collections")(connection)
 
 
 def postgres_schema() -> PostgresSchema:

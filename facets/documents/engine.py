@@ -116,6 +116,7 @@ class CollectionEngine:
         self._store = store
         self._indexes = indexes
         self._follower = Follower(store, indexes, revision)
+        self.num_writes_behind, self.num_pending = self._follower.num_behind, indexes.num_pending
         self._searcher = Searcher(store, indexes)
         self._reindexer = Reindexer(store, indexes, self._follower)
         self._closed = False
@@ -388,14 +389,6 @@ class CollectionEngine:
         """Checks of external services by name; a check takes about a second and raises StorageError."""
         store = {"postgres": self._store.check_place} if self._store.is_shared else {}
         return {**store, **self._indexes.checks()}
-
-    def num_writes_behind(self) -> int:
-        """Writes in a shared store that the indexes of this process have not seen."""
-        return self._follower.num_behind()
-
-    def num_pending(self) -> int:
-        """Documents that are stored and searchable, but not yet in the index of the backend."""
-        return self._indexes.num_pending()
 
     def maintain(self) -> None:
         """Folds new documents into indexes and saves snapshots that are due; the background thread calls it."""

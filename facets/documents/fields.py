@@ -50,11 +50,6 @@ class SearchedText:
         return _GAP.join(part for part in (*(field.text for field in self.fields), self.text) if part.strip())
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The text and the text of each field."""
-        return (self.text, *(field.text for field in self.fields))
-
-    @property
     def num_chars(self) -> int:
         """Characters of text and fields, including those between them: the upper bound of spans."""
         return int(self._bounds()[-1, 1])

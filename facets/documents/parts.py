@@ -131,10 +131,7 @@ def from_encoded(
 
 
 def check_sections(text: str, sections: Sequence[DocumentPart], path: ErrorPath) -> tuple[DocumentPart, ...]:
-    """Sections for :func:`split_text`, with shortened headings.
-
-    Raises InvalidInputError if they are not ordered by start, or one starts after the end of the text.
-    """
+    """Sections for :func:`split_text`; raises InvalidInputError if one is out of order or starts after the text."""
     before = 0
     for place, section in enumerate(sections):
         if not before <= section.start <= len(text):

@@ -84,14 +84,18 @@ def rank(
     first_rows_and_ids = view.first_rows_and_ids(rows)
     if len(first_rows_and_ids) < len(rows):
         return None
-    best: list[Scored] = []
+    best, request = list[Scored](), search.request
     met_by_query = _meet(view, record, search, candidate_rows)
     for query, (rows, met, words) in enumerate(zip(candidate_rows, met_by_query, word_scores, strict=True)):
         terms = search.terms[query] if search.terms else None
         scored = score(rows, met, terms, words, search=search, space=record.space, num_searched=num_searched)
         best.append(best_of(scored, first_rows_and_ids, search))
-    if search.request.diversify:
-        best = [_diverse(view, record, scored, search) for scored in best]
+    for place, scored in enumerate(best) if request.diversify else ():
+        check_interrupted()
+        stored = view.facets(record, scored.rows)
+        alike, shares = similarities(stored.units, stored.starts), scored.met.shares
+        chosen = select_diverse(scored.scores, shares, alike, diversify=request.diversify, top_k=request.top_k)
+        best[place] = scored[chosen]
     return _hits(view, record, search, best, word_scores)
 
 
@@ -115,25 +119,19 @@ def score(
     if search.mode == "hybrid" and words is not None:
         share = facets_share(space, words.max_coverage)
         scores = fuse(met.scores, lexical, max_lexical=words.upper_bound, share=share)
-    scored = Scored(rows, met, scores, lexical, _signals(met.scores, terms, words))
+    coverage = saturation = np.zeros_like(met.scores)
+    if terms is not None and words is not None:
+        if any(not is_stop_word(word) for _, word in terms.words):
+            coverage = words.coverage
+        saturation = np.minimum(words.scores / (words.upper_bound or 1.0), 1.0)
+    signals = np.stack([met.scores, coverage, saturation], axis=1).astype(np.float64)  # in the order of SIGNALS
+    scored = Scored(rows, met, scores, lexical, signals)
     if search.mode == "lexical":
         scored = scored[np.flatnonzero(lexical > 0)]
     if search.curve is None:
         return scored
     features = features_of(scored.scores, scored.signals, num_searched=num_searched)
     return replace(scored, confidences=search.curve.confidence(search.mode, features))
-
-
-def _signals(
-    cosines_C: NDArray[np.float32], terms: QueryTerms | None, words: LexicalScores | None
-) -> NDArray[np.float64]:
-    """Signals of each candidate in the order of ``SIGNALS``, ``[C, S]``."""
-    coverage_C = saturation_C = np.zeros_like(cosines_C)
-    if terms is not None and words is not None:
-        if any(not is_stop_word(word) for _, word in terms.words):
-            coverage_C = words.coverage
-        saturation_C = np.minimum(words.scores / (words.upper_bound or 1.0), 1.0)
-    return np.stack([cosines_C, coverage_C, saturation_C], axis=1).astype(np.float64)
 
 
 def _meet(
@@ -174,15 +172,6 @@ def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], s
         kept = np.flatnonzero(scores >= last_score)
     ids = [first_rows_and_ids[row][1] for row in scored.rows[kept].tolist()]
     return scored[kept[np.lexsort((np.array(ids, dtype=np.str_), -scores[kept]))[:num_ranked]]]
-
-
-def _diverse(view: StoreView, record: CollectionRecord, scored: Scored, search: PreparedSearch) -> Scored:
-    check_interrupted()
-    stored, request = view.facets(record, scored.rows), search.request
-    alike = similarities(stored.units, stored.starts)
-    return scored[
-        select_diverse(scored.scores, scored.met.shares, alike, diversify=request.diversify, top_k=request.top_k)
-    ]
 
 
 def _hits(
@@ -241,10 +230,7 @@ def _hits(
 
 
 def facets_share(space: str, max_coverage: float) -> float:
-    """Weight of the facets in the hybrid score.
-
-    ``max_coverage``: the largest share of the query's words that one document has, in [0, 1].
-    """
+    """Weight of the facets in the hybrid score, if a document has up to ``max_coverage`` of the query's words."""
     with_words, without_words = _SHARES_OF_SPACE.get(space, _WORD_SPACE_SHARES)
     return without_words + max_coverage * (with_words - without_words)
 

@@ -24,10 +24,7 @@ _MIN_HYBRID_CANDIDATES = 50  # minimum number of candidates found by facets, and
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchRequest:
-    """A search for one or more queries. Ranges are checked here; shapes when the collection is known.
-
-    Raises InvalidInputError if a value is out of range; ``path`` names the field.
-    """
+    """A search for one or more queries; raises InvalidInputError if a value is out of range."""
 
     top_k: int = 10  # hits for each query, 1 to `MAX_TOP_K`
     # Facets of the queries, `[Q, J, D]`, finite; norms are ignored. J need not be the collection's K.
@@ -100,7 +97,14 @@ def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | 
     Raises InvalidInputError if their shape or values are wrong, or a value that the mode requires is missing.
     """
     mode = request.mode or ("facets" if request.texts is None else "hybrid")
-    terms = () if mode == "facets" else _query_terms(request.texts, mode)
+    terms: tuple[QueryTerms, ...] = ()
+    if mode != "facets":
+        texts = request.texts
+        if not texts or isinstance(texts, str):
+            raise InvalidInputError(f"must be a sequence of at least one str in mode {mode}", path="texts")
+        for position, text in enumerate(texts):
+            check_text(text, path=("texts", position), max_bytes=MAX_TEXT_BYTES)
+        terms = tuple(map(query_terms, texts))
     facets_QJD = np.empty((len(terms), 0, dim), dtype=np.float32)
     if mode != "lexical":
         if request.facets is None:
@@ -116,14 +120,6 @@ def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | 
             path="min_confidence",
         )
     return PreparedSearch(request=request, mode=mode, facets=facets_QJD, terms=terms, curve=curve)
-
-
-def _query_terms(texts: Sequence[str] | None, mode: SearchMode) -> tuple[QueryTerms, ...]:
-    if texts is None or isinstance(texts, str) or not texts:
-        raise InvalidInputError(f"must be a sequence of at least one str in mode {mode}", path="texts")
-    for position, text in enumerate(texts):
-        check_text(text, path=("texts", position), max_bytes=MAX_TEXT_BYTES)
-    return tuple(query_terms(text) for text in texts)
 
 
 def weighted_queries(

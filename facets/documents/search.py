@@ -82,9 +82,9 @@ class Searcher:
             word_scores: list[LexicalScores | None] = [None] * len(candidate_rows)
             if lexical is not None:
 
-                def texts_of(rows: Rows) -> dict[int, tuple[str, ...]]:
-                    fields = record.search_fields
-                    return {row: passage.searched(fields).texts for row, passage in view.passages(rows).items()}
+                def texts_of(rows: Rows) -> dict[int, list[str]]:
+                    searched = {row: one.searched(record.search_fields) for row, one in view.passages(rows).items()}
+                    return {row: [one.text, *(field.text for field in one.fields)] for row, one in searched.items()}
 
                 found = list(map(partial(finder.by_words, lexical), search.terms, candidate_rows))
                 candidate_rows = [scores.rows for scores in found]
@@ -228,15 +228,11 @@ def add_phrases(
             check_interrupted()
             texts = texts_by_row.get(int(scores.rows[place]))
             if texts is not None:
-                with_phrases[place] += weights[has_words[place] & _contained(terms.phrases, texts)].sum()
+                joined_texts = [_joined(terms_of(text)) for text in texts]
+                side_by_side = [any(_joined(phrase) in text for text in joined_texts) for phrase in terms.phrases]
+                with_phrases[place] += weights[has_words[place] & side_by_side].sum()
     upper_bound = scores.upper_bound + float(weights.sum(dtype=np.float64))
     return replace(scores, scores=with_phrases, upper_bound=upper_bound)
-
-
-def _contained(phrases: Sequence[Sequence[str]], texts: Sequence[str]) -> list[bool]:
-    """Whether the terms of each phrase stand side by side in one of the texts."""
-    joined_texts = [_joined(terms_of(text)) for text in texts]
-    return [any(_joined(phrase) in text for text in joined_texts) for phrase in phrases]
 
 
 def _joined(terms: Sequence[str]) -> str:

@@ -211,7 +211,7 @@ class StoreView:
 
     def rows(self, record: CollectionRecord, where: Filter | None = None) -> NDArray[np.int64]:
         """Rows of all parts of the matching documents, ascending."""
-        return np.sort(self.document_rows(record, where).parts)
+        return self.document_rows(record, where).parts
 
     def document_rows(self, record: CollectionRecord, where: Filter | None = None) -> DocumentRows:
         """The documents that match."""
