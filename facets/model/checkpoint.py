@@ -22,6 +22,8 @@ from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
+from torch.nn import init
+from torch.overrides import TorchFunctionMode
 
 from facets.config import FacetModelConfig, NonNegative, Settings
 from facets.errors import CheckpointError, ConfigError, NotFoundError
@@ -112,12 +114,27 @@ def revision_files(folder: Path, config: CheckpointConfig) -> list[Path]:
     return [*own, words / "vectors.safetensors", words / "vocabulary.tsv"]
 
 
+_INITIALIZERS = {init.uniform_, init.normal_, init.trunc_normal_, init.kaiming_uniform_}
+
+
+class _NoInitialization(TorchFunctionMode):
+    """Skips the random initialization of layers; the meta device would import PyTorch's compiler, which takes 2 s."""
+
+    def __torch_function__(self, function: Callable[..., Any], _: object, inputs: Any = (), options: Any = None) -> Any:
+        options = options or {}
+        if function in _INITIALIZERS:
+            return options["tensor"]
+        if function is torch.randn:
+            return torch.empty(*inputs, **options)
+        return function(*inputs, **options)
+
+
 def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, Tensor]) -> NetworkT:
     """Builds a network with the weights of a checkpoint; raises CheckpointError if they do not fit."""
     try:
-        with torch.device("meta"):  # the checkpoint replaces all weights
+        with _NoInitialization():
             network = build()
-        network.load_state_dict(tensors, assign=True)
+        network.load_state_dict(tensors)
         use_half_weights(network)
     except RuntimeError as error:  # also raised if the network does not fit into memory
         problem = " ".join(str(error).split())[:300]  # PyTorch reports every tensor on a separate line

@@ -32,10 +32,8 @@ from facets.model.word_pieces import WordPieces
 
 def sinusoidal_positions(num_positions: int, width: int) -> Tensor:
     """Position codes ``[num_positions, width]``: sines, then cosines, with geometric wavelengths."""
-    # On the CPU, even while a network is built without memory for its weights.
-    positions = torch.arange(num_positions, dtype=torch.float32, device="cpu").unsqueeze(1)
-    dimensions = torch.arange(0, width, 2, dtype=torch.float32, device="cpu")
-    wavelengths = torch.exp(dimensions * (-math.log(10_000.0) / width))
+    positions = torch.arange(num_positions, dtype=torch.float32).unsqueeze(1)
+    wavelengths = torch.exp(torch.arange(0, width, 2, dtype=torch.float32) * (-math.log(10_000.0) / width))
     return torch.cat([torch.sin(positions * wavelengths), torch.cos(positions * wavelengths)], dim=1)
 
 
