@@ -79,10 +79,10 @@ def generate() -> dict[Path, str]:
     comments = read_comments()
     for module, name in _MODULES.items():
         source = _PACKAGE / f"{module.replace('.', '/')}.py"
-        header = _HEADER.format(source=source.relative_to(_PACKAGE.parent))
-        files[folder / f"{name}.py"] = _formatted(
-            header + blocking_source(source.read_text(encoding="utf-8"), comments)
+        text = _HEADER.format(source=source.relative_to(_PACKAGE.parent)) + blocking_source(
+            source.read_text("utf-8"), comments
         )
+        files[folder / f"{name}.py"] = _formatted(text)
     return files
 
 

@@ -6,9 +6,10 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class EncodedFolder:
             partial.write_text(json.dumps(manifest, indent=1))
 
 
-class EncodedDocuments:
+class EncodedDocuments(AbstractContextManager["EncodedDocuments"]):
     """A complete folder as an input of the bulk runner (a ``BulkSource``); InputError if it is none."""
 
     files: tuple[InputFile, ...] = ()
@@ -107,9 +108,6 @@ class EncodedDocuments:
                         excerpt = document.text[:EXCERPT_CHARS]
                         yield Record(document, document.id, line, excerpt, file=index, name=part.name)
             self.position = self._ends[index]
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
         """Does nothing: no file stays open."""

@@ -26,11 +26,8 @@ from facets_client.generated.types import Document, SearchMode  # noqa: E402
 class FacetsRetriever:
     """Searches a collection. A hit's payload is ``meta``, with scores and answer under ``facets_hit``.
 
-    Args:
-        collection: Name of the collection.
-        target: ``HOST:PORT`` of the server; the first run connects to it.
-        api_key: Key of the server.
-        filters: Haystack's filters on ``meta``; None: all documents. Other arguments: see ``FacetsClient.search``.
+    The first run connects to ``target``, ``HOST:PORT`` of the server. ``filters`` are Haystack's, on ``meta``; other
+    arguments: see ``FacetsClient.search``.
     """
 
     def __init__(

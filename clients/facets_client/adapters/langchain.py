@@ -24,18 +24,12 @@ from facets_client.generated.types import Document, SearchHit, SearchMode  # noq
 
 
 class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
-    """Searches a collection. A hit's payload is the metadata, with scores and answer under ``facets_hit``.
+    """Searches a collection. A hit's payload is the metadata, with scores and answer under ``facets_hit``."""
 
-    Attributes:
-        client: Client for ``invoke``; also for ``ainvoke`` without an ``async_client``, in a thread.
-        collection: Name of the collection.
-        async_client: Client for ``ainvoke``.
-        top_k, mode, where, min_confidence, diversify, model: See ``SearchSettings``.
-    """
-
-    client: FacetsClient
+    client: FacetsClient  # for invoke, and without async_client also for ainvoke, in a thread
     collection: str
-    async_client: AsyncFacetsClient | None = None
+    async_client: AsyncFacetsClient | None = None  # for ainvoke
+    # See SearchSettings.
     top_k: int | None = None
     mode: SearchMode | None = None
     where: Filter | None = None

@@ -24,13 +24,8 @@ from facets_client.generated.types import Document, SearchHit  # noqa: E402
 class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
     """Searches a collection. A hit's payload is the metadata, with scores and answer under ``facets_hit``.
 
-    ``facets_hit`` is kept out of prompts and embeddings.
-
-    Args:
-        client: Client for ``retrieve``; also for ``aretrieve`` without an ``async_client``.
-        collection: Name of the collection.
-        async_client: Client for ``aretrieve``.
-        settings: See ``SearchSettings``.
+    ``facets_hit`` is kept out of prompts and embeddings. ``client`` is for ``retrieve``, and without an
+    ``async_client`` also for ``aretrieve``. For ``settings`` see ``SearchSettings``.
     """
 
     def __init__(

@@ -26,12 +26,7 @@ _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Z
 
 
 def parse_target(text: str) -> str:
-    """The target as gRPC takes it, always with a port; ValueError when it cannot be one.
-
-    Example:
-        >>> parse_target("example.org"), parse_target("::1")
-        ('example.org:50051', '[::1]:50051')
-    """
+    """The target as gRPC takes it, with a port, such as ``[::1]:50051`` for ``::1``; ValueError if it cannot be one."""
     scheme, is_url, rest = text.partition("://")
     if is_url and scheme in ("http", "https", "grpc", "grpcs"):
         tls = ", with TLS switched on" if scheme in ("https", "grpcs") else ""

@@ -30,8 +30,7 @@ class AsyncModelCalls(AsyncCalls):
     async def take_backup(self) -> TakenBackup:
         """Copies the server's data directory into its backup folder, verifies the copy and removes the oldest backups.
 
-        Raises:
-            FailedPreconditionError: The server has no backup folder, or keeps its documents in PostgreSQL.
+        FailedPreconditionError if the server has no backup folder, or keeps its documents in PostgreSQL.
         """
         return from_message(await self._call(pb.TakeBackupRequest()), TakenBackup)
 

@@ -32,11 +32,7 @@ _INTEGERS = {
 
 
 def request_of(message_type: type[MessageT], **values: Any) -> MessageT:
-    """A message with these fields; None leaves a field unset.
-
-    Raises:
-        TypeError, ValueError: A value does not fit its field, which the message names.
-    """
+    """A message with these fields; None leaves a field unset. TypeError or ValueError names a field that is wrong."""
     try:
         return message_of(message_type, **values)
     except _REFUSED as error:
@@ -103,13 +99,9 @@ def shown(value: object) -> str:
 
 
 def slices(sizes: Sequence[int], *, max_items: int, max_bytes: int) -> Iterator[slice]:
-    """Cuts a sequence into runs within both limits, in order.
+    """Cuts a sequence into runs within both limits, in order; a limit of 0 is none.
 
     An item that exceeds ``max_bytes`` on its own gets its own run, and the server reports it.
-
-    Example:
-        >>> list(slices([5, 5, 5], max_items=2, max_bytes=0))
-        [slice(0, 2, None), slice(2, 3, None)]
     """
     budget = max_bytes - ENVELOPE_BYTES if max_bytes else 0
     start = used = 0
@@ -131,12 +123,7 @@ def wire_bytes(item: str | Message) -> int:
 
 
 def least(*limits: int) -> int:
-    """The smallest limit, where 0 means that there is none.
-
-    Example:
-        >>> least(0, 5, 3), least(0, 0)
-        (3, 0)
-    """
+    """The smallest limit, where 0 means that there is none."""
     return min((limit for limit in limits if limit), default=0)
 
 

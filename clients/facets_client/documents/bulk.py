@@ -27,9 +27,6 @@ class IndexTask:
 
     Batches grow and shrink so that the server needs about half a second for each: Ctrl-C and the progress bar treat a
     batch as a unit.
-
-    Attributes:
-        index_revision: Revision that holds everything stored; pass it as min_revision to search it.
     """
 
     def __init__(
@@ -49,7 +46,7 @@ class IndexTask:
         self._num_under_way = 0
         self._max_batch_bytes = _FIRST_BATCH_BYTES
         self._busy_since = 0.0  # when the server started on the oldest batch in flight
-        self.index_revision = 0
+        self.index_revision = 0  # of everything stored; pass it as min_revision to search it
 
     def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:
         """The batches after a position, within the server's limits."""

@@ -130,15 +130,8 @@ class AsyncDocumentCalls(AsyncCalls):
     ) -> AsyncIterator[StreamAck]:
         """Stores any number of documents in bounded memory; the ack of a batch lists its rejected documents.
 
-        Yields one ack for each batch, in order, once the batch is durable.
-
-        Args:
-            collection: Name of the collection.
-            documents: Any number. A window of batches is read ahead of the acks.
-            batch_size: Documents per batch.
-            resume_token: Token from an earlier ack, to continue after a broken connection with the unacknowledged
-                documents.
-            encoded_by: As in ``upsert``.
+        Yields one ack for each batch, in order, once the batch is durable; a window of batches is read ahead. With the
+        ``resume_token`` of an earlier ack, it continues after a broken connection with the unacknowledged documents.
         """
         check_iterable("documents", documents)
         limits = await self._limits()

@@ -7,8 +7,9 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.generated.types import Document
@@ -48,7 +49,7 @@ class ColumnError(InputError):
     """A table lacks a requested column, or no column looks like a text."""
 
 
-class DocumentFiles:
+class DocumentFiles(AbstractContextManager["DocumentFiles"]):
     """An input of the bulk runner: documents from files, which are opened one at a time."""
 
     def __init__(self, files: Sequence[InputFile], columns: Columns, options: ReadOptions) -> None:
@@ -120,9 +121,6 @@ class DocumentFiles:
         for source in (self._first and self._first.source, self._source):
             if source:
                 source.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()

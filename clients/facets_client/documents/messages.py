@@ -20,12 +20,7 @@ MAX_PAYLOAD_DEPTH = 20
 
 
 def from_document(document: Document) -> DocumentMessage:
-    """A document as a message.
-
-    Raises:
-        ValueError: Its payload cannot be sent without loss, or a text is not valid Unicode.
-        TypeError: It is not a document, or a field has a value of the wrong type.
-    """
+    """A document as a message; TypeError or ValueError if it is none, or cannot be sent without loss."""
     if not hasattr(document, "payload"):
         raise TypeError(f"expected a Document, got {shown(document)}: try Document(id=..., text=..., payload=...)")
     check_payload(document.payload)

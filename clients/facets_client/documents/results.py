@@ -16,17 +16,11 @@ SURE_CONFIDENCE = 0.1  # hits below it are shown as unlikely to answer
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """Result of a write.
+    """Result of a write."""
 
-    Attributes:
-        num_documents: Documents stored, or deleted.
-        index_revision: Pass it as ``min_revision`` to read this write.
-        truncated: Documents that were stored but not read to their end.
-    """
-
-    num_documents: int
-    index_revision: int
-    truncated: tuple[TruncatedDocument, ...] = ()
+    num_documents: int  # documents stored, or deleted
+    index_revision: int  # pass it as min_revision to read this write
+    truncated: tuple[TruncatedDocument, ...] = ()  # documents that were stored but not read to their end
 
 
 class SearchResult(SearchResultFields):
@@ -82,25 +76,15 @@ class RejectedDocument:
 
 @dataclass(frozen=True, slots=True)
 class StreamAck:
-    """Acknowledges a batch of an upsert stream: it and all earlier batches are durable.
+    """Acknowledges a batch of an upsert stream: it and all earlier batches are durable."""
 
-    Attributes:
-        sequence: Number of the batch in its stream, from 1.
-        num_upserted: Documents stored from this batch.
-        rejected: Documents that were not stored.
-        index_revision: Revision of the collection that contains the batch.
-        already_stored: Whether the batch had been stored before the connection broke; nothing was changed.
-        resume_token: Opens the stream again after a broken connection.
-        truncated: Documents that were stored but not read to their end.
-    """
-
-    sequence: int
-    num_upserted: int
-    rejected: tuple[RejectedDocument, ...]
-    index_revision: int
-    already_stored: bool
-    resume_token: str
-    truncated: tuple[TruncatedDocument, ...] = ()
+    sequence: int  # number of the batch in its stream, from 1
+    num_upserted: int  # documents stored from this batch
+    rejected: tuple[RejectedDocument, ...]  # documents that were not stored
+    index_revision: int  # revision of the collection that contains the batch
+    already_stored: bool  # whether the batch had been stored before the connection broke; nothing was changed
+    resume_token: str  # opens the stream again after a broken connection
+    truncated: tuple[TruncatedDocument, ...] = ()  # documents that were stored but not read to their end
 
 
 def _results_html(results: Sequence[SearchResultFields]) -> str:

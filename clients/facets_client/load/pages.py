@@ -56,10 +56,7 @@ def _image_text(renderer: Any, tokens: Any, index: int, options: Any, environmen
 
 
 class _Blocks:
-    """Plain text with the block markup that the server parses.
-
-    Headings get ``#``, list items ``-`` and indentation, table rows bars, code blocks fences, quotations ``>``.
-    """
+    """Plain text with the block markup that the server parses: ``#``, ``-`` with indentation, bars, fences, ``>``."""
 
     def __init__(self) -> None:
         self._blocks: list[tuple[str, str]] = []  # kind and text
@@ -139,10 +136,7 @@ def _ascii_superset(encoding: str) -> str:
 
 
 class _HtmlPage:
-    """Target of an lxml parser that collects the blocks and the title of a page.
-
-    It builds no tree, so deep nesting is not a problem.
-    """
+    """Target of an lxml parser that collects blocks and title of a page without a tree, which may be nested deeply."""
 
     def __init__(self) -> None:
         self.title = ""

@@ -138,10 +138,7 @@ class _Patience:
 
 
 def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Callable[[str], None]) -> ReplyT:
-    """The reply of one call; waits for an unreachable or full server, as a run does.
-
-    ``on_wait`` is called with the server's message before each pause.
-    """
+    """The reply of one call; waits for an unreachable or full server as a run does, and says so with ``on_wait``."""
     patience = _Patience(max_wait_s)
     while True:
         try:

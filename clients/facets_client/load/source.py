@@ -10,6 +10,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TextIO, cast
 
@@ -96,7 +97,7 @@ class _Peekable(io.RawIOBase):
         return len(block)
 
 
-class Source:
+class Source(AbstractContextManager["Source"]):
     """An open input. ``stream`` has its uncompressed bytes; the compression is detected from the first bytes."""
 
     def __init__(self, name: str, stdin: BinaryIO | None = None) -> None:
@@ -159,9 +160,6 @@ class Source:
             self._spooled.close()
         if self.name != "-":
             self._raw.close()
-
-    def __enter__(self) -> "Source":
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()

@@ -1,7 +1,4 @@
-"""Files that a bulk run keeps: the position it has reached, and its rejected records.
-
-The position is kept in a small file, so that a run can continue after any interruption.
-"""
+"""Files that a bulk run keeps: its position, to continue after any interruption, and its rejected records."""
 
 import hashlib
 import json
@@ -83,10 +80,7 @@ def default_state_path(environment: Mapping[str, str], command: str, *names: str
 
 
 class RejectedFile:
-    """JSON lines of rejections, created with the first one.
-
-    ``keep_bytes`` is the length of an earlier part of the same run, which is kept; 0 deletes an old file.
-    """
+    """JSON lines of rejections, created with the first one. ``keep_bytes`` of an earlier part of the run are kept."""
 
     def __init__(self, path: Path, *, keep_bytes: int = 0) -> None:
         self.path = path

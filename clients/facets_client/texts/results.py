@@ -59,25 +59,15 @@ class Explanation(ExplanationFields):
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """Score of one pair of texts.
+    """Score of one pair of texts; matches and tokens are empty unless requested."""
 
-    Attributes:
-        score: Higher is more similar; the range depends on the method.
-        calibrated_score: Score on the requested human scale; None unless requested.
-        matches: Facets that matched, largest contribution first; empty unless requested.
-        first_tokens: Tokens of the first text; empty unless requested.
-        second_tokens: Tokens of the second text; empty unless requested.
-        label: ``entails``, ``neutral`` or ``contradicts``; empty where the method does not decide.
-        differences: Points on which the texts differ about the same things, largest weight first.
-    """
-
-    score: float
-    calibrated_score: float | None
-    matches: tuple[FacetMatch, ...]
+    score: float  # higher is more similar; the range depends on the method
+    calibrated_score: float | None  # on the requested human scale; None unless requested
+    matches: tuple[FacetMatch, ...]  # facets that matched, largest contribution first
     first_tokens: tuple[TokenAttention, ...]
     second_tokens: tuple[TokenAttention, ...]
-    label: str = ""
-    differences: tuple[Difference, ...] = ()
+    label: str = ""  # entails, neutral or contradicts; empty where the method does not decide
+    differences: tuple[Difference, ...] = ()  # where the texts differ about the same things, largest weight first
 
     def __str__(self) -> str:
         score = f"{self.score:.4f}"
