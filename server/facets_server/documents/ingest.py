@@ -184,7 +184,6 @@ class Ingest:
         return [(position, self._finished(document, parts, texts)) for position, document, parts in batch.good]
 
     def _encoded_texts(self, batch: PreparedBatch) -> Iterator[EncodedText]:
-        """The encoded texts of a batch, one by one, in their order."""
         if batch.pending is None:
             return
         encoded = batch.pending.result()

@@ -117,7 +117,6 @@ def _extraction(
 
 
 def _returned(pair: EntityPair, query: ExtractionQuery) -> EntityPair:
-    """A pair with the accepted relations, or with the requested number of them."""
     if query.top_k is not None:
         return pair
     accepted = tuple(score for score in pair.pattern_score.relations if score.accepted)

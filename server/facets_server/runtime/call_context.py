@@ -1,7 +1,6 @@
 """One running call as the services see it: caller, deadline, cancellation, and time spent by stage.
 
-Handlers get a ``CallContext`` in place of gRPC's context, so tests need no gRPC and no handler bypasses the table of
-errors. The stages of a call feed metrics, traces and the access log.
+Handlers get it in place of gRPC's context. Its stages feed metrics, traces and the access log.
 """
 
 import threading

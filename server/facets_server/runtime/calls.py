@@ -135,7 +135,6 @@ class Calls:
         await _on_worker(self._stream_workers, work, leave)
 
     def _authenticated(self, method: str, context: Context, call: CallContext) -> Key | None:
-        """Finds and checks the key of a call; sets caller and weight."""
         call.caller = caller_of(context, self._gateway_token)
         if self._keys is None:
             return None
@@ -145,7 +144,6 @@ class Calls:
         return key
 
     async def _observed(self, run: Callable[..., Any], method: str, handler: Handler, context: Context) -> Any:
-        """Makes the CallContext, turns exceptions into a status, counts and logs the call."""
         call = _call_of(method, context, self._metrics)
         if self._tracing is not None:
             self._tracing.begin(call, context)
@@ -184,7 +182,6 @@ async def _on_worker(workers: ThreadPoolExecutor, work: Callable[[], Any], when_
 
 
 def _decoded(method: str, handler: Handler, key: Key | None, data: bytes) -> Message:
-    """Decodes a message and checks that the key may use its collection."""
     message: Message = decoded(handler.request_deserializer, data)
     if key is not None and (collection := collection_of(method, message)):
         key.check_collection(collection)

@@ -201,7 +201,6 @@ def load_config(
 
 
 def _setting(variable: str) -> tuple[str, FieldInfo]:
-    """Name and field of the setting that a variable names."""
     for name, field in ServerConfig.model_fields.items():
         settings = {name: field}
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):

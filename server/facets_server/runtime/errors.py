@@ -23,7 +23,6 @@ INTERNAL_TEXT = "internal error"
 _MAX_MESSAGE_BYTES = 600
 _MAX_FIELD_BYTES = 200
 _MAX_VIOLATIONS_BYTES = 2400
-_MAX_VIOLATIONS = 8
 _NOT_READY_RETRY_S = 1.0
 
 
@@ -159,9 +158,8 @@ def _retry_after_s(error: BaseException) -> float | None:
 
 
 def _bad_request(error: InvalidInputError) -> list[Message]:
-    violations = error.errors if isinstance(error, InvalidFieldsError) else (error,)
     detail = error_details_pb2.BadRequest()
-    for violation in violations[:_MAX_VIOLATIONS]:
+    for violation in error.errors if isinstance(error, InvalidFieldsError) else (error,):
         if violation.path and detail.ByteSize() < _MAX_VIOLATIONS_BYTES:
             detail.field_violations.add(
                 field=_shortened(violation.field, _MAX_FIELD_BYTES),

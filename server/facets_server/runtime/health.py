@@ -115,9 +115,9 @@ class HealthMonitor:
         The whole server, with the empty name, is SERVING when all ``services`` are. They can partly do without the
         ``dependencies``, which have separate names.
         """
-        self._dependencies = {name: (check,) for name, check in (dependencies or {}).items()}
-        self._services = {**services, **self._dependencies}
-        self._is_serving = dict.fromkeys(("", *self._services), False)
+        all_checks = [check for checks in services.values() for check in checks]
+        self._services = {**services, "": all_checks} | {name: (check,) for name, check in (dependencies or {}).items()}
+        self._is_serving = dict.fromkeys(self._services, False)
         self._checks = {check for checks in self._services.values() for check in checks}
         self._running: dict[Callable[[], bool], Future[bool]] = {}
         self._workers = ThreadPoolExecutor(max(1, len(self._checks)), thread_name_prefix="health-check")
@@ -154,8 +154,7 @@ class HealthMonitor:
         with self._lock:
             if self._stopped.is_set():
                 return
-            whole = all(is_serving for name, is_serving in states.items() if name not in self._dependencies)
-            for name, is_serving in {**states, "": whole}.items():
+            for name, is_serving in states.items():
                 if self._is_serving[name] != is_serving:
                     self._is_serving[name] = is_serving
                     logger.info("health of %s: %s", name or "the server", "SERVING" if is_serving else "NOT_SERVING")

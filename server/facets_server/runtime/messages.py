@@ -70,7 +70,6 @@ class WaitLimit:
             self._ended.pop(task, None)
 
     def _add(self, task: "asyncio.Task[object]", waits: "dict[asyncio.Task[object], None]", most: int) -> None:
-        """Adds a wait; one too many ends the oldest."""
         waits[task] = None
         if len(waits) > most:
             oldest = next(iter(waits))

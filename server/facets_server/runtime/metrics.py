@@ -73,13 +73,10 @@ class CallMetrics:
 
     def __init__(self, registry: CollectorRegistry, admission: Admission) -> None:
         self._calls = Counter("facets_requests", "Calls by method and code", ["method", "code"], registry=registry)
-        self._seconds = Histogram(
-            "facets_request_seconds", "Time of a call in the server", ["method"], buckets=_TIME_BUCKETS,
-            registry=registry,
-        )  # fmt: skip
-        stages = Histogram(
-            "facets_stage_seconds", "Time of one stage of a call", ["stage"], buckets=_STAGE_BUCKETS, registry=registry
-        )
+        times = partial(Histogram, registry=registry)
+        calls, one_stage = "Time of a call in the server", "Time of one stage of a call"
+        self._seconds = times("facets_request_seconds", calls, ["method"], buckets=_TIME_BUCKETS)
+        stages = times("facets_stage_seconds", one_stage, ["stage"], buckets=_STAGE_BUCKETS)
         self._stages = {name: stages.labels(name) for name in STAGES}
         self._num_ended: dict[str, int] = {}
         for name, title, attribute in (
@@ -109,18 +106,10 @@ class RecallMetrics:
     """Recall of the approximate searches that were checked."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.checks = Counter(
-            "facets_recall_checks",
-            "Searches to be checked exactly: compared, changed (a write came between), failed",
-            ["outcome"],
-            registry=registry,
-        )
-        self.recall = Histogram(
-            "facets_search_recall",
-            "Share of the exact hits that a checked approximate search found",
-            buckets=_RECALL_BUCKETS,
-            registry=registry,
-        )
+        title = "Searches to be checked exactly: compared, changed (a write came between), failed"
+        self.checks = Counter("facets_recall_checks", title, ["outcome"], registry=registry)
+        title = "Share of the exact hits that a checked approximate search found"
+        self.recall = Histogram("facets_search_recall", title, buckets=_RECALL_BUCKETS, registry=registry)
 
 
 def measure_process(registry: CollectorRegistry, version: str) -> None:

@@ -108,16 +108,15 @@ class TaskModels(Generic[ServedT]):
         """The model of that name; the first one for the empty name. Raises NotFoundError or InvalidInputError."""
         if name in self._served:
             return self._served[name]
-        served_names = ", ".join(self._served)
-        if not served_names:
-            rule = f"no model for {self.task} is served, expected one: name it when the server is started (--model)"
-            raise NotFoundError(rule, resource_type="model", resource_name=name)
-        if not name:
+        if self._served and not name:
             return next(iter(self._served.values()))
-        if name in self._tasks:
+        served_names = ", ".join(self._served)
+        if self._served and name in self._tasks:
             rule = f"{name!r} is a model for {self._tasks[name]}, expected one for {self.task}: {served_names}"
             raise InvalidInputError(rule, path="model")
         rule = f"model {name!r} is not served, expected one of {served_names}"
+        if not self._served:
+            rule = f"no model for {self.task} is served, expected one: name it when the server is started (--model)"
         raise NotFoundError(rule, resource_type="model", resource_name=name)
 
 

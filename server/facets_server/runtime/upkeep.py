@@ -82,12 +82,9 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
     while (destination := config.backup_dir.absolute() / f"{datetime.now(tz=UTC):{_NAMED}}").exists():
         time.sleep(0.05)  # this second already has a backup
     lines: list[str] = []
-
-    def say_and_keep(line: str) -> None:
-        lines.append(line)
+    is_whole = back_up_directory(config.data_dir, destination, lines.append)
+    for line in lines:
         say(line)
-
-    is_whole = back_up_directory(config.data_dir, destination, say_and_keep)
     backup = next(backup for backup in backups_in(destination.parent) if backup.folder == str(destination))
     removed = []
     try:

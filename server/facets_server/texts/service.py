@@ -217,7 +217,6 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
 
 
 def _pair_scores(scores: PairScores) -> list[tuple[object, ...]]:
-    """Fields of the PairScore messages, in their order."""
     nothing = [None] * len(scores.scores)
     calibrated = nothing if scores.calibrated is None else scores.calibrated.tolist()
     labels = [comparison.label for comparison in scores.comparisons] or nothing
