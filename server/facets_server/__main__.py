@@ -214,7 +214,9 @@ def _serve(config: "ServerConfig") -> None:
     shutdown = _Shutdown(config.drain_s)
     for warning in exposure(config):
         logger.warning("%s", warning)
-    with CollectionEngine.open(config.data_dir, config.engine_on_device) as engine:
+    # The device of searches defaults to that of the models.
+    settings = config.engine.replaced(device=config.device) if config.engine.device == "cpu" else config.engine
+    with CollectionEngine.open(config.data_dir, settings) as engine:
         registry = CollectorRegistry()
         models = load_models(config, BatchMetrics(registry), engine.shared_database)
         server = FacetsServer(models, engine, config, registry=registry)

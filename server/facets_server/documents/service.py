@@ -52,10 +52,8 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
 
     def ListCollections(self, request: pb.ListCollectionsRequest, call: CallContext) -> pb.ListCollectionsResponse:
         """All collections, by name."""
-        revision, limit = self.engine.revision, self.limits.max_page_size
-        infos, token = page_of(
-            self.engine.list_collections(), size=request.page_size, token=request.page_token, limit=limit
-        )
+        revision = self.engine.revision
+        infos, token = page_of(self.engine.list_collections(), request)
         collections = [_collection(info, revision) for info in infos]
         return pb.ListCollectionsResponse(collections=collections, next_page_token=token)
 
@@ -158,7 +156,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         with call.stages.measured("store"):
             page = self.engine.list_documents(
                 request.collection,
-                page_size=page_size_of(request.page_size, self.limits.max_page_size),
+                page_size=page_size_of(request),
                 page_token=request.page_token,
                 where=filter_of(request),
                 include_facets=request.include_facets,

@@ -23,7 +23,7 @@ from facets_server.papers.requests import (
     papers_of,
     ranking_options_of,
 )
-from facets_server.papers.served import PaperModels, ServedPapers
+from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
@@ -50,17 +50,15 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
 
     def RecommendAuthors(self, request: pb.RecommendAuthorsRequest, call: CallContext) -> pb.RecommendAuthorsResponse:
         """Authors for a batch of papers."""
-        served = self.models.get(request.model)
-        results = self._candidates(served, CandidateKind.AUTHORS, request, call)
-        return message_of(pb.RecommendAuthorsResponse, results=results, model=served.info, timings=call)
+        fields = self._candidates(CandidateKind.AUTHORS, request, call)
+        return message_of(pb.RecommendAuthorsResponse, **fields, timings=call)
 
     def RecommendCitations(
         self, request: pb.RecommendCitationsRequest, call: CallContext
     ) -> pb.RecommendCitationsResponse:
         """Citing papers for a batch of papers."""
-        served = self.models.get(request.model)
-        results = self._candidates(served, CandidateKind.CITATIONS, request, call)
-        return message_of(pb.RecommendCitationsResponse, results=results, model=served.info, timings=call)
+        fields = self._candidates(CandidateKind.CITATIONS, request, call)
+        return message_of(pb.RecommendCitationsResponse, **fields, timings=call)
 
     def RecommendBulk(self, request: pb.RecommendBulkRequest, call: CallContext) -> pb.RecommendBulkResponse:
         """Ids and scores for many papers; each id is sent once."""
@@ -166,11 +164,11 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
 
     def _candidates(
         self,
-        served: ServedPapers,
         kind: CandidateKind,
         request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest,
         call: CallContext,
-    ) -> list[list[RankedCandidate]]:
+    ) -> dict[str, object]:
+        served = self.models.get(request.model)
         papers, options = candidate_query_of(request, self.limits)
         results: list[list[RankedCandidate]] = []
         for start in range(0, len(papers), _PAPERS_AT_A_TIME):
@@ -178,7 +176,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
                 recommend = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
                 results += recommend(papers[start : start + _PAPERS_AT_A_TIME], options)
         call.num_items = len(results)
-        return results
+        return {"results": results, "model": served.info}
 
 
 def _joined(parts: Sequence[BulkCandidates]) -> tuple[list[str], list[tuple[NDArray[np.int64], NDArray[np.float32]]]]:

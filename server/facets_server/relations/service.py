@@ -67,10 +67,8 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
 
     def ListRelations(self, request: pb.ListRelationsRequest, call: CallContext) -> pb.ListRelationsResponse:
         """The relations a model knows, by name."""
-        served, limit = self.models.get(request.model), self.limits.max_page_size
-        relations, token = page_of(
-            served.engine.relations(), size=request.page_size, token=request.page_token, limit=limit
-        )
+        served = self.models.get(request.model)
+        relations, token = page_of(served.engine.relations(), request)
         return message_of(pb.ListRelationsResponse, relations=relations, next_page_token=token, model=served.info)
 
     def AddRelation(self, request: pb.AddRelationRequest, call: CallContext) -> pb.AddRelationResponse:

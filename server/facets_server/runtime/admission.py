@@ -110,7 +110,8 @@ class Admission:
     @contextmanager
     def stream_slot(self, call: CallContext) -> Iterator[None]:
         """Holds a place for an open stream."""
-        limit, caller_limit = self.config.max_streams, self.config.max_streams_per_caller
+        limit = self.config.max_streams
+        caller_limit = max(1, limit * 3 // 4)
         with self._lock:
             if self._is_draining:
                 raise NotReadyError("the server is shutting down and opens no new streams")
@@ -139,7 +140,7 @@ class Admission:
             self._bytes[caller] += num_bytes
 
     def _check_share(self, caller: str) -> None:
-        limit = self.config.max_requests_per_caller
+        limit = max(1, (self.config.max_concurrent_requests + self.config.max_queued_requests) // 2)
         if limit <= self._requests[caller] < self._requests.total():
             problem = f"{limit} calls of the caller run or wait, the limit of one caller beside others"
             raise OverloadedError(problem, retry_after_s=self._staggered_retry_s(caller))

@@ -17,7 +17,6 @@ from facets.errors import ConfigError
 from facets.index.config import (
     MAX_BATCH_DOCUMENTS,
     MAX_DOCUMENT_BYTES,
-    MAX_PAGE_SIZE,
     MAX_TEXT_BYTES,
     EngineConfig,
 )
@@ -48,7 +47,6 @@ class LimitsConfig(Settings):
     max_pairs_per_request: ClassVar[int] = 256
     max_sentences_per_document: ClassVar[int] = 16_384  # of a document to summarize
     max_queries_per_search: ClassVar[int] = 64
-    max_page_size: ClassVar[int] = MAX_PAGE_SIZE
     max_nearest_words: ClassVar[int] = 100
     max_evidence_hits: ClassVar[int] = 1000  # queries x top_k of a search with evidence
     max_patterns_per_request: ClassVar[int] = 4096
@@ -58,7 +56,7 @@ class LimitsConfig(Settings):
 
 
 class AdmissionConfig(Settings):
-    """Limits on running, waiting and streaming calls; the other limits are derived from these."""
+    """Limits on running, waiting and streaming calls; limits of one caller or stream are shares of these."""
 
     max_concurrent_requests: AtLeastOne = 96
     max_queued_requests: NonNegativeInt = 192
@@ -69,26 +67,6 @@ class AdmissionConfig(Settings):
 
     max_stream_window: ClassVar[int] = 8  # requests of one stream read ahead
     max_silent_calls: ClassVar[int] = 512  # calls whose message has not arrived; one more ends the oldest
-
-    @property
-    def max_requests_per_caller(self) -> int:
-        """Most running and waiting calls of one caller while others are active."""
-        return max(1, (self.max_concurrent_requests + self.max_queued_requests) // 2)
-
-    @property
-    def max_streams_per_caller(self) -> int:
-        """Most open streams of one caller."""
-        return max(1, self.max_streams * 3 // 4)
-
-    @property
-    def max_stream_bytes(self) -> int:
-        """Bytes of the unanswered requests of one stream; a single one may exceed it."""
-        return max(1, self.max_request_bytes // 32)
-
-    @property
-    def max_calls_per_connection(self) -> int:
-        """Most open calls on one connection; clients delay further calls, or HTTP/2 refuses them."""
-        return self.max_concurrent_requests + self.max_queued_requests + 32
 
 
 class BatcherConfig(Settings):
@@ -165,11 +143,6 @@ class ServerConfig(Settings):
     relations: RelationsConfig = RelationsConfig()
     observability: ObservabilityConfig = ObservabilityConfig()
     engine: EngineConfig = EngineConfig()
-
-    @property
-    def engine_on_device(self) -> EngineConfig:
-        """Engine settings; the search device defaults to that of the models."""
-        return self.engine.model_copy(update={"device": self.device}) if self.engine.device == "cpu" else self.engine
 
 
 def load_config(

@@ -79,6 +79,7 @@ class GrpcServer:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
     async def _make(self) -> grpc.aio.Server:
+        admission = self._config.admission
         options = [
             ("grpc.max_receive_message_length", self._config.limits.max_message_bytes),
             ("grpc.max_send_message_length", -1),
@@ -86,8 +87,8 @@ class GrpcServer:
             ("grpc.keepalive_time_ms", 60_000),
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
             ("grpc.keepalive_permit_without_calls", 1),
-            # Else gRPC ends calls as CANCELLED once 1,000 wait.
-            ("grpc.max_concurrent_streams", self._config.admission.max_calls_per_connection),
+            # Clients delay further calls of a connection. Else gRPC ends calls as CANCELLED once 1,000 wait.
+            ("grpc.max_concurrent_streams", admission.max_concurrent_requests + admission.max_queued_requests + 32),
             ("grpc.server.max_pending_requests", _MAX_PENDING_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", 2 * _MAX_PENDING_CALLS),
         ]

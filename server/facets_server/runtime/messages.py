@@ -157,7 +157,7 @@ def read_ahead(
 
     def may_read() -> bool:
         limits = admission.config
-        has_room = len(unanswered) < limits.max_stream_window and sum(unanswered) < limits.max_stream_bytes
+        has_room = len(unanswered) < limits.max_stream_window and sum(unanswered) < limits.max_request_bytes // 32
         return is_abandoned or not unanswered or has_room
 
     def read() -> None:

@@ -34,8 +34,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
 
     def ListModels(self, request: pb.ListModelsRequest, call: CallContext) -> pb.ListModelsResponse:
         """All models, the default first."""
-        limit = self.config.limits.max_page_size
-        models, token = page_of(self.models.all(), size=request.page_size, token=request.page_token, limit=limit)
+        models, token = page_of(self.models.all(), request)
         return pb.ListModelsResponse(models=[self._message(model) for model in models], next_page_token=token)
 
     def GetModel(self, request: pb.GetModelRequest, call: CallContext) -> pb.GetModelResponse:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from facets_proto.codec import from_message
@@ -18,6 +18,7 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from facets.errors import ErrorPath, InvalidInputError
+from facets.index.config import MAX_PAGE_SIZE
 from facets.language.tokenizer import check_text
 from facets_server.runtime.errors import InvalidFieldsError
 
@@ -113,21 +114,18 @@ def raise_first(problems: Iterable[InvalidInputError]) -> None:
         raise InvalidFieldsError(errors)
 
 
-def page_size_of(requested: int, limit: int) -> int:
-    """The requested page size; the default for 0; raises InvalidInputError above ``limit``."""
-    return check_number(requested or min(_DEFAULT_PAGE_SIZE, limit), ("page_size",), limit)
+def page_size_of(request: Any) -> int:
+    """The page size of a request, else the default; raises InvalidInputError."""
+    return check_number(request.page_size or _DEFAULT_PAGE_SIZE, ("page_size",), MAX_PAGE_SIZE)
 
 
-def page_of(items: Sequence[ItemT], *, size: int, token: str, limit: int) -> tuple[Sequence[ItemT], str]:
-    """One page of a list in memory, and the token of the next page, empty on the last one.
-
-    Size 0 is the default size; the first page has an empty token. Raises InvalidInputError.
-    """
-    match = _PAGE_TOKEN.fullmatch(token or "at-0")
+def page_of(items: Sequence[ItemT], request: Any) -> tuple[Sequence[ItemT], str]:
+    """The page of a list that a request asks for, and the token of the next page, empty on the last one."""
+    match = _PAGE_TOKEN.fullmatch(request.page_token or "at-0")
     if match is None:
         raise InvalidInputError(
             "is not a page token of this list, expected next_page_token of the previous page", path="page_token"
         )
     start = int(match[1])
-    end = start + page_size_of(size, limit)
+    end = start + page_size_of(request)
     return items[start:end], f"at-{end}" if end < len(items) else ""

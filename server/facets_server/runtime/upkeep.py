@@ -137,8 +137,7 @@ def examine(config: ServerConfig, say: Say) -> bool:
 
 def _examine_directory(directory: Path, url: str) -> Iterator[str]:
     free = disk_of(directory if directory.exists() else directory.absolute().parent).free_bytes
-    state = "exists" if directory.exists() else "will be created"
-    yield f"{directory} {state}, {free / 1e9:.1f} GB free"
+    yield f"{directory} {'exists' if directory.exists() else 'will be created'}, {free / 1e9:.1f} GB free"
     if url == "sqlite":
         DirectoryManifest(directory, _DOCUMENTS).check()
     if (directory / "lock").exists():

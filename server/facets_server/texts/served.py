@@ -211,20 +211,20 @@ class ServedSentences(ServedTexts):
         return counted if len(words) < most else max(counted, len(text.split()))
 
 
+@dataclass(frozen=True, slots=True)
 class CallEncoder:
     """Encoder for the library's tasks that encodes for one call, through the batchers."""
 
-    def __init__(self, served: ServedTexts, call: CallContext) -> None:
-        self._served = served
-        self._call = call
+    served: ServedTexts
+    call: CallContext
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facets with magnitudes, ``[len(texts), K, D]``."""
-        return self._served.encode(texts, self._call).facets
+        return self.served.encode(texts, self.call).facets
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector per text, ``[len(texts), H]``."""
-        return self._served.embed(texts, self._call)
+        return self.served.embed(texts, self.call)
 
 
 TextModels = TaskModels[ServedTexts]

@@ -169,7 +169,7 @@ def _num_words_of(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Scoring:
-    """A ScoreRequest; ``method`` None: the default of the model."""
+    """A ScoreRequest, with the arguments of ``score_pairs``."""
 
     pairs: tuple[tuple[str, str], ...]
     method: SimilarityMethod | None
@@ -196,24 +196,10 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
             served.check_one(first, "pairs", i, "first")
             served.check_one(second, "pairs", i, "second")
         call.num_items = len(scoring.pairs)
-        scores = score_pairs(
-            served.model,
-            scoring.pairs,
-            scoring.method,
-            attention=scoring.attention,
-            explain=scoring.explain,
-            calibrated=scoring.calibrated,
-            encoder=CallEncoder(served, call),
-            **_num_words_of(request, limits),
-        )
-        return message_of(
-            pb.ScoreResponse,
-            scores=_pair_scores(scores),
-            method=scores.method,
-            attention=scoring.attention,
-            model=served.model,
-            timings=call,
-        )
+        options = asdict(scoring) | _num_words_of(request, limits)
+        scores = score_pairs(served.model, encoder=CallEncoder(served, call), **options)
+        fields = {"method": scores.method, "attention": scoring.attention, "model": served.model}
+        return message_of(pb.ScoreResponse, scores=_pair_scores(scores), **fields, timings=call)
 
 
 def _pair_scores(scores: PairScores) -> list[tuple[object, ...]]:
