@@ -9,15 +9,7 @@ from facets_proto.codec import message_of
 from facets_proto.v1 import documents_pb2 as pb
 from numpy.typing import NDArray
 
-from facets.documents import (
-    CollectionEngine,
-    CollectionRecord,
-    Combination,
-    Document,
-    SearchHit,
-    SearchResult,
-    rerank,
-)
+from facets.documents import CollectionEngine, CollectionRecord, Combination, Document, SearchHit, SearchResult, rerank
 from facets.errors import InvalidInputError
 from facets.model.contract import FOREIGN, TextModel, check_readable, is_foreign
 from facets_server.documents.recall import RecallSampler

@@ -163,10 +163,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         return message_of(made, results=results, num_candidates=size, model=served.info, timings=call)
 
     def _candidates(
-        self,
-        kind: CandidateKind,
-        request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest,
-        call: CallContext,
+        self, kind: CandidateKind, request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest, call: CallContext
     ) -> dict[str, object]:
         served = self.models.get(request.model)
         papers, options = candidate_query_of(request, self.limits)

@@ -14,12 +14,7 @@ from pydantic.fields import FieldInfo
 
 from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
 from facets.errors import ConfigError
-from facets.index.config import (
-    MAX_BATCH_DOCUMENTS,
-    MAX_DOCUMENT_BYTES,
-    MAX_TEXT_BYTES,
-    EngineConfig,
-)
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TEXT_BYTES, EngineConfig
 
 ENVIRONMENT_PREFIX = "FACETS_SERVER_"
 _INTEGER = re.compile(r"[+-]?[0-9]+")

@@ -140,9 +140,7 @@ class StreamBridge:
 
 
 def read_ahead(
-    requests: Iterator[RequestT],
-    begin: Callable[[RequestT], WorkT],
-    admission: Admission,
+    requests: Iterator[RequestT], begin: Callable[[RequestT], WorkT], admission: Admission
 ) -> Iterator[WorkT]:
     """Starts work on some unanswered requests and yields it in request order.
 

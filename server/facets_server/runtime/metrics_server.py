@@ -38,21 +38,12 @@ class MetricsServer(ThreadingTCPServer):
         except OSError as error:
             raise ConfigError(f"metrics_port {port} on {host} cannot be used: {error.strerror}") from error
         self.port = int(self.socket.getsockname()[1])
-        self._registry = registry
-        self._is_local = is_loopback(host)
-        self._allowed_hosts = frozenset(allowed_hosts)
-        self._collecting = threading.Lock()  # collecting reads disks and sockets
+        self.registry = registry
+        self.allowed_hosts = frozenset(allowed_hosts)
+        self.is_local = is_loopback(host)
+        self.collecting = threading.Lock()  # collecting reads disks and sockets
         self._open: dict[Any, None] = {}  # connections, oldest first
         threading.Thread(target=self.serve_forever, args=(0.1,), name="metrics-port", daemon=True).start()
-
-    def answers(self, host: str) -> bool:
-        """Whether to answer a request for this Host."""
-        return is_name_of(host, self._allowed_hosts, only_local=self._is_local, or_address=True)
-
-    def metrics(self) -> bytes:
-        """The current metrics in Prometheus' text format."""
-        with self._collecting:
-            return generate_latest(self._registry)
 
     def close(self) -> None:
         """Closes the port."""
@@ -83,13 +74,16 @@ class _Handler(BaseHTTPRequestHandler):
     server: MetricsServer
 
     def do_GET(self) -> None:
-        hosts = self.headers.get_all("Host", [])
+        hosts, server = self.headers.get_all("Host", []), self.server
         if self.path.partition("?")[0] not in ("/", "/metrics"):
             self.send_error(404)
-        elif len(hosts) != 1 or not self.server.answers(hosts[0]):
+        elif len(hosts) != 1 or not is_name_of(
+            hosts[0], server.allowed_hosts, only_local=server.is_local, or_address=True
+        ):
             self.send_error(421)
         else:
-            body = self.server.metrics()
+            with server.collecting:
+                body = generate_latest(server.registry)
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE_LATEST)
             self.send_header("Content-Length", str(len(body)))

@@ -67,14 +67,5 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
         return to_message(take_backup(self.config), pb.TakeBackupResponse)
 
     def _message(self, served: ServedModel[Any]) -> pb.Model:
-        return to_message(
-            served.info,
-            pb.Model,
-            is_default=self.models.is_default(served),
-            limits=limits_to_message(self.config),
-        )
-
-
-def limits_to_message(config: ServerConfig) -> pb.Limits:
-    """The server's limits on requests."""
-    return to_message(config.limits, pb.Limits, max_stream_window=config.admission.max_stream_window)
+        limits = to_message(self.config.limits, pb.Limits, max_stream_window=self.config.admission.max_stream_window)
+        return to_message(served.info, pb.Model, is_default=self.models.is_default(served), limits=limits)
