@@ -1,7 +1,6 @@
 """Diagnosis and map of a collection, computed for a call."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -34,14 +33,7 @@ def diagnose(
         return engine.diagnose(record.name, queries_QD, seen=record), served.model
 
 
-@dataclass(frozen=True, slots=True)
-class Theme:
-    """A group of documents: its nearest words with cosines, and its size."""
-
-    words: tuple[tuple[str, float], ...]
-    num_documents: int
-
-
+Theme = tuple[tuple[tuple[str, float], ...], int]  # its nearest words with cosines, and its number of documents
 Maps = Callable[[str, int, int], tuple[CollectionMap, tuple[Theme, ...]]]
 
 
@@ -66,5 +58,5 @@ def _themes(collection_map: CollectionMap, model: TextModel) -> tuple[Theme, ...
     for candidates, num_documents in zip(nearest, counts, strict=True):
         words = tuple((word, cosine) for word, cosine in candidates if word not in used)[:_WORDS_PER_THEME]
         used.update(word for word, _ in words)
-        themes.append(Theme(words, num_documents))
+        themes.append((words, num_documents))
     return tuple(themes)

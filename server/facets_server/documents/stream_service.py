@@ -13,7 +13,7 @@ from facets_proto.v1 import documents_pb2 as pb
 from facets.documents import CollectionEngine
 from facets.errors import InvalidInputError
 from facets_server.documents.ingest import Ingest, PreparedBatch, StoredBatch
-from facets_server.documents.stream_store import OpenStream, StreamStore
+from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
@@ -41,7 +41,9 @@ def upsert_stream(
         raise InvalidInputError("must be the first request of the stream, got another", path="open")
     opening, max_bytes = first.open, limits.max_document_bytes
     ingest = Ingest(engine, models, opening.collection, max_text_bytes=max_bytes, encoded_by=opening.encoded_by)
-    stream = _opened(opening, engine, streams)
+    created = engine.record(opening.collection).create_time.isoformat()
+    place = {"collection": opening.collection, "collection_created": created}
+    stream = streams.resume(opening.resume_token, **place) if opening.resume_token else streams.begin(**place)
     yield pb.UpsertStreamResponse(
         opened=pb.UpsertStreamOpened(
             resume_token=stream.token,
@@ -64,13 +66,6 @@ def upsert_stream(
             stored, pb.UpsertStreamAck, sequence=sequence, rejected_documents=rejected, already_stored=batch is None
         )
         yield pb.UpsertStreamResponse(ack=ack)
-
-
-def _opened(message: pb.UpsertStreamOpen, engine: CollectionEngine, streams: StreamStore) -> OpenStream:
-    created = engine.record(message.collection).create_time.isoformat()
-    if message.resume_token:
-        return streams.resume(message.resume_token, collection=message.collection, collection_created=created)
-    return streams.begin(collection=message.collection, collection_created=created)
 
 
 def _beginner(

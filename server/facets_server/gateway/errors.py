@@ -14,7 +14,7 @@ from google.rpc.status_pb2 import Status
 from starlette.responses import JSONResponse, Response
 
 from facets.errors import FacetsError
-from facets_server.runtime.errors import code_of, status_of
+from facets_server.runtime.errors import status_of, status_row
 
 Code = grpc.StatusCode
 MessageT = TypeVar("MessageT", bound=Message)
@@ -88,7 +88,7 @@ class CallError(Exception):
     def of_facets(cls, error: FacetsError) -> "CallError":
         """The error that the gRPC server would send for ``error``."""
         status = status_of(error)
-        return cls(code_of(error), status.message, details=status.details)
+        return cls(status_row(error)[0], status.message, details=status.details)
 
     def to_json(self) -> dict[str, object]:
         """The error in the JSON of the Connect protocol."""

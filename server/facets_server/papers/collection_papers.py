@@ -7,7 +7,6 @@ papers are evicted first. What a call has encoded when its time runs out is cach
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from facets_proto.v1 import papers_pb2 as pb
@@ -23,15 +22,6 @@ PAGE_SIZE = 1000
 _PAPERS_AT_A_TIME = 64
 
 
-@dataclass(frozen=True, slots=True)
-class RankablePapers:
-    """Papers of a collection in the order of their ids."""
-
-    named: list[tuple[str, str]]  # ids and titles
-    facets: PaperFacets
-    index_revision: int  # revision of the collection that was read
-
-
 class CollectionPapers:
     """Encoded papers of all collections, for all models."""
 
@@ -42,8 +32,10 @@ class CollectionPapers:
         self._kept: OrderedDict[tuple[object, ...], PaperFacets] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, served: ServedPapers, request: pb.RankPapersRequest, call: CallContext) -> RankablePapers:
-        """The papers of a collection that a request asks for; what was encoded before the deadline passes is kept."""
+    def read(
+        self, served: ServedPapers, request: pb.RankPapersRequest, call: CallContext
+    ) -> tuple[list[tuple[str, str]], PaperFacets, int]:
+        """Ids and titles of the papers that a request asks for, their facets, and the revision that was read."""
         collection, excluded = request.collection, frozenset(request.excluded_ids)
         record = self._engine.record(collection)
         try:
@@ -61,11 +53,8 @@ class CollectionPapers:
                 facets = engine.encode([paper_of(document) for document in some])
             for i, document in enumerate(some):
                 encoded[document.id] = self._used((*prefix, document.id, document.revision), _row(facets, i))
-        return RankablePapers(
-            named=[(document.id, paper_of(document).title) for document in documents],
-            facets=_stack([paper for paper in encoded.values() if paper is not None]),
-            index_revision=revision,
-        )
+        named = [(document.id, paper_of(document).title) for document in documents]
+        return named, _stack([paper for paper in encoded.values() if paper is not None]), revision
 
     def _documents(
         self, collection: str, call: CallContext, where: Filter | None, min_revision: int | None

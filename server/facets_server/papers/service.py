@@ -100,10 +100,9 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
             named = [(paper.id, paper.title) for paper in papers]
         elif source == "collection":
             options = ranking_options_of(request, limits)
-            found = self.papers.read(served, request, call)
-            named, revision = found.named, found.index_revision
+            named, facets, revision = self.papers.read(served, request, call)
             with served.exclusive(call) as engine:
-                rankings = engine.rank_papers(kind, ids, found.facets if named else (), options=options)
+                rankings = engine.rank_papers(kind, ids, facets if named else (), options=options)
         else:
             raise InvalidInputError("is missing, expected a collection or papers", path="source")
 

@@ -149,14 +149,13 @@ def _storage_check(check: Callable[[], None]) -> Callable[[], bool]:
 
     def holds() -> bool:
         nonlocal logged
+        before, logged = logged, ""
         try:
             check()
         except StorageError as error:
-            if str(error) != logged:
-                logger.error("%s", error)
             logged = str(error)
-            return False
-        logged = ""
-        return True
+            if logged != before:
+                logger.error("%s", error)
+        return not logged
 
     return holds

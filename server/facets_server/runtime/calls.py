@@ -25,7 +25,7 @@ from facets.errors import FacetsError
 from facets.language.interruption import interrupted_by
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext, Stages
-from facets_server.runtime.errors import code_of, grpc_status_of, reason_of
+from facets_server.runtime.errors import grpc_status_of, status_row
 from facets_server.runtime.fair_queue import Waiter
 from facets_server.runtime.keys import Key, Keys, caller_of, collection_of
 from facets_server.runtime.messages import StreamBridge, WaitLimit, decoded, first_message, metadata_of, next_message
@@ -153,7 +153,7 @@ class Calls:
             code = grpc.StatusCode.OK
             return reply
         except Exception as error:
-            code, reason = code_of(error), reason_of(error)
+            code, reason = status_row(error)
             if not isinstance(error, FacetsError):
                 # The stack without the message of the exception, which may hold user text.
                 stack = "".join(traceback.format_tb(error.__traceback__))

@@ -99,19 +99,14 @@ class _Status(grpc.Status):
     trailing_metadata: tuple[tuple[str, str | bytes], ...]
 
 
-def code_of(error: BaseException) -> grpc.StatusCode:
-    """The gRPC status code of an error."""
-    return _status_row(error)[0]
-
-
-def reason_of(error: BaseException) -> str:
-    """The ErrorInfo reason of an error; it holds no user text, so it may be logged."""
-    return _status_row(error)[1]
+def status_row(error: BaseException) -> tuple[grpc.StatusCode, str]:
+    """Status code and ErrorInfo reason of an error; they hold no user text, so they may be logged."""
+    return next((row for kind, row in _TABLE.items() if isinstance(error, kind)), _INTERNAL)
 
 
 def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Status:
     """Any exception as google.rpc.Status with its details; ErrorInfo.metadata holds the request id, if any."""
-    code, reason = row = _status_row(error)
+    code, reason = row = status_row(error)
     message = INTERNAL_TEXT if row is _INTERNAL else _shortened(str(error), _MAX_MESSAGE_BYTES)
     info = error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN)
     if request_id:
@@ -145,10 +140,6 @@ def grpc_status_of(error: BaseException, *, request_id: str = "") -> grpc.Status
     if request_id:
         metadata += (("x-request-id", request_id),)
     return _Status(status.code, status.details, metadata)
-
-
-def _status_row(error: BaseException) -> tuple[grpc.StatusCode, str]:
-    return next((row for kind, row in _TABLE.items() if isinstance(error, kind)), _INTERNAL)
 
 
 def _retry_after_s(error: BaseException) -> float | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from prometheus_client import (
@@ -134,17 +135,15 @@ def disk_of(data_dir: Path) -> Disk:
         free_bytes = shutil.disk_usage(data_dir).free
     except OSError:  # the directory is gone: the health check reports it
         free_bytes = 0
-    sizes = {part: sum(_sizes(data_dir, patterns)) for part, patterns in _PARTS.items()}
+    sizes = {part: sum(map(_size, chain(*map(data_dir.glob, patterns)))) for part, patterns in _PARTS.items()}
     return Disk(sizes, free_bytes, last_backup(data_dir))
 
 
-def _sizes(data_dir: Path, patterns: Iterable[str]) -> Iterator[int]:
-    for pattern in patterns:
-        for path in data_dir.glob(pattern):
-            try:
-                yield path.stat().st_size
-            except OSError:  # a log or snapshot was just removed
-                continue
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # a log or snapshot was just removed
+        return 0
 
 
 @dataclass(frozen=True)
