@@ -1,7 +1,6 @@
 """Checks, encodes and stores documents, and moves a collection from one model to another.
 
-Upsert and UpsertStream share this code. Upsert stores all of its documents or none; a batch of a stream stores
-the good documents and reports the others.
+Upsert stores all of its documents or none; a batch of a stream stores the good documents and reports the others.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

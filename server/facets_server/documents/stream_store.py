@@ -1,8 +1,7 @@
 """Durable positions of ingest streams.
 
-The position of a stream is written after its batch is durable in the document store and before the batch is
-acknowledged. So an acknowledged batch is never requested again. After a crash between the two writes one batch is
-stored twice under the same ids, which changes nothing.
+A position is written after its batch is durable in the document store and before the batch is acknowledged. After a
+crash between the two writes one batch is stored twice under the same ids, which changes nothing.
 """
 
 import logging

@@ -1,7 +1,4 @@
-"""RecommendationService: likely authors and citing papers of a paper, and papers for an author or citing paper.
-
-Long work is done in parts, so that other calls do not wait for a bulk request.
-"""
+"""RecommendationService; long requests are processed in parts, so that others do not wait for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The served models of relations.
-
-Long requests are processed in parts, so that a single question does not wait for a whole bulk request.
-"""
+"""The served models of relations; long requests are processed in parts, so that others do not wait for them."""
 
 from collections.abc import Iterator, Sequence
 

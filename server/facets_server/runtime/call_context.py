@@ -103,10 +103,6 @@ class CallContext:
         """Milliseconds since the arrival."""
         return (time.monotonic() - self.started) * 1000
 
-    def is_active(self) -> bool:
-        """False once the call was answered or cancelled, or its connection is gone."""
-        return not self.over.done()
-
     def is_expired(self) -> bool:
         """True once the deadline has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
@@ -115,7 +111,7 @@ class CallContext:
         """Stops work whose answer is no longer wanted: raises DeadlineExceededError or CallCancelledError."""
         if self.is_expired():
             raise DeadlineExceededError("the deadline passed before the work was done")
-        if not self.is_active():
+        if self.over.done():
             raise CallCancelledError("the caller cancelled the call")
 
     def end(self) -> None:

@@ -26,10 +26,7 @@ OptionalPort = Annotated[int, Field(ge=-1, le=65535)]  # -1: off, 0: any free po
 
 
 class LimitsConfig(Settings):
-    """Limits on one request; ModelService returns those that clients act on, under the same names.
-
-    The fields are settings; the class variables below them are fixed.
-    """
+    """Limits on one request; ModelService returns those that clients act on, under the same names."""
 
     max_message_bytes: Annotated[int, Field(ge=4096)] = 40 * 1024 * 1024
     max_texts_per_request: AtLeastOne = 512
@@ -143,10 +140,9 @@ class ServerConfig(Settings):
 def load_config(
     file: Path | None = None, environment: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
 ) -> ServerConfig:
-    """Combines the settings of a TOML file, environment and flags, later ones winning; raises ConfigError.
+    """Combines the settings of a TOML file, environment and flags (by name, ``http.port``); raises ConfigError.
 
-    Variables are called ``FACETS_SERVER_PORT`` or ``FACETS_SERVER_LIMITS_MAX_TEXT_BYTES``; commas separate several
-    models. Flags are settings by name (``http.port`` in a section); None means not given.
+    Variables are called ``FACETS_SERVER_PORT`` or ``FACETS_SERVER_LIMITS_MAX_TEXT_BYTES``; commas separate models.
     """
     values = {} if file is None else ServerConfig.from_toml(file).model_dump(exclude_unset=True)
 

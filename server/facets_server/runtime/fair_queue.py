@@ -110,10 +110,7 @@ WaiterT = TypeVar("WaiterT", bound=Waiter)
 
 
 class FairQueue(Generic[WaiterT]):
-    """Thread-safe queue whose callers take turns.
-
-    ``changed`` is held while the queue changes; the owner may hold it to keep its own state consistent with the queue.
-    """
+    """Thread-safe queue whose callers take turns; the owner may hold ``changed`` to keep its own state consistent."""
 
     def __init__(self, changed: threading.Condition | None = None) -> None:
         self.changed = changed or threading.Condition()
@@ -210,8 +207,7 @@ class FairQueue(Generic[WaiterT]):
 class FairLock:
     """Lock that up to ``num_holders`` calls hold at a time; waiting callers take turns.
 
-    It guards the permits of admission control, and models that run whole library calls, not rows that a batcher
-    can fuse. ``num_reserved`` places are kept for callers that hold fewer than this number.
+    ``num_reserved`` places are kept for callers that hold fewer than this number.
     """
 
     def __init__(self, num_holders: int = 1, *, num_reserved: int = 0) -> None:

@@ -40,10 +40,7 @@ _Response = health_pb2.HealthCheckResponse
 def probe_handlers(
     monitor: "HealthMonitor", services: Sequence[str], config: AdmissionConfig, *, keys: Keys | None
 ) -> dict[str, Any]:
-    """Handlers of health and reflection, which read and write bytes, by full name of the method.
-
-    Reflection lists ``services``, health and itself; it requires a key if the server has keys.
-    """
+    """Handlers of health and reflection, by full name of the method; reflection needs a key if the server has keys."""
     timeout_s = config.message_timeout_s
     checks = WaitLimit("a message", most=_MAX_SILENT, timeout_s=timeout_s)
     watches = WaitLimit("a change of health", most=_MAX_WATCHERS, timeout_s=None)

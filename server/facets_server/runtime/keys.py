@@ -1,8 +1,7 @@
 """API keys with their roles and collections; recognizes calls of the gateway, which acts for HTTP clients.
 
 A key file has one key per line: ``KEY [read|write|admin] [weight=N] [COLLECTION ...]``. A key without a role is an
-admin key. Collection names restrict the key to these collections. Under load a key of weight 2 gets twice the share of
-a key of weight 1. Lines that begin with ``#`` are comments. The gateway is trusted if it presents the server's secret.
+admin key. Lines that begin with ``#`` are comments. The gateway is trusted if it presents the server's secret.
 """
 
 import hashlib

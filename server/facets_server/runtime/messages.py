@@ -1,8 +1,7 @@
 """Metadata and messages of calls, read on the event loop within bounds.
 
-A call that never sends its message costs little, but not nothing: the oldest silent call is ended when a new one
-exceeds the bound, so silent calls cannot keep others out. A worker thread serves a stream: ``StreamBridge`` gives it
-blocking reads and writes, ``read_ahead`` starts the next requests while the first is being answered.
+The oldest silent call is ended when a new one exceeds the bound, so silent calls cannot keep others out. A worker
+thread serves a stream through a ``StreamBridge``.
 """
 
 import asyncio
@@ -125,7 +124,7 @@ class StreamBridge:
         while data is not None:
             yield decode(data)
             data = self._on_loop(next_message(self._context, self._waits))
-        if not self._call.is_active():
+        if self._call.over.done():
             raise CallCancelledError("the caller cancelled the stream")
 
     def send(self, data: bytes) -> None:
@@ -142,10 +141,9 @@ class StreamBridge:
 def read_ahead(
     requests: Iterator[RequestT], begin: Callable[[RequestT], WorkT], admission: Admission
 ) -> Iterator[WorkT]:
-    """Starts work on some unanswered requests and yields it in request order.
+    """Starts work on some unanswered requests in a separate thread and yields it in request order.
 
-    ``begin`` runs in a separate thread, one request after the other; what it raises is raised here once all earlier
-    work was yielded. ``admission`` limits number and bytes of the unanswered requests; when it drains, work already
+    What ``begin`` raises is raised here once all earlier work was yielded. When ``admission`` drains, work already
     begun is yielded, then NotReadyError is raised.
     """
     begun: queue.SimpleQueue[WorkT | Exception | None] = queue.SimpleQueue()

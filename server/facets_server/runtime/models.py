@@ -1,8 +1,4 @@
-"""The served models: how a model runs and is monitored, and which model answers a request.
-
-Each task subclasses ``ServedModel`` with ``probe`` and what its services need. A model of one task cannot answer a
-request for another task; some requests accept models of several tasks.
-"""
+"""The served models: how a model runs and is monitored, and which model answers a request."""
 
 import logging
 import time
@@ -93,10 +89,9 @@ ServedT = TypeVar("ServedT", bound=ServedModel[Any])
 
 
 class TaskModels(Generic[ServedT]):
-    """The models of some tasks; the first answers requests that name none.
+    """The models of some tasks, ``task`` in messages; the first answers requests that name none.
 
-    ``task`` names their tasks for messages (``passages or sentences``); ``tasks`` maps the name of every model of the
-    server to its task, to tell a wrong task from a wrong name.
+    ``tasks`` maps the name of every model of the server to its task, to tell a wrong task from a wrong name.
     """
 
     def __init__(self, task: str, served: Sequence[ServedT], tasks: Mapping[str, str]) -> None:

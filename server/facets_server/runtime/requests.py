@@ -1,7 +1,7 @@
 """Reading of requests, shared by the handlers of all rooms: records, arrays, sizes, checks of texts, pages.
 
-Only properties of the message itself are checked here: its number of items and bytes. The records of the library check
-the rest. If several texts of a request are invalid, one error names the first few.
+Only numbers of items and bytes are checked here; the records of the library check the rest. If several texts of a
+request are invalid, one error names the first few.
 """
 
 import re

@@ -55,10 +55,7 @@ STORES = {
 def load_models(
     config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None
 ) -> list[ServedModel[Any]]:
-    """Loads the models that the settings name, else the shipped ones, in the order of the rooms.
-
-    ``shared`` is the database for additions at run time; None: files in the data directory.
-    """
+    """Loads the models of the settings, else the shipped ones; ``shared`` holds additions, else the data directory."""
 
     def served(folder: Path) -> ServedModel[Any]:
         task = task_of(folder)

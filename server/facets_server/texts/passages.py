@@ -1,7 +1,4 @@
-"""Served models of passages, with separate queues for documents, queries and vectors.
-
-A long document keeps its worker busy for seconds; queries do not wait for it.
-"""
+"""Served models of passages: queries do not wait for documents, which may keep their worker busy for seconds."""
 
 import re
 from collections.abc import Sequence
