@@ -28,7 +28,6 @@ CODE = {
     "multifacet-lab": ROOT / "lab",
     "multifacet": ROOT,
 }
-GROUP = "facets.models"  # as in facets/model/shipped.py, which needs the library's packages to be imported
 # Settings that name another model's folder: file, then keys.
 _BORROWING = (("config.json", "words"), ("config.json", "encoder_of"), ("recommendation.json", "sentences", "encoder"))
 
@@ -85,7 +84,7 @@ def stage_model(folder: Path, stage: Path) -> Path:
         shutil.copy(file, stage / file.name)
     needs = ", ".join(f'"{_distribution(name)}=={version}"' for name in borrows(folder))
     filled = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        distribution=distribution, version=version, model=folder.name, module=module, needs=needs, group=GROUP
+        distribution=distribution, version=version, model=folder.name, module=module, needs=needs
     )
     (stage / "pyproject.toml").write_text(filled, encoding="utf-8")
     return stage

@@ -12,7 +12,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 _CUDA_PACKAGE = re.compile(r"\s*(nvidia|cuda|triton)[\w.-]*", re.IGNORECASE)
@@ -48,15 +48,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
 
 
-def requires_cuda(requirements: Iterable[str]) -> bool:
-    """Whether ``Requires-Dist`` lines of a wheel name CUDA packages; those of extras do not count."""
-    return any(_CUDA_PACKAGE.match(line) and "extra ==" not in line for line in requirements)
-
-
 def _index_has_cuda(constraints: list[str]) -> bool:
     dry_run = "--dry-run --no-deps --ignore-installed --quiet --report -".split()
     (torch,) = json.loads(run("pip", "install", *dry_run, *constraints, "torch", capture=True))["install"]
-    return requires_cuda(torch["metadata"].get("requires_dist", ()))
+    requirements = torch["metadata"].get("requires_dist", ())
+    return any(_CUDA_PACKAGE.match(line) and "extra ==" not in line for line in requirements)
 
 
 def run(module: str, *arguments: str, capture: bool = False) -> str:

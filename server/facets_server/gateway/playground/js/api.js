@@ -25,6 +25,14 @@ export class CallError extends Error {
   }
 }
 
+/** A handler of errors that returns null for those with this code and throws others. */
+export function ignored(code) {
+  return (error) => {
+    if (error.code !== code) throw error;
+    return null;
+  };
+}
+
 /** Calls a method of a storage of the browser; null if storage is disabled. */
 export function storage(kind, method, ...values) {
   try {
@@ -78,14 +86,12 @@ class Connection extends EventTarget {
   #timer = 0;
 
   reached() {
-    clearInterval(this.#timer);
     this.#set("reached");
   }
 
   lost() {
-    clearInterval(this.#timer);
-    this.#timer = setInterval(() => this.probe(), PROBE_MS);
     this.#set("lost");
+    this.#timer = setInterval(() => this.probe(), PROBE_MS);
   }
 
   async probe() {
@@ -94,6 +100,7 @@ class Connection extends EventTarget {
   }
 
   #set(state) {
+    clearInterval(this.#timer);
     if (this.state === state) return;
     this.state = state;
     this.dispatchEvent(new CustomEvent("change", { detail: state }));

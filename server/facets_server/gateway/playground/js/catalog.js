@@ -1,6 +1,6 @@
 /** Models and collections of the server. */
 
-import { call } from "./api.js";
+import { call, ignored } from "./api.js";
 import { command, count, field, h, select } from "./dom.js";
 
 const PAGE = 100;
@@ -49,23 +49,20 @@ export function collectionChoices(collections) {
 
 /** A field for the collection: a select, or a text input if the key does not allow listing. */
 export async function collectionField() {
-  try {
-    const collections = await listCollections();
-    const hasSamples = collections.some(({ name }) => name === "samples");
-    const control = select("collection", collectionChoices(collections), "samples");
-    return { control, element: field("Collection", control), isNone: collections.length === 0, hasSamples };
-  } catch (error) {
-    if (error.code !== "permission_denied") throw error;
+  const collections = await listCollections().catch(ignored("permission_denied"));
+  if (!collections) {
     const control = h("input", { name: "collection", required: true, autocomplete: "off" });
-    const hint = "Your key is limited to some collections: enter the name of one.";
-    return { control, element: field("Collection", control, hint), isNone: false, hasSamples: false };
+    return { control, element: field("Collection", control, "Your key is limited to some collections: enter the name of one.") };
   }
+  const hasSamples = collections.some(({ name }) => name === "samples");
+  const control = select("collection", collectionChoices(collections), "samples");
+  return { control, element: field("Collection", control), isNone: collections.length === 0, hasSamples };
 }
 
 /** Content of a view if the server has no collections. */
-export function withoutCollections(root, title) {
+export function withoutCollections(root) {
   root.append(
-    h("h1", {}, title),
+    h("h1", {}, root.dataset.title),
     h("p", { class: "lede" }, "This server has no documents yet."),
     h("p", {}, h("a", { href: "#add" }, "Add files here"), ", or with a command:"),
     command("facets index YOUR-FILE.csv --collection mine --create"),

@@ -12,11 +12,7 @@ const ALL = { scale: 1, x: 0, y: 0 };
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const ZOOMS = { "+": 1.4, "=": 1.4, "-": 1 / 1.4 };
 
-/**
- * Dispatches "choose" with a point chosen by press or key, "hover" with the point under the pointer or null, and "list"
- * with the visible points.
- */
-export class Chart extends EventTarget {
+export class Chart {
   #view = ALL;
   #theme = null;
   #chosen = null;
@@ -24,11 +20,13 @@ export class Chart extends EventTarget {
   #drag = null;
   #frame = 0;
 
-  /** Points have `x` and `y` of any range, and a `hue`; labels also a `text`, most important first: they may be hidden. */
-  constructor(label, points, labels) {
-    super();
-    this.points = points;
-    this.labels = labels;
+  /**
+   * Points have `x` and `y` of any range, and a `hue`; labels also a `text`, most important first: they may be hidden.
+   * Calls `on.choose` with a point chosen by press or key, `on.hover` with the point under the pointer or null, and
+   * `on.list` with the visible points.
+   */
+  constructor(label, points, labels, on) {
+    Object.assign(this, { points, labels, on });
     this.bounds = bounds(points);
     // A canvas does not support light-dark(): these elements compute its colours.
     this.paints = Array.from({ length: NUM_HUES }, (_, number) => h("i", { class: `paint ${hue(number)}` }));
@@ -74,15 +72,11 @@ export class Chart extends EventTarget {
     if (!point) return;
     this.#chosen = point;
     this.redraw();
-    this.#tell("choose", point);
+    this.on.choose(point);
   }
 
   list() {
-    this.#tell("list", this.points.filter((point) => this.#isVisible(this.#position(point))));
-  }
-
-  #tell(event, detail) {
-    this.dispatchEvent(new CustomEvent(event, { detail }));
+    this.on.list(this.points.filter((point) => this.#isVisible(this.#position(point))));
   }
 
   #position({ x, y }) {
@@ -223,7 +217,7 @@ export class Chart extends EventTarget {
     this.#hovered = point;
     this.canvas.classList.toggle("pointing", point !== null);
     this.redraw();
-    this.#tell("hover", point);
+    this.on.hover(point);
   }
 }
 

@@ -136,8 +136,7 @@ function columnNames(cells) {
 
 /** A number, unless the cell is a code such as 007. */
 function valueOf(cell) {
-  if (!/^-?(0|[1-9]\d{0,14})(\.\d{1,15})?$/.test(cell)) return cell;
-  return Number(cell);
+  return /^-?(0|[1-9]\d{0,14})(\.\d{1,15})?$/.test(cell) ? Number(cell) : cell;
 }
 
 /** Rows of cells by RFC 4180: quoted cells may contain delimiters, line ends and doubled quotes. */

@@ -5,7 +5,8 @@ import { button, h } from "./dom.js";
 import { problem } from "./panel.js";
 import { forget, listModels } from "./catalog.js";
 
-const NAMES = ["search", "documents", "add", "sides", "diagnose", "status", "facets", "similarity", "summary", "relations", "papers", "map", "http"];
+const LINKS = [...document.querySelectorAll("#views a, #status-link, #http-link")];
+const NAMES = LINKS.map(({ hash }) => hash.slice(1));
 const VIEWS = Object.fromEntries(NAMES.map((name) => [name, () => import(`./views/${name}.js`)]));
 const CONNECTION = { waiting: "Connecting", reached: "Connected", lost: "No connection" };
 const THEMES = ["auto", "light", "dark"];
@@ -22,11 +23,11 @@ async function route({ focus = true } = {}) {
   const current = (numRoutes += 1);
   shown.close?.();
   shown = {};
-  mark(view);
+  const title = mark(view);
   try {
     const module = await VIEWS[view]();
     if (current !== numRoutes) return;
-    const root = h("div", { class: `view ${view}`, data: { view } });
+    const root = h("div", { class: `view ${view}`, data: { view, title } });
     main.replaceChildren(root);
     const opened = (await module.open(root)) ?? {};
     if (current !== numRoutes) return opened.close?.();
@@ -48,13 +49,13 @@ function failed(error) {
   shown = { close: () => connection.removeEventListener("change", again) };
 }
 
+/** Marks the link of a view as the current one; returns its text, the title of the view. */
 function mark(name) {
-  for (const link of document.querySelectorAll("#views a, #status-link, #http-link")) {
-    link.toggleAttribute("aria-current", link.hash === `#${name}`);
-    if (link.hash !== `#${name}`) continue;
-    link.setAttribute("aria-current", "page");
-    document.title = `${link.textContent} \u2013 Facets playground`;
-  }
+  for (const link of LINKS) link.removeAttribute("aria-current");
+  const current = LINKS[NAMES.indexOf(name)];
+  current.setAttribute("aria-current", "page");
+  document.title = `${current.textContent} \u2013 Facets playground`;
+  return current.textContent;
 }
 
 function showConnection() {

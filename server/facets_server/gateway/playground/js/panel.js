@@ -10,7 +10,7 @@ const LONGEST_ADDRESS = 1_800;
  * @param {Object} parts `action` labels the submit button unless the controls have one; each example has a `label` and
  *   `values` of the controls; `ask(values, signal)` resolves to an answer, `show(answer, values)` returns `{nodes, status}`.
  */
-export function panel(root, { title, lede, controls, action, examples = [], ask, show }) {
+export function panel(root, { title = root.dataset.title, lede, controls, action, examples = [], ask, show }) {
   const actions = h("div", { class: "row actions" }, action && submitButton(action), exampleRow(examples, fillAndRun));
   const form = formOf({ class: "card stack", "aria-label": title }, run, controls, actions);
   const status = h("p", { class: "status", role: "status" });

@@ -1,6 +1,6 @@
 /** Uploads the documents of a file in batches; waits while the server is unavailable, and resumes where it stopped. */
 
-import { call, CallError, connection, storage } from "./api.js";
+import { call, CallError, connection, ignored, storage } from "./api.js";
 import { documentOf, isOneDocument, rowsOf } from "./file_rows.js";
 
 const BATCH = 64;
@@ -10,8 +10,9 @@ const TIMEOUT_MS = 60_000;
 const TRANSIENT = new Set(["lost", "unavailable", "resource_exhausted", "deadline_exceeded"]);
 const MAX_REJECTED = 100; // rejected rows to show
 
-/** Upload of one file into a collection. Dispatches "change" when its state changes. */
-export class Upload extends EventTarget {
+/** Upload of one file into a collection. Calls `changed` when its state changes. */
+export class Upload {
+  changed = () => {};
   read = 0; // bytes
   rows = 0;
   stored = 0;
@@ -22,7 +23,6 @@ export class Upload extends EventTarget {
   #stop = new AbortController();
 
   constructor(file, { collection, isNew, columns }) {
-    super();
     Object.assign(this, { file, collection, isNew, columns });
     this.key = `facets-load ${collection} ${file.name} ${file.size} ${file.lastModified} ${Object.values(columns).join(" ")}`;
     this.before = Number(storage("localStorage", "getItem", this.key) ?? 0); // rows that an earlier upload stored
@@ -39,7 +39,7 @@ export class Upload extends EventTarget {
   /** Stores all rows, or those before it is stopped; throws a CallError or FileError. */
   async run() {
     try {
-      if (this.isNew) await this.#create();
+      if (this.isNew) await this.#call("CollectionService/CreateCollection", { name: this.collection }).catch(ignored("already_exists"));
       for await (const row of rowsOf(this.file, (bytes) => (this.read = bytes))) {
         this.rows += 1;
         if (this.rows > this.before) await this.#add(row);
@@ -48,14 +48,6 @@ export class Upload extends EventTarget {
       storage("localStorage", "removeItem", this.key);
     } catch (error) {
       if (!this.stopped) throw error;
-    }
-  }
-
-  async #create() {
-    try {
-      await this.#call("CollectionService/CreateCollection", { name: this.collection });
-    } catch (error) {
-      if (error.code !== "already_exists") throw error;
     }
   }
 
@@ -74,7 +66,7 @@ export class Upload extends EventTarget {
     if (this.#batch.length) await this.#store(this.#batch);
     this.#batch = [];
     storage("localStorage", "setItem", this.key, String(this.rows));
-    this.#changed();
+    this.changed();
   }
 
   /** Stores a batch. The server stores all or nothing, so a batch is split until an invalid document is alone. */
@@ -106,19 +98,15 @@ export class Upload extends EventTarget {
 
   async #pause() {
     this.waiting = true;
-    this.#changed();
+    this.changed();
     do await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     while (connection.state === "lost" && !this.stopped);
     this.waiting = false;
-    this.#changed();
+    this.changed();
   }
 
   #reject(row, reason) {
     this.numRejected += 1;
     if (this.rejected.length < MAX_REJECTED) this.rejected.push({ row, reason });
-  }
-
-  #changed() {
-    this.dispatchEvent(new Event("change"));
   }
 }

@@ -129,7 +129,7 @@ function progress(upload) {
     const before = upload.before ? `${plural(upload.before, "row was", "rows were")} stored earlier; ` : "";
     status.textContent = `${upload.waiting ? "Waiting for the server; no data is lost. " : before}${plural(upload.stored, "document")} stored.`;
   };
-  upload.addEventListener("change", show);
+  upload.changed = show;
   show();
   return h("div", { class: "row loading" }, bar, button("Stop", () => upload.stop()), status);
 }

@@ -10,9 +10,8 @@ const QUESTIONS = "how do vaccines work\nwhich insects make honey\nwho painted t
 
 export async function open(root) {
   const collection = await collectionField();
-  if (collection.isNone) return withoutCollections(root, "Diagnose");
+  if (collection.isNone) return withoutCollections(root);
   return panel(root, {
-    title: "Diagnose",
     lede: "Finds duplicates and hubs among the vectors of a collection. With questions, it also measures the recall of the index.",
     controls: [
       h("div", { class: "columns" }, collection.element),

@@ -14,12 +14,11 @@ const NUM_WORDS = 6;
 
 export async function open(root) {
   const collection = await collectionField();
-  if (collection.isNone) return withoutCollections(root, "Documents");
+  if (collection.isNone) return withoutCollections(root);
   const filters = new FilterRows(collection.control);
   const token = h("input", { type: "hidden", name: "page" });
   const notice = h("div", { class: "row notice", role: "status" });
   const view = panel(root, {
-    title: "Documents",
     lede: "All documents of a collection, sorted by id. Open a document to see its facets. Deleted documents can be restored while this page is open.",
     controls: [
       h("div", { class: "columns" }, collection.element, field("Per page", select("size", [["10", "10"], ["25", "25"], ["100", "100"]], "25"))),

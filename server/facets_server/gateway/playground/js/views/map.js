@@ -15,10 +15,9 @@ const HOVER_MS = 120; // delay before the title of a point is fetched
 
 export async function open(root) {
   const collection = await collectionField();
-  if (collection.isNone) return withoutCollections(root, "Map");
+  if (collection.isNone) return withoutCollections(root);
   let atlas = null;
   const view = panel(root, {
-    title: "Map",
     lede: "Similar documents appear close together. Colours are themes, named by their nearest words.",
     controls: [h("div", { class: "columns" }, collection.element, field("Maximum documents", select("size", SIZES, "10000")))],
     action: "Draw the map",
@@ -52,7 +51,8 @@ class Atlas {
     this.collection = collection;
     this.themes = themes;
     this.read = new Map(); // id -> fetched document
-    this.chart = new Chart(`Map of the collection. ${keys}`, dots, labels);
+    const on = { choose: (point) => this.#open(point), hover: (point) => this.#showTip(point), list: (points) => this.#list(points) };
+    this.chart = new Chart(`Map of the collection. ${keys}`, dots, labels, on);
     this.reading = h("section", { class: "card stack reading", "aria-live": "polite", "aria-label": "Document" });
     this.reading.append(h("p", { class: "hint" }, "Press a point, or use the arrow keys on the map, to read a document. \u201cList\u201d lists the visible documents."));
     this.tip = h("span", { class: "tip", "aria-hidden": "true" });
@@ -65,9 +65,6 @@ class Atlas {
     const legend = h("div", { class: "row", role: "group", "aria-label": "Themes" }, themes.map((theme, index) => this.#themeButton(index, theme)));
     const stage = h("div", { class: "card stage" }, this.chart.canvas, this.tip, h("div", { class: "row zoom" }, tools));
     this.element = h("div", { class: "map-grid" }, stage, h("div", { class: "stack" }, legend, this.reading));
-    this.chart.addEventListener("choose", (event) => this.#open(event.detail));
-    this.chart.addEventListener("hover", (event) => this.#showTip(event.detail));
-    this.chart.addEventListener("list", (event) => this.#list(event.detail));
   }
 
   close() {

@@ -28,7 +28,6 @@ const EXAMPLES = [
 
 export async function open(root) {
   return panel(root, {
-    title: "Papers",
     lede: "From title and abstract: authors that fit a paper, or papers that would cite it, each with the reason.",
     controls: [
       field("Title", h("input", { name: "title", required: true, autocomplete: "off" })),

@@ -25,7 +25,6 @@ const EXAMPLES = [
 
 export async function open(root) {
   return panel(root, {
-    title: "Relations",
     lede: "What sentences assert about the people, places and works they name. Arrows point from the head of a relation to its tail.",
     controls: [field("Text", h("textarea", { name: "text", rows: 4, required: true }), "One or more sentences in English.")],
     action: "Find relations",

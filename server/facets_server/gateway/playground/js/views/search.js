@@ -34,11 +34,10 @@ export function questionField(action) {
 
 export async function open(root) {
   const collection = await collectionField();
-  if (collection.isNone) return withoutCollections(root, "Search");
+  if (collection.isNone) return withoutCollections(root);
   const filters = new FilterRows(collection.control);
   const canSuggest = (await modelChoices("sentences")).length > 0;
   const view = panel(root, {
-    title: "Search",
     lede: "Ask in your own words. Each hit shows the passage that answers, the matching facets and a confidence.",
     controls: [
       questionField("Search"),

@@ -11,7 +11,7 @@ const TOP_K = 10;
 
 export async function open(root) {
   const [left, right, models] = await Promise.all([collectionField(), collectionField(), modelChoices("passages", "sentences")]);
-  if (left.isNone) return withoutCollections(root, "Side by side");
+  if (left.isNone) return withoutCollections(root);
   const side = (name, legend, collection, mode) => {
     collection.control.name = `${name}_collection`;
     return h(
@@ -25,7 +25,6 @@ export async function open(root) {
   };
   const values = { query: "how vaccines protect against disease", left_collection: "samples", right_collection: "samples" };
   return panel(root, {
-    title: "Side by side",
     lede: "One question to two collections, models or rankings. Each hit shows its rank on the other side.",
     controls: [
       questionField("Compare"),

@@ -1,6 +1,6 @@
 /** Two texts side by side, and their matching facets with bars between them. */
 
-import { call } from "../api.js";
+import { call, ignored } from "../api.js";
 import { modelChoices } from "../catalog.js";
 import { card, decimal, enumLabel, field, h, highlightButton, hue, meter, percent, select } from "../dom.js";
 import { panel } from "../panel.js";
@@ -43,7 +43,6 @@ export async function open(root) {
   const models = [["", "Default of the method"], ...(await modelChoices("passages", "sentences"))];
   const text = (label, name) => field(label, h("textarea", { name, rows: 3, required: true }));
   return panel(root, {
-    title: "Similarity",
     lede: "How similar two texts are, and through which facets. Thicker bars explain more of the score.",
     controls: [
       h("div", { class: "halves" }, text("First text", "first"), text("Second text", "second")),
@@ -57,19 +56,11 @@ export async function open(root) {
 }
 
 async function ask({ first, second, method, model }, signal) {
-  const scored = await score({ pairs: [{ first, second }], method, model, explain: true, numWords: 4 }, signal);
+  const request = { pairs: [{ first, second }], method, model, explain: true, numWords: 4 };
+  const calibrated = await call("SimilarityService/Score", { ...request, calibrated: true }, signal).catch(ignored("failed_precondition"));
+  const scored = calibrated ?? (await call("SimilarityService/Score", request, signal)); // some models have no curve for the method
   const { explanations } = await call("EmbeddingService/Explain", { texts: [first, second], model: scored.model.name, numWords: 5 }, signal);
   return { scored, explanations };
-}
-
-/** Scores a pair, with a calibrated score if the model has a curve for the method. */
-async function score(request, signal) {
-  try {
-    return await call("SimilarityService/Score", { ...request, calibrated: true }, signal);
-  } catch (error) {
-    if (error.code !== "failed_precondition") throw error;
-    return call("SimilarityService/Score", request, signal);
-  }
 }
 
 function show({ scored, explanations }, { first, second }) {

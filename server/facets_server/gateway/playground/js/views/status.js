@@ -1,6 +1,6 @@
 /** State of the server: load, disk, backups, models, collections; collections can be downloaded and deleted. */
 
-import { call } from "../api.js";
+import { call, ignored } from "../api.js";
 import { listCollections, listModels, pages } from "../catalog.js";
 import { button, card, command, count, enumLabel, h, plural, table } from "../dom.js";
 import { problem } from "../panel.js";
@@ -13,7 +13,8 @@ export async function open(root) {
   const body = h("div", { class: "results" });
   root.replaceChildren(h("h1", {}, "Status"), h("p", { class: "lede" }, "Load, disk use, backups, models and collections of this server."), notice, body);
   const show = async () => {
-    const [state, models, collections] = await Promise.all([serverStatus(), listModels(), listCollections()]);
+    const allowed = call("ModelService/GetServerStatus", {}).catch(ignored("permission_denied"));
+    const [state, models, collections] = await Promise.all([allowed, listModels(), listCollections()]);
     const restricted = state ? [server(state), backup(state, act)] : [];
     body.replaceChildren(...restricted, collectionCard(collections, act), modelCard(models));
   };
@@ -32,16 +33,6 @@ export async function open(root) {
       notice.scrollIntoView({ block: "nearest" });
     }, attributes);
   await show();
-}
-
-/** The result, or null if the key does not allow the call. */
-async function serverStatus() {
-  try {
-    return await call("ModelService/GetServerStatus", {});
-  } catch (error) {
-    if (error.code === "permission_denied") return null;
-    throw error;
-  }
 }
 
 function bytes(number) {
@@ -130,11 +121,7 @@ async function download({ name, numDocuments }, say) {
 /** Deletes a collection after a confirmation. */
 async function remove({ name, numDocuments }) {
   if (!confirm(`Delete ${name}? This cannot be undone. Download its ${plural(numDocuments ?? 0, "document")} first to keep them.`)) return "";
-  try {
-    const done = await call("CollectionService/DeleteCollection", { name });
-    return `${name} and its ${plural(done.numDocuments ?? 0, "document")} were deleted.`;
-  } catch (error) {
-    if (error.code !== "not_found") throw error;
-    return `${name} was already deleted.`; // in another tab, or by another user
-  }
+  const done = await call("CollectionService/DeleteCollection", { name }).catch(ignored("not_found"));
+  if (!done) return `${name} was already deleted.`; // in another tab, or by another user
+  return `${name} and its ${plural(done.numDocuments ?? 0, "document")} were deleted.`;
 }

@@ -29,7 +29,6 @@ const EXAMPLES = [
 export async function open(root) {
   const models = await modelChoices("sentences", "passages");
   return panel(root, {
-    title: "Summary",
     lede: "The sentences that cover most of a text, and what each of them adds.",
     controls: [
       field("Text", h("textarea", { name: "text", rows: 7, required: true })),
