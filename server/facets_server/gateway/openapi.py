@@ -106,19 +106,18 @@ def _operation(
 
 
 def _rpc_operation(rpc: Rpc) -> Schema:
-    comment = comments().get(rpc.descriptor.full_name, "")
+    method = rpc.descriptor
+    comment = comments().get(method.full_name, "")
     content_type = "application/json"
     if rpc.is_stream:
         content_type = "application/x-ndjson"
         comment = f"{comment} One message per line, both ways; an error is the last line.".strip()
-    request = _content(_reference(rpc.descriptor.input_type.full_name), content_type)
-    reply = _content(_reference(rpc.descriptor.output_type.full_name), content_type)
+    request = _content(_reference(method.input_type.full_name), content_type)
+    reply = _content(_reference(method.output_type.full_name), content_type)
     return {
-        **_operation(
-            rpc.descriptor.full_name, comment, request=request, reply=reply, error=_reference("connect.Error")
-        ),
+        **_operation(method.full_name, comment, request=request, reply=reply, error=_reference("connect.Error")),
         "summary": comment.partition(". ")[0].rstrip("."),
-        "tags": [rpc.descriptor.containing_service.name],
+        "tags": [method.containing_service.name],
     }
 
 

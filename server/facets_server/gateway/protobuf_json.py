@@ -27,17 +27,13 @@ _MAX_MESSAGE_CHARS = 300  # protobuf's messages quote the caller's input
 
 
 class Rpc(NamedTuple):
-    """One rpc: its path (``/facets.v1.EmbeddingService/Embed``), its descriptor and its message classes."""
+    """One rpc: its path (``/facets.v1.EmbeddingService/Embed``), descriptor, message classes, if it streams."""
 
     path: str
     descriptor: MethodDescriptor
     request: type[Message]
     reply: type[Message]
-
-    @property
-    def is_stream(self) -> bool:
-        """True when the requests or the replies are a stream."""
-        return bool(self.descriptor.client_streaming or self.descriptor.server_streaming)
+    is_stream: bool
 
 
 @cache
@@ -50,7 +46,7 @@ def rpcs() -> Mapping[str, Rpc]:
     for method in methods:
         path = f"/{method.containing_service.full_name}/{method.name}"
         request, reply = map(message_factory.GetMessageClass, (method.input_type, method.output_type))
-        found[path] = Rpc(path, method, request, reply)
+        found[path] = Rpc(path, method, request, reply, method.client_streaming or method.server_streaming)
     return found
 
 

@@ -51,11 +51,10 @@ class BodyReader:
             raise CallError.of_facets(error) from error
 
     async def body(self, request: Request, convert: Callable[[bytes], ResultT]) -> ResultT:
-        """Reads, decompresses and converts the whole body.
+        """Checks the key, then reads, decompresses and converts the whole body.
 
         Raises:
-            CallError: The body is too large, too slow, one of too many, in an unknown encoding, or sent without a
-                valid key; or ``convert`` raised it.
+            CallError: The key or the body is invalid, or the body exceeds a limit.
             ClientDisconnect: The client is gone.
         """
         self.check_key(request)

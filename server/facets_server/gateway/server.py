@@ -9,7 +9,6 @@ import json
 import logging
 import socket
 import ssl
-from typing import Any
 
 import uvicorn
 from prometheus_client import CollectorRegistry
@@ -105,7 +104,30 @@ class Gateway(uvicorn.Server):
             ConfigError: The certificates of the gateway cannot be used.
         """
         self._upstream = Upstream(target, token)
-        super().__init__(_uvicorn_config(create_app(self._upstream, config, registry=registry), config))
+        http, security = config.http, config.security
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages quote clients' input
+        settings = uvicorn.Config(
+            create_app(self._upstream, config, registry=registry),
+            http=limited_protocol(http.max_connections, http.read_timeout_s),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,  # clients can forge them
+            server_header=False,
+            limit_concurrency=http.max_connections + 1,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=max(1, round(config.drain_s)),
+            ssl_certfile=security.tls_certificate,
+            ssl_keyfile=security.tls_key,
+            ssl_ca_certs=None if security.tls_client_ca is None else str(security.tls_client_ca),
+            ssl_cert_reqs=ssl.CERT_NONE if security.tls_client_ca is None else ssl.CERT_REQUIRED,
+        )
+        try:
+            settings.load()
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"the certificates of the gateway cannot be used: {error}") from error
+        super().__init__(settings)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Answers requests until it is stopped."""
@@ -113,30 +135,3 @@ class Gateway(uvicorn.Server):
             await super().serve(sockets)
         finally:
             await self._upstream.close()
-
-
-def _uvicorn_config(app: Any, config: ServerConfig) -> uvicorn.Config:
-    http, security = config.http, config.security
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages quote clients' input
-    settings = uvicorn.Config(
-        app,
-        http=limited_protocol(http.max_connections, http.read_timeout_s),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,  # clients can forge them
-        server_header=False,
-        limit_concurrency=http.max_connections + 1,
-        timeout_keep_alive=_KEEP_ALIVE_S,
-        timeout_graceful_shutdown=max(1, round(config.drain_s)),
-        ssl_certfile=security.tls_certificate,
-        ssl_keyfile=security.tls_key,
-        ssl_ca_certs=None if security.tls_client_ca is None else str(security.tls_client_ca),
-        ssl_cert_reqs=ssl.CERT_NONE if security.tls_client_ca is None else ssl.CERT_REQUIRED,
-    )
-    try:
-        settings.load()
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"the certificates of the gateway cannot be used: {error}") from error
-    return settings
