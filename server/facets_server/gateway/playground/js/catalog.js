@@ -6,7 +6,6 @@ import { command, count, field, h, select } from "./dom.js";
 const PAGE = 100;
 let models = null;
 
-/** Yields the pages of a list. */
 export async function* pages(method, request = {}) {
   let pageToken = "";
   do {
@@ -42,7 +41,6 @@ export function listCollections() {
   return listAll("CollectionService/ListCollections", "collections");
 }
 
-/** Collections as choices of a select. */
 export function collectionChoices(collections) {
   return collections.map(({ name, numDocuments }) => [name, `${name} (${count(numDocuments)})`]);
 }

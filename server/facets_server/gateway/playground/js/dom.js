@@ -7,7 +7,6 @@ export function h(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
-/** Creates an SVG element. */
 export function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -24,18 +23,14 @@ function filled(element, { on = {}, data = {}, ...attributes }, children) {
 
 let numIds = 0;
 
-/** A unique id. */
 export function uniqueId(prefix) {
-  numIds += 1;
-  return `${prefix}-${numIds}`;
+  return `${prefix}-${(numIds += 1)}`;
 }
 
-/** A button that calls `onClick`. */
 export function button(label, onClick, attributes = {}) {
   return h("button", { type: "button", class: "quiet", on: { click: onClick }, ...attributes }, label);
 }
 
-/** The button that submits a form. */
 export function submitButton(label) {
   return h("button", { type: "submit", class: "primary" }, label);
 }
@@ -57,7 +52,6 @@ export function field(label, control, hint = "") {
   return h("div", { class: "field" }, h("label", { for: control.id }, label), control, hint && h("p", { class: "hint", id: hintId }, hint));
 }
 
-/** A section with a heading. */
 export function card(name, ...children) {
   const id = uniqueId("card");
   return h("section", { class: "card stack tight", "aria-labelledby": id }, h("h2", { id }, name), children);
@@ -121,7 +115,6 @@ export function enumLabel(value, prefix) {
   return (value ?? "").replace(prefix, "").toLowerCase().replaceAll("_", " ");
 }
 
-/** 12,345. */
 export function count(number) {
   return Number(number ?? 0).toLocaleString("en");
 }

@@ -27,7 +27,6 @@ export function hitList(hits, context, before = 0) {
   return h("ol", { class: "hits", start: before + 1 }, hits.map((hit) => hitCard(hit, context)));
 }
 
-/** A card with a heading and an element beside it. */
 export function resultCard(heading, beside, ...content) {
   return h("li", { class: "card hit" }, h("div", { class: "row actions" }, h("h2", {}, heading), beside), content);
 }

@@ -69,7 +69,6 @@ export function attendsTo(facet, token, index, { minCosine, numTokens = Infinity
   return (facet.tokens ?? []).slice(0, numTokens).some((attended) => (attended.token ?? 0) === index && attended.cosine > minCosine);
 }
 
-/** The words of a facet, closest first. */
 export function wordsOf(nearest, number = 3) {
   return (nearest ?? []).slice(0, number).map((near) => near.word).join(", ");
 }

@@ -112,7 +112,6 @@ async function showColumns(card, file, store) {
   button.focus();
 }
 
-/** A collection name made from a file name. */
 function collectionName(file) {
   return file.name.toLowerCase().replace(/\.[^.]*$/, "").replace(/[^a-z0-9_-]+/g, "-").replace(/^[-_]+|-+$/g, "").slice(0, 64);
 }

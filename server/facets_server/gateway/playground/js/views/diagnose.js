@@ -28,13 +28,11 @@ export async function open(root) {
 function show(report) {
   const vectors = report.vectors ?? {};
   const seen = Number(report.numPartsSeen ?? 0) < Number(report.numParts ?? 0) ? `, a random sample of ${count(report.numPartsSeen)} examined` : "";
-  const nodes = [card("Findings", findings(vectors)), card("Vectors", vectorTable(vectors))];
+  const findings = (vectors.findings ?? []).map((sentence) => h("li", {}, sentence.charAt(0).toUpperCase() + sentence.slice(1)));
+  const found = findings.length ? h("ul", {}, findings) : h("p", {}, "Nothing unusual was found.");
+  const nodes = [card("Findings", found), card("Vectors", vectorTable(vectors))];
   if (report.indexKind) nodes.push(card("Recall of the index", ...recall(report)));
   return { nodes, status: `${plural(report.numDocuments, "document")}, ${plural(report.numParts, "part")}${seen}` };
-}
-
-function findings({ findings: sentences = [] }) {
-  return sentences.length ? h("ul", {}, sentences.map((sentence) => h("li", {}, sentence.charAt(0).toUpperCase() + sentence.slice(1)))) : h("p", {}, "Nothing unusual was found.");
 }
 
 function vectorTable(vectors) {

@@ -29,11 +29,7 @@ export async function open(root) {
       return { nodes: [atlas.element], status: summary(drawn) };
     },
   });
-  const close = () => {
-    atlas?.close();
-    view.close();
-  };
-  return { ...view, close };
+  return { ...view, close: () => [atlas, view].forEach((part) => part?.close()) };
 }
 
 function summary({ ids, numDocuments, method }) {
@@ -132,7 +128,6 @@ function label(theme, words, dots) {
   return { x: median("x"), y: median("y"), hue: theme, text: wordsOf(words, 2) };
 }
 
-/** The numbers of a FacetArray message. */
 function floats(array) {
   return new Float32Array(Uint8Array.from(atob(array.data), (byte) => byte.charCodeAt(0)).buffer);
 }

@@ -26,7 +26,6 @@ const EXAMPLES = [
   ["nothing here answers this", "renew a parking permit"],
 ].map(([label, query]) => ({ label, values: { query, collection: "samples" } }));
 
-/** The question with its submit button. */
 export function questionField(action) {
   const query = h("input", { name: "query", type: "search", required: true, autocomplete: "off" });
   return h("div", { class: "ask" }, field("Question", query), submitButton(action));

@@ -65,17 +65,18 @@ async function ask({ first, second, method, model }, signal) {
 
 function show({ scored, explanations }, { first, second }) {
   const pair = scored.scores[0];
+  const method = enumLabel(scored.method, "SIMILARITY_METHOD_");
   const passages = [first, second].map((string, index) => textPassage(string, explanations[index]));
   const matches = (pair.explanation?.matches ?? []).slice(0, MAX_MATCHES).map((match) => ({ firstFacet: 0, secondFacet: 0, contribution: 0, ...match }));
   const maxContribution = Math.max(...matches.map((match) => match.contribution), Number.EPSILON);
   const rows = matches.map((match, index) => h("li", {}, matchButton(match, index, { passages, maxContribution })));
   return {
     nodes: [
-      verdict(pair, scored.method),
+      verdict(pair, method),
       h("section", { class: "card halves", "aria-label": "The two texts" }, passages),
       card("Matching facets", h("ol", { class: "matches" }, rows)),
     ],
-    status: `${methodName(scored.method)} by ${scored.model?.name}`,
+    status: `${method} by ${scored.model?.name}`,
   };
 }
 
@@ -94,14 +95,10 @@ function verdict(pair, method) {
     { class: "card row verdict", "aria-label": "Score" },
     h("span", { class: "big" }, calibrated === undefined ? decimal(pair.score) : percent(calibrated)),
     calibrated === undefined ? h("span", {}, "score") : meter(calibrated, "similar, on a human scale"),
-    h("span", { class: "small" }, `${methodName(method)}: ${decimal(pair.score, 3)}`),
+    h("span", { class: "small" }, `${method}: ${decimal(pair.score, 3)}`),
     LABELS[pair.label] && h("span", {}, LABELS[pair.label]),
     differences.length > 0 && h("ul", { class: "small", "aria-label": "Differences" }, differences),
   );
-}
-
-function methodName(method) {
-  return enumLabel(method, "SIMILARITY_METHOD_");
 }
 
 function matchButton(match, index, { passages, maxContribution }) {

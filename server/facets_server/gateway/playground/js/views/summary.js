@@ -56,7 +56,7 @@ function request(values) {
 function show(summary, values) {
   const text = new Text(values.text);
   const sentences = (summary.sentences ?? []).map((sentence) => ({ selection: 0, start: 0, gain: 0, ...sentence }));
-  const picked = [...sentences].sort((first, second) => first.selection - second.selection);
+  const picked = sentences.toSorted((first, second) => first.selection - second.selection);
   const covered = picked.reduce((sum, sentence) => sum + sentence.gain, 0);
   const marks = sentences.map(({ start, end, selection }) => ({ start, end, kind: `picked ${hue(selection)}`, whole: true }));
   const status =
