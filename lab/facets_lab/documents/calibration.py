@@ -24,13 +24,12 @@ from facets.model.loading import TASKS
 from facets.model.passage_checkpoint import TASK
 from facets.model.shipped import find_model
 from facets_lab.documents.beir import RetrievalData, read_beir, read_pairs, sampled
-from facets_lab.documents.collection import EncodedTexts, SearchedModel, indexed, load_searched
+from facets_lab.documents.collection import SearchedModel, indexed, load_searched
 from facets_lab.documents.retrieval import is_itself
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.options import CalibratedModel, DryRun, NumDocuments, Seed, Source
 from facets_lab.evaluation.statistics import expected_calibration_error, fit_logistic
 
-KINDS = ("asked", "removed", "foreign", "behind")
 _ASKED, _REMOVED, _FOREIGN, _BEHIND = range(4)
 _KIND_WEIGHTS = (1 / 3, 1 / 3, 1 / 3, 1.0)
 _NUM_BEHIND = 9  # hits after the first
@@ -49,7 +48,7 @@ class ObservedHits:
 
     features: NDArray[np.float64]  # [M, F], columns facets.documents.confidence.FEATURES
     relevant: NDArray[np.bool_]  # [M] bool
-    kinds: NDArray[np.int64]  # [M], positions in KINDS
+    kinds: NDArray[np.int64]  # [M] int64, _ASKED to _BEHIND
 
     @classmethod
     def concatenate(cls, parts: Sequence["ObservedHits"]) -> "ObservedHits":
@@ -57,19 +56,13 @@ class ObservedHits:
         columns = ("features", "relevant", "kinds")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
-    @classmethod
-    def irrelevant_first(cls, features: NDArray[np.float64], kind: int) -> "ObservedHits":
-        """The first hit of a ranking without relevant hits."""
-        num_hits = min(1, len(features))
-        return cls(features[:1], np.zeros(num_hits, dtype=np.bool_), np.full(num_hits, kind))
-
     def select(self, chosen_M: NDArray[np.bool_]) -> "ObservedHits":
         """Selects hits by a mask."""
         return ObservedHits(self.features[chosen_M], self.relevant[chosen_M], self.kinds[chosen_M])
 
     def weights(self) -> NDArray[np.float64]:
         """Weight of each hit, ``[M]``; all first hits together weigh 1."""
-        counts = np.bincount(self.kinds, minlength=len(KINDS))
+        counts = np.bincount(self.kinds, minlength=len(_KIND_WEIGHTS))
         return (np.array(_KIND_WEIGHTS) / np.maximum(counts, 1))[self.kinds]
 
 
@@ -197,10 +190,9 @@ def _observe(
     model: SearchedModel, data: RetrievalData, sets: Sequence[RetrievalData], *, seed: int
 ) -> dict[SearchMode, ObservedHits]:
     observed: dict[SearchMode, list[ObservedHits]] = {mode: [] for mode in _MODES}
-    encoded: EncodedTexts = {}  # the collections share texts
     for part in small_collections(data, seed=seed):
         foreign = _foreign_queries(part, sets, seed=seed)
-        with indexed(model, part.documents, encoded) as collection:
+        with indexed(model, part.documents) as collection:
             asked = collection.search(list(part.queries.values()), _MODES, top_k=_DEPTH)
             others = collection.search(foreign, _MODES, top_k=_DEPTH)
         for mode in _MODES:
@@ -211,17 +203,20 @@ def _observe(
 def _observe_hits(
     data: RetrievalData, asked: Sequence[Sequence[SearchHit]], foreign: Sequence[Sequence[SearchHit]]
 ) -> Iterator[ObservedHits]:
-    num_searched = len(data.documents)
+    def first_of(hits: Sequence[SearchHit], kind: int) -> ObservedHits:
+        """The first of hits that are not relevant."""
+        features = features_of_hits(hits, num_searched=len(data.documents))[:1]
+        return ObservedHits(features, np.zeros(len(features), dtype=np.bool_), np.full(len(features), kind))
+
     for key, hits in zip(data.queries, asked, strict=True):
         grades = data.judgements[key]
         kept = [hit for hit in hits if not (hit.id == key and is_itself(data, key))]
-        features = features_of_hits(kept, num_searched=num_searched)[: 1 + _NUM_BEHIND]
+        features = features_of_hits(kept, num_searched=len(data.documents))[: 1 + _NUM_BEHIND]
         relevant = np.array([grades.get(hit.id, 0) > 0 for hit in kept[: 1 + _NUM_BEHIND]], dtype=np.bool_)
         yield ObservedHits(features, relevant, np.where(np.arange(len(features)) > 0, _BEHIND, _ASKED))
-        wrong = [hit for hit in kept if grades.get(hit.id, 0) <= 0]
-        yield ObservedHits.irrelevant_first(features_of_hits(wrong, num_searched=num_searched), _REMOVED)
+        yield first_of([hit for hit in kept if grades.get(hit.id, 0) <= 0], _REMOVED)
     for hits in foreign:
-        yield ObservedHits.irrelevant_first(features_of_hits(hits, num_searched=num_searched), _FOREIGN)
+        yield first_of(hits, _FOREIGN)
 
 
 def features_of_hits(hits: Sequence[SearchHit], *, num_searched: int) -> NDArray[np.float64]:

@@ -19,7 +19,6 @@ from facets.model.passage_model import PassageModel
 from facets.model.shipped import find_model
 
 SearchedModel = FacetModel | PassageModel
-EncodedTexts = dict[str, EncodedText]
 
 _NAME = "evaluation"
 _DOCUMENT_BATCH = 1_000
@@ -61,14 +60,8 @@ class Collection:
 
 
 @contextmanager
-def indexed(
-    model: SearchedModel, documents: Mapping[str, str], encoded: EncodedTexts | None = None
-) -> Iterator[Collection]:
-    """A temporary collection of texts by id, cut into parts and indexed as a server does.
-
-    ``encoded`` caches encoded texts between calls; None: no cache.
-    """
-    cache: EncodedTexts = {} if encoded is None else encoded
+def indexed(model: SearchedModel, documents: Mapping[str, str]) -> Iterator[Collection]:
+    """A temporary collection of texts by id, cut into parts and indexed as a server does."""
     config = EngineConfig(background=False, snapshot_on_close=False)
     with TemporaryDirectory(prefix="facets-eval-") as folder, CollectionEngine.open(Path(folder), config) as engine:
         engine.create_collection(
@@ -85,31 +78,23 @@ def indexed(
             batch = items[start : start + _DOCUMENT_BATCH]
             parts = [split_text(text) for _, text in batch]
             read = [record.searched(text, {}, own) for (_, text), own in zip(batch, parts, strict=True)]
-            _encode_new(model, [part.read for texts in read for part in texts], cache)
+            encoded = _encode(model, [part.read for texts in read for part in texts])
             stored = [
-                from_encoded(key, text, {}, parts=own, searched=texts, encoded=[cache[part.read] for part in texts])
+                from_encoded(key, text, {}, parts=own, searched=texts, encoded=[encoded[part.read] for part in texts])
                 for (key, text), own, texts in zip(batch, parts, read, strict=True)
             ]
             engine.upsert(_NAME, stored)
-            if encoded is None:
-                cache.clear()
         engine.maintain()  # folds a large collection into its index, as a server does in the background
         yield Collection(engine, model)
 
 
-def _encode_new(model: SearchedModel, texts: Sequence[str], cache: EncodedTexts) -> None:
-    """Encodes texts that are not in the cache; a blank text has no facets."""
-    new = [text for text in dict.fromkeys(texts) if text not in cache]
-    empty = EncodedText.of_nothing(model.num_facets, model.dim)
-    if not isinstance(model, PassageModel):
-        empty = EncodedText(empty.facets)
-    cache.update((text, empty) for text in new if not text.strip())
-    visible = [text for text in new if text.strip()]
-    if not visible:
-        return
-    if isinstance(model, PassageModel):
-        encoded = model.encode_passages(visible)
-        cache.update((text, EncodedText(*encoded.document(row))) for row, text in enumerate(visible))
-    else:
-        facets = zip(visible, model.encode(visible), strict=True)
-        cache.update((text, EncodedText(facets_KD)) for text, facets_KD in facets)
+def _encode(model: SearchedModel, texts: Sequence[str]) -> dict[str, EncodedText]:
+    """Encodes each distinct text; a blank text has no facets."""
+    encoded = dict.fromkeys(texts, EncodedText.of_nothing(model.num_facets, model.dim))
+    visible = [text for text in encoded if text.strip()]
+    if visible and isinstance(model, PassageModel):
+        passages = model.encode_passages(visible)
+        encoded |= {text: EncodedText(*passages.document(row)) for row, text in enumerate(visible)}
+    elif visible:
+        encoded |= zip(visible, map(EncodedText, model.encode(visible)), strict=True)
+    return encoded

@@ -1,6 +1,5 @@
 """Training data of passage models: raw texts in groups, their word pieces, and the teacher's vectors."""
 
-import hashlib
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -203,6 +202,10 @@ class Texts:
         first, last = np.searchsorted(self.owners, (owner, owner + 1)).tolist()
         return range(first, last)
 
+    def of_all(self, owners: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Texts of several owners, one after the other."""
+        return np.concatenate([np.array(self.of(owner), dtype=np.int64) for owner in owners.tolist()])
+
 
 class PreparedPassages:
     """Prepared data: ``texts`` by kind (``KINDS``) and ``num_groups``."""
@@ -229,17 +232,15 @@ def prepare_passages(config: ConfigFile, out: Annotated[Path, typer.Option(help=
 
 def prepare(config: PassageDataConfig, folder: Path) -> PreparedPassages:
     """Prepares the data of the settings; finished data of the same settings are opened."""
-    settings = config.to_dict()
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-    path = folder / "config.json"
+    path, settings = folder / "config.json", config.to_dict()
     if path.exists():
-        if json.loads(path.read_text(encoding="utf-8"))["digest"] != digest:
+        if json.loads(path.read_text(encoding="utf-8")) != settings:
             raise ConfigError(f"{folder} holds data of other settings: choose another --out")
         if (folder / _DATA).exists():
             return PreparedPassages(folder)
     groups = read_groups(config)
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"digest": digest, **settings}, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
     torch.set_num_threads(config.num_threads)
     arrays = _make_arrays(groups, config)
     with write_atomically(folder / _DATA, durable=False) as part, part.open("wb") as file:

@@ -3,8 +3,7 @@
 Shape suffixes: B passages, K facets, W width, T tokens, S targets, N texts, G groups.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
 
@@ -46,16 +45,10 @@ _EXPORT_SETTINGS = (
 _TRAINING_FACTS = ("seed", "num_steps", "batch_size", "layers", "teacher", "tune_encoder")
 
 
-@dataclass(frozen=True, slots=True)
-class PassageBatch:
-    """Indices of passages ``[B]``, of their sentences, and of their questions."""
-
-    passages: NDArray[np.int64]
-    sentences: NDArray[np.int64]
-    questions: NDArray[np.int64]
+Batch = dict[str, NDArray[np.int64]]  # rows of passages, of their sentences, and of their questions, by kind
 
 
-class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
+class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
     """A passage network with its data."""
 
     network: PassageNetwork
@@ -81,11 +74,11 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         if not config.tune_encoder and self._use_bfloat16:
             self.network.encoder.bfloat16()
 
-    def batches(self, start_step: int) -> Iterator[PassageBatch]:
+    def batches(self, start_step: int) -> Iterator[Batch]:
         """Groups, in a different order in each pass over the data, the same for the same seed."""
         return map(self._batch, islice(self._groups_of_steps(), start_step, None))
 
-    def step(self, batch: PassageBatch, number: int) -> dict[str, Tensor]:
+    def step(self, batch: Batch, number: int) -> dict[str, Tensor]:
         """See ``Trainer``."""
         return self._losses(batch, np.random.default_rng((self.config.seed, number)))
 
@@ -126,16 +119,13 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
                 yield groups[first : position + 1]
                 first, size = position + 1, 0
 
-    def _batch(self, groups: NDArray[np.int64]) -> PassageBatch:
+    def _batch(self, groups: NDArray[np.int64]) -> Batch:
         texts = self._data.texts
-        passages = _numbers([texts["passage"].of(group) for group in groups.tolist()])
-        sentences, questions = (
-            _numbers([texts[kind].of(passage) for passage in passages.tolist()]) for kind in ("sentence", "question")
-        )
-        return PassageBatch(passages, sentences, questions)
+        passages = texts["passage"].of_all(groups)
+        return {"passage": passages} | {kind: texts[kind].of_all(passages) for kind in ("sentence", "question")}
 
-    def _losses(self, batch: PassageBatch, random_choice: np.random.Generator) -> dict[str, Tensor]:
-        rows = [self._data.texts["passage"].row(passage) for passage in batch.passages]
+    def _losses(self, batch: Batch, random_choice: np.random.Generator) -> dict[str, Tensor]:
+        rows = [self._data.texts["passage"].row(passage) for passage in batch["passage"]]
         passages = RaggedBatch.of(rows, self.device)
         with torch.set_grad_enabled(self.config.tune_encoder and torch.is_grad_enabled()), self.autocast():
             states_TW = self.network.encoder(passages)
@@ -153,13 +143,13 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
             total = total + self.config.distillation_weight * distilled
         return {LOSS: total, **losses}
 
-    def _facet_losses(self, facets_BKW: Tensor, batch: PassageBatch) -> dict[str, Tensor]:
+    def _facet_losses(self, facets_BKW: Tensor, batch: Batch) -> dict[str, Tensor]:
         texts = self._data.texts
-        both = [(texts["sentence"], batch.sentences), (texts["question"], batch.questions)]
+        both = [(texts[kind], batch[kind]) for kind in ("sentence", "question")]
         targets = np.concatenate([of_kind.vectors[numbers] for of_kind, numbers in both]).astype(np.float32)
-        position_of = {passage: position for position, passage in enumerate(batch.passages.tolist())}
+        position_of = {passage: position for position, passage in enumerate(batch["passage"].tolist())}
         owners = np.array([position_of[p] for of_kind, numbers in both for p in of_kind.owners[numbers].tolist()])
-        weights = np.repeat([1.0, self.config.question_weight], [len(batch.sentences), len(batch.questions)])
+        weights = np.repeat([1.0, self.config.question_weight], [len(batch["sentence"]), len(batch["question"])])
         ranking_S, fit_S = facet_losses(
             self.tensor(targets),
             self.tensor(owners),
@@ -171,20 +161,21 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         return {"ranking": (ranking_S * weights_S).sum(), "fit": (fit_S * weights_S).sum()}
 
     def _distillation_losses(
-        self, vectors_BW: Tensor, batch: PassageBatch, random_choice: np.random.Generator
+        self, vectors_BW: Tensor, batch: Batch, random_choice: np.random.Generator
     ) -> dict[str, Tensor]:
         """Losses of the passages and of a sample of their sentences and questions."""
         short: list[tuple[Texts, int]] = [
-            (self._data.texts[kind], number)
-            for kind, numbers in (("sentence", batch.sentences), ("question", batch.questions))
-            for number in numbers.tolist()
+            (self._data.texts[kind], number) for kind in ("sentence", "question") for number in batch[kind].tolist()
         ]
         size = min(len(short), self.config.distilled_texts)
         chosen = [short[position] for position in random_choice.choice(len(short), size, replace=False)]
         ragged = RaggedBatch.of([texts.row(number) for texts, number in chosen], self.device)
         with self.autocast():
             short_NW = average_states(self.network.encoder(ragged), ragged)
-        teacher = [self._data.texts["passage"].vectors[batch.passages], *(t.vectors[[number]] for t, number in chosen)]
+        teacher = [
+            self._data.texts["passage"].vectors[batch["passage"]],
+            *(t.vectors[[number]] for t, number in chosen),
+        ]
         distance, divergence = distillation_loss(
             torch.cat([vectors_BW, short_NW]),
             self.tensor(np.concatenate(teacher).astype(np.float32)),
@@ -227,10 +218,6 @@ def similar_neighbours(order: NDArray[np.int64], vectors_GW: NDArray[np.float32]
         runs.append(left[chosen])
         left = np.delete(left, chosen)
     return np.concatenate(runs)
-
-
-def _numbers(ranges: Sequence[range]) -> NDArray[np.int64]:
-    return np.concatenate([np.arange(numbers.start, numbers.stop) for numbers in ranges])
 
 
 def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) -> PassageModel:
