@@ -6,7 +6,7 @@ Shape suffixes: B sequences, L positions, T pieces of a corpus, J topics, V word
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +52,6 @@ class GenerationConfig(TrainingConfig):
     checkpoint_every: AtLeastOne = 100
     optimizer: OptimizerConfig = OptimizerConfig(learning_rate=2e-3, warmup_steps=100)
     model: str = "facets-en"  # topics are vectors of its words
-    num_pieces: AtLeastOne = 8_000
     num_layers: AtLeastOne = 4
     dim: AtLeastOne = 256
     num_heads: AtLeastOne = 4
@@ -73,8 +72,7 @@ class Pieces:
 
 def learn_pieces(files: Sequence[Path], num_pieces: int) -> Tokenizer:
     """Pieces of lower-case words (byte-level BPE), learned from the beginning of the files."""
-    paragraphs = chain.from_iterable(_paragraphs(files))
-    sample = (text for text, _ in zip(paragraphs, range(_PARAGRAPHS), strict=False))
+    sample = islice(chain.from_iterable(_paragraphs(files)), _PARAGRAPHS)
     learned = ByteLevelBPETokenizer(add_prefix_space=True)
     learned.train_from_iterator(sample, vocab_size=num_pieces, special_tokens=["<end>"], show_progress=False)
     return Tokenizer.from_str(learned.to_str())
@@ -180,12 +178,14 @@ class ConditionalGenerator(nn.Module):
 class GenerationTrainer(Trainer[GenerationConfig, tuple[NDArray[np.int64], NDArray[np.int64]]]):
     """Learns to predict the next pieces, given some of the next words."""
 
+    network: ConditionalGenerator
+
     def __init__(self, config: GenerationConfig, pieces: Pieces, words: WordVectors, *, tokenizer: Tokenizer) -> None:
         super().__init__(config)
         if len(pieces.tokens) < 2 * (_VALIDATED + 1) * config.max_length:
             raise ConfigError(f"expected more text to train on, got {len(pieces.tokens)} pieces")
         torch.manual_seed(config.seed)
-        self.network: ConditionalGenerator = ConditionalGenerator(config, tokenizer.get_vocab_size(), words.dim)
+        self.network = ConditionalGenerator(config, tokenizer.get_vocab_size(), words.dim)
         self.network.start_from(tokenizer, words)
         self.network.to(self.device)
         self._pieces, self._topics_VD = pieces, self.tensor(words.unit_vectors)
@@ -200,11 +200,12 @@ class GenerationTrainer(Trainer[GenerationConfig, tuple[NDArray[np.int64], NDArr
     def _batch(
         self, starts: NDArray[np.int64], random: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        spans = (slice(start, start + self.config.max_length + 1) for start in starts)
-        made = [
-            with_conditions(self._pieces.tokens[span], self._pieces.words[span], self.config, random=random)
-            for span in spans
-        ]
+        made = []
+        for start in starts:
+            span = slice(start, start + self.config.max_length + 1)
+            made.append(
+                with_conditions(self._pieces.tokens[span], self._pieces.words[span], self.config, random=random)
+            )
         read, asked = (np.stack(arrays) for arrays in zip(*made, strict=True))
         used = int((asked != _IGNORED).any(axis=0).nonzero()[0].max()) + 1
         return read[:, :used], asked[:, :used]
@@ -267,10 +268,9 @@ class Generator:
         embedded_BLH = torch.zeros(len(codes), width, self.config.dim)
         mask_BL = torch.zeros(len(codes), width, dtype=torch.long)
         for row, (own, vectors_JD) in enumerate(zip(codes, topics, strict=True)):
-            embedded_BLH[row, width - len(own) :] = self.network.embed(
-                torch.from_numpy(own)[None], _tensor(vectors_JD)
-            )[0]
-            mask_BL[row, width - len(own) :] = 1
+            of_row = (row, slice(width - len(own), None))
+            embedded_BLH[of_row] = self.network.embed(torch.from_numpy(own)[None], _tensor(vectors_JD))[0]
+            mask_BL[of_row] = 1
         torch.manual_seed(seed)
         drawn = self.network.language.generate(  # type: ignore[misc]  # GPT2LMHeadModel is not among its types
             inputs_embeds=embedded_BLH,
@@ -305,7 +305,7 @@ def train(
     seed: Seed = 1,
     threads: Threads = 0,
 ) -> Report:
-    """Train a decoder that is given some of the next words; an existing run is resumed.
+    """Train a decoder that is given some of the next words; an existing run is resumed, or loaded if finished.
 
     Example: python -m facets_lab.generation train shard-00.txt.xz --work-dir runs/generation
     """
@@ -314,25 +314,19 @@ def train(
         batch_size=batch_size,
         num_layers=layers,
         dim=dim,
-        num_pieces=num_pieces,
         seed=seed,
         num_threads=threads,
     )
-    return train_generator(config, files, work_dir, num_tokens=num_tokens)
-
-
-def train_generator(config: GenerationConfig, files: Sequence[Path], folder: Path, *, num_tokens: int) -> Report:
-    """Learns pieces and trains; an existing run is resumed, or loaded if finished."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / PIECES).exists():
-        learn_pieces(files, config.num_pieces).save(str(folder / PIECES))
-    tokenizer, words = Tokenizer.from_file(str(folder / PIECES)), load(config.model, FacetModel).words
+    work_dir.mkdir(parents=True, exist_ok=True)
+    if not (work_dir / PIECES).exists():
+        learn_pieces(files, num_pieces).save(str(work_dir / PIECES))
+    tokenizer, words = Tokenizer.from_file(str(work_dir / PIECES)), load(config.model, FacetModel).words
 
     def make() -> GenerationTrainer:
         pieces = read_pieces(files, tokenizer, words, num_tokens=num_tokens)
         return GenerationTrainer(config, pieces, words, tokenizer=tokenizer)
 
-    trainer, result = train_or_load(make, folder)
+    trainer, result = train_or_load(make, work_dir)
     return {
         "steps": result.step,
         "pieces_read": result.step * config.batch_size * config.max_length,

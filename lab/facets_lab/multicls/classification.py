@@ -3,7 +3,7 @@
 Shape suffixes: N sentences, B sentences of a batch, C classes, D dimensions.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
@@ -20,7 +20,7 @@ from torch.nn import functional
 from facets.config import AtLeastOne, Positive
 from facets.errors import ConfigError, InvalidInputError
 from facets.language.sentences import sentences_of
-from facets_lab.evaluation.comparison import Embed, Report, minilm
+from facets_lab.evaluation.comparison import Report, minilm
 from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.options import Seeds, Threads, WorkDir
 from facets_lab.evaluation.statistics import expected_calibration_error, repeat_seeds
@@ -50,13 +50,14 @@ def classify(
 
     Example: python -m facets_lab.multicls classify subj-train.tsv.xz subj-dev.tsv.xz --corpus shard-00.txt.xz ...
     """
-    tested = read_labelled(held_out)
-    data = read_labelled(train), Labelled(tested.texts[:limit], tested.labels[:limit])
+    learned, tested = read_labelled(train), read_labelled(held_out)
+    tested = Labelled(tested.texts[:limit], tested.labels[:limit])
     triples = read_triples(corpus, max(2 * batch_size, steps * batch_size))
 
     def measure(name: str, seed: int, num_examples: int) -> dict[str, float]:
+        sample = learned.balanced(num_examples, seed)
         if name == "minilm":
-            return measure_regression(minilm(), num_examples, data, seed=seed)
+            return measure_regression(sample, tested)
         contrast = ContrastConfig(
             name="multicls",
             num_steps=steps,
@@ -67,21 +68,28 @@ def classify(
             num_threads=threads,
             optimizer=OptimizerConfig(learning_rate=2e-4, warmup_steps=min(steps // 10 + 1, 100)),
         )
-        backbone, encoder, loss = pretrain(contrast, triples, work_dir / f"{name}-{steps}", load_backbone=load_minilm)
+        backbone = load_minilm()
+        trained, result = train_or_load(
+            lambda: ContrastTrainer(contrast, backbone, triples), work_dir / f"{name}-{steps}"
+        )
         config = ClassifierConfig(
             name="multicls",
             num_threads=threads,
             num_steps=rounds * 100 // 16,
             batch_size=16,
-            examples=num_examples,
             seed=seed,
             optimizer=OptimizerConfig(learning_rate=1e-4, warmup_steps=10),
         )
-        return measure_classifier((backbone, encoder), config, data) | {"contrast_loss": loss}
+        trainer = ClassifierTrainer(config, backbone, encoder=trained.network, examples=sample)
+        loop = TrainingLoop(trainer, Path())  # the run takes seconds, so nothing is written
+        for batch in islice(trainer.batches(0), config.num_steps):
+            loop.train_step(batch)
+        found = figures(trainer.probabilities(tested.texts), tested.labels)
+        return found | {"contrast_loss": result.validation_loss or 0.0}
 
     names = [*(f"K={num}" for num in tokens or (1, 5)), "minilm"]
     report = {str(n): repeat_seeds(names, seeds, partial(measure, num_examples=n)) for n in examples or (100, 1000)}
-    shape = {"examples": len(data[0].texts), "held_out": len(data[1].texts), "sequences": len(triples)}
+    shape = {"examples": len(learned.texts), "held_out": len(tested.texts), "sequences": len(triples)}
     return {"data": {"file": train.name, **shape}, "by_examples": report}
 
 
@@ -140,7 +148,6 @@ def _triples(files: Iterable[Path]) -> Iterator[tuple[str, str, str]]:
 class ClassifierConfig(TrainingConfig):
     """A classifier on pooled class tokens and its run."""
 
-    examples: AtLeastOne = 100
     max_pieces: AtLeastOne = 48
     head_rate: Positive = 10.0  # times the learning rate of the encoder
 
@@ -194,34 +201,12 @@ class ClassifierTrainer(Trainer[ClassifierConfig, NDArray[np.int64]]):
         return logits_BC.float()
 
 
-def pretrain(
-    config: ContrastConfig, triples: Sequence[Sequence[str]], folder: Path, *, load_backbone: Callable[[], Backbone]
-) -> tuple[Backbone, MultiClassEncoder, float]:
-    """An encoder with trained class tokens, its word pieces, and its held-out loss; a finished run is loaded."""
-    backbone = load_backbone()
-    trainer, result = train_or_load(lambda: ContrastTrainer(config, backbone, triples), folder)
-    return backbone, trainer.network, result.validation_loss or 0.0
-
-
-def measure_classifier(
-    encoder: tuple[Backbone, MultiClassEncoder], config: ClassifierConfig, data: tuple[Labelled, Labelled]
-) -> dict[str, float]:
-    """``figures`` on the second part of the data after fine-tuning on a balanced sample of the first."""
-    learned, held_out = data
-    examples = learned.balanced(config.examples, config.seed)
-    trainer = ClassifierTrainer(config, encoder[0], encoder=encoder[1], examples=examples)
-    loop = TrainingLoop(trainer, Path())  # the run takes seconds, so nothing is written
-    for batch in islice(trainer.batches(0), config.num_steps):
-        loop.train_step(batch)
-    return figures(trainer.probabilities(held_out.texts), held_out.labels)
-
-
-def measure_regression(embed: Embed, examples: int, data: tuple[Labelled, Labelled], *, seed: int) -> dict[str, float]:
-    """The same with a logistic regression on sentence vectors."""
+def measure_regression(examples: Labelled, held_out: Labelled) -> dict[str, float]:
+    """``figures`` of a logistic regression on MiniLM's vectors."""
     from sklearn.linear_model import LogisticRegression
 
-    learned, held_out = data[0].balanced(examples, seed), data[1]
-    regression = LogisticRegression(max_iter=1000, C=10.0).fit(embed(learned.texts), learned.labels)
+    embed = minilm()
+    regression = LogisticRegression(max_iter=1000, C=10.0).fit(embed(examples.texts), examples.labels)
     return figures(regression.predict_proba(embed(held_out.texts)), held_out.labels)
 
 
