@@ -79,7 +79,7 @@ def toy_paper_model(folder: Path) -> PaperModel:
         word_learning_rate=0.03,
         optimizer={"learning_rate": 3e-3, "warmup_steps": 5},
     )
-    return train_papers(config, folder / "run")
+    return train_papers(config, folder / "run", folder / "run" / "model")
 
 
 def add_toy_sentences(model: Path, data: Path, folder: Path) -> Path:

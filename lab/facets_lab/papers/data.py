@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import svds
 
-from facets.config import AtLeastOne, FacetModelConfig, NonNegative, NonNegativeInt, Positive, Probability, VectorWidth
+from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Positive, Probability, VectorWidth
 from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
@@ -52,7 +52,7 @@ class PaperTrainingConfig(TrainingConfig):
     temperature: Positive = 0.1  # of the softmax
     negative_weight: NonNegative = 30.0  # of all negatives of a positive in the squared loss; the paper draws one
     word_learning_rate: NonNegative = 3e-3  # words are trained as in B.5
-    num_steps: NonNegativeInt = 0  # 0: four passes over the papers
+    num_steps: AtLeastOne = 600
     batch_size: BatchSize = 512  # papers per step
     input_tokens: AtLeastOne = 64  # a training input is cut after so many words
     word_dropout: Probability = 0.3  # share of the words of a training input that are left out
@@ -89,18 +89,6 @@ class _PaperRecord(Record):
     cited_by: list[NonBlank] | None = None
     year: int | None = None
 
-    def paper(self) -> Paper:
-        # Real lists have empty names where an author was lost.
-        authors = [_AuthorRecord(name=a) if isinstance(a, str) else a for a in self.authors or () if a != ""]
-        return Paper(
-            title=self.title,
-            abstract=self.abstract or "",
-            id=self.id,
-            authors=tuple(Author(author.name or author.id, author.id) for author in authors),
-            cited_by_ids=tuple(self.cited_by or ()),
-            year=year_of_id(self.id) if self.year is None else self.year,
-        )
-
 
 def read_papers(path: Path) -> list[Paper]:
     """Papers of a file of JSON lines, in order; blank lines are skipped.
@@ -111,7 +99,16 @@ def read_papers(path: Path) -> list[Paper]:
     for place, record in read_records(_PaperRecord, path, skip_blank=True):
         if record.id in papers:
             raise InvalidInputError(f"{place}: expected distinct ids, got {record.id!r} twice")
-        papers[record.id] = record.paper()
+        # Real lists have empty names where an author was lost.
+        authors = [_AuthorRecord(name=a) if isinstance(a, str) else a for a in record.authors or () if a != ""]
+        papers[record.id] = Paper(
+            title=record.title,
+            abstract=record.abstract or "",
+            id=record.id,
+            authors=tuple(Author(author.name or author.id, author.id) for author in authors),
+            cited_by_ids=tuple(record.cited_by or ()),
+            year=year_of_id(record.id) if record.year is None else record.year,
+        )
     return list(papers.values())
 
 
@@ -201,9 +198,8 @@ class BatchPairs(NamedTuple):
 class PaperBatch(NamedTuple):
     """A batch, its papers sorted by length."""
 
-    # padded typed rows [b, L] int64 and lengths [b] int64, one after the other
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
-    pairs: dict[CandidateKind, BatchPairs]  # by kind
+    parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]  # padded typed rows [b, L] and lengths [b]
+    pairs: dict[CandidateKind, BatchPairs]
     negatives: NDArray[np.int64]  # [B] int64, another paper for each, for the autoencoder
 
 
@@ -253,11 +249,8 @@ class PaperStream:
         offsets = self._corpus.offsets
         lengths = np.minimum(offsets[papers + 1] - offsets[papers], self._config.input_tokens)
         papers = papers[np.argsort(lengths, kind="stable")]
-        parts = [
-            self._part(part, rng, word_dropout, self._config.input_tokens)
-            for part in np.array_split(papers, _NUM_PARTS)
-            if len(part)
-        ]
+        split = [part for part in np.array_split(papers, _NUM_PARTS) if len(part)]
+        parts = [self._part(part, rng, word_dropout, self._config.input_tokens) for part in split]
         pairs = {kind: self._pairs(kind, papers) for kind in CandidateKind}
         # A random cyclic shift gives every paper another one as its negative.
         negatives = np.roll(np.arange(len(papers)), int(rng.integers(1, len(papers))) if len(papers) > 1 else 0)
@@ -269,12 +262,10 @@ class PaperStream:
         starts = self._corpus.offsets[papers]
         lengths = np.minimum(self._corpus.offsets[papers + 1] - starts, max_tokens)
         steps = np.arange(max(1, int(lengths.max())))
-        real = steps < lengths[:, None]
+        kept = real = steps < lengths[:, None]
         if word_dropout:
             kept = real & (rng.random(real.shape, dtype=np.float32) >= word_dropout)
             kept[:, 0] |= ~kept.any(axis=1) & real[:, 0]  # one word stays
-        else:
-            kept = real
         rows = self._corpus.rows[np.where(real, starts[:, None] + steps, 0)].astype(np.int64)
         # Kept words first, in order: a stable sort of the mask.
         order = np.argsort(~kept, axis=1, kind="stable")

@@ -41,7 +41,7 @@ from facets_lab.papers.data import (
     word_counts,
 )
 from facets_lab.papers.training import PaperTrainer
-from facets_lab.training.loop import ConfigFile, ModelOut, Resume, RunOut, TrainingResult, WordsOf, train
+from facets_lab.training.loop import ConfigFile, ModelOut, Resume, RunOut, WordsOf, train
 
 _SPREAD_PAPERS = 4000
 
@@ -65,26 +65,16 @@ def papers(
     Example: facets-train papers --config lab/configs/facets-papers-en.toml --out runs/facets-papers-en
     """
     settings, folder = PaperTrainingConfig.from_toml(config), model_out or out / "model"
-    train_papers(settings, out, resume=resume, words_of=words_of, model_dir=folder)
+    train_papers(settings, out, folder, resume=resume, words_of=words_of)
     typer.echo(f"{settings.name}: model in {folder}", err=True)
 
 
 def train_papers(
-    config: PaperTrainingConfig,
-    out_dir: Path,
-    *,
-    resume: bool = False,
-    words_of: Path | None = None,
-    model_dir: Path | None = None,
+    config: PaperTrainingConfig, run: Path, folder: Path, *, resume: bool = False, words_of: Path | None = None
 ) -> PaperModel:
-    """Trains a model, with the vocabulary of ``words_of`` if given; ``model_dir`` None: ``out_dir / "model"``."""
-    trainer, result = train(lambda: PaperTrainer(config, *prepare_papers(config, words_of)), out_dir, resume=resume)
-    return export_paper_model(trainer, result, model_dir or out_dir / "model")
-
-
-def export_paper_model(trainer: PaperTrainer, result: TrainingResult, folder: Path) -> PaperModel:
-    """Updates the tables to the finished network and writes a model folder."""
-    config, corpus = trainer.config, trainer.corpus
+    """Trains in the folder of a run, updates the tables to the finished network, and writes a model folder."""
+    trainer, result = train(lambda: PaperTrainer(config, *prepare_papers(config, words_of)), run, resume=resume)
+    corpus = trainer.corpus
     trainer.refresh()
     vectors = {str(kind): trainer.table(kind).vectors().detach().cpu().numpy() for kind in CandidateKind}
     words = WordVectors(trainer.words.vocabulary, trainer.network.word_vectors.detach().cpu().numpy())
@@ -138,18 +128,19 @@ def spread_tables(model: PaperModel) -> PaperTables:
 
 
 def _trained_papers(corpus: PaperCorpus) -> TrainedPapers:
+    by_kind = {str(kind): interactions for kind, interactions in corpus.interactions.items()}
     pairs = {}
-    for kind, interactions in corpus.interactions.items():
+    for kind, interactions in by_kind.items():
         both = np.stack([interactions.papers, interactions.columns], axis=1)
-        pairs[str(kind)] = both[np.lexsort((both[:, 0], both[:, 1]))]
+        pairs[kind] = both[np.lexsort((both[:, 0], both[:, 1]))]
     return TrainedPapers(
         ids=[paper.id for paper in corpus.papers],
         titles=[paper.title for paper in corpus.papers],
         years=np.array([paper.year or 0 for paper in corpus.papers], dtype=np.int32),
         rows=corpus.rows,
         offsets=corpus.offsets,
-        column_ids={str(kind): interactions.ids for kind, interactions in corpus.interactions.items()},
-        column_names={str(kind): interactions.names for kind, interactions in corpus.interactions.items()},
+        column_ids={kind: interactions.ids for kind, interactions in by_kind.items()},
+        column_names={kind: interactions.names for kind, interactions in by_kind.items()},
         pairs=pairs,
     )
 

@@ -4,7 +4,6 @@ Shape suffixes: P pairs of the corpus or of a batch, J authors or citing papers,
 dimensions of word vectors, V words, B papers, K facets, I papers of the corpus.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -86,21 +85,17 @@ LossT = TypeVar("LossT", Tensor, float)
 
 _PAIRS_AT_A_TIME = 8192
 _REFRESH_ROUNDS = 3
-_PASSES = 4  # over the papers, when num_steps is 0; with more passes the held-out loss rises
 _WEIGHT_RATE_FACTOR = 5.0  # log word weights change by units, coordinates of unit vectors by hundredths
 
 
 class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
-    """Network and tables on a corpus of papers; ``config`` has the real number of steps."""
+    """Network and tables on a corpus of papers."""
 
     network: PaperNetwork
 
     def __init__(self, config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors) -> None:
-        self._stream = PaperStream(corpus, config)
-        if not config.num_steps:
-            num_presentations = _PASSES * len(self._stream.training_papers)
-            config = config.replaced(num_steps=math.ceil(num_presentations / config.batch_size))
         super().__init__(config)
+        self._stream = PaperStream(corpus, config)
         self.corpus, self.words = corpus, words
         torch.manual_seed(config.seed)
         unit_vectors = torch.from_numpy(words.unit_vectors)

@@ -70,11 +70,11 @@ def test_table_update_keeps_sums_and_matches_together() -> None:
 
 
 def test_a_baseline_has_the_vocabulary_of_another_model(config: PaperTrainingConfig, tmp_path: Path) -> None:
-    train_papers(config, tmp_path / "base")
+    train_papers(config, tmp_path / "base", tmp_path / "base" / "model")
     values = config.to_dict() | {"name": "toy-k1"}
     values["model"] = values["model"] | {"num_facets": 1}
     single = PaperTrainingConfig.from_dict(values)
-    model = train_papers(single, tmp_path / "k1", words_of=tmp_path / "base" / "model")
+    model = train_papers(single, tmp_path / "k1", tmp_path / "k1" / "model", words_of=tmp_path / "base" / "model")
     assert model.num_facets == 1
     assert model.words.vocabulary.words == facets.load(tmp_path / "base" / "model").words.vocabulary.words
 
@@ -82,6 +82,6 @@ def test_a_baseline_has_the_vocabulary_of_another_model(config: PaperTrainingCon
 def test_trained_words_stay_unit_vectors_and_come_with_the_model(config: PaperTrainingConfig, tmp_path: Path) -> None:
     quick = PaperTrainingConfig.from_dict(config.to_dict() | {"optimizer": {"warmup_steps": 1}})
     _, before = prepare_papers(quick)
-    model = train_papers(quick, tmp_path / "run")
+    model = train_papers(quick, tmp_path / "run", tmp_path / "model")
     assert np.abs(model.words.vectors - before.vectors).max() > 1e-3
     np.testing.assert_allclose(np.linalg.norm(model.words.vectors, axis=1), 1.0, atol=5e-3)
