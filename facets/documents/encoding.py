@@ -131,7 +131,7 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
         path = ("documents", position)
         _check_id(document.id, (*path, "id"))
         if first_position.setdefault(document.id, position) != position:
-            rule = f"is {document.id!r}, as an earlier one is: expected different ids"
+            rule = f"is {document.id!r}, which is also the id of an earlier document: expected different ids"
             raise InvalidInputError(rule, path=(*path, "id"))
         check_text(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
         payloads.append(encode_payload(document.payload, path=(*path, "payload")))

@@ -50,7 +50,7 @@ from facets.relations.patterns import ARG1, ARG2, ENTITY, tokenize_patterns
 from facets.relations.tables import TABLES, TYPES, PatternTable, RelationTable, read_tables, write_tables
 
 _FIRST_SCALE = 0.02  # initial scale of the decoder's output, so that facets start near the sentence vector
-# Their ids follow those of the word pieces: V, V + 1, V + 2.
+# Placeholders have the ids after those of the word pieces: V, V + 1, V + 2.
 PLACEHOLDERS = (ARG1, ARG2, ENTITY)
 NUM_PLACEHOLDERS = len(PLACEHOLDERS)
 

@@ -210,7 +210,10 @@ def _num_links(doc: Doc, index: int) -> int | None:
 
 
 def _joins_nouns(doc: Doc, index: int) -> bool:
-    """True for ``Crime and Punishment``: capitalised common nouns or a singular subject; not for ``Tesla and Waze``."""
+    """Whether this ``and`` is part of one name (``Crime and Punishment``) rather than between two (``Tesla and Waze``).
+
+    It is if the words beside it are capitalised and a common noun or a singular verb follows.
+    """
     if not 0 < index < len(doc) - 1 or doc[index].lower_ != "and":
         return False
     before, after = doc[index - 1], doc[index + 1]
@@ -246,7 +249,7 @@ def _joined(doc: Doc, names: list[Name]) -> list[Name]:
 def clauses_of(doc: Doc, names: Set[int]) -> list[frozenset[int]]:
     """Numbers of the clauses that contain each token; all empty without a parse.
 
-    The main clauses of all sentences share the number 0, because sentence borders are determined elsewhere.
+    All main clauses share the number 0: this function does not separate sentences, others do.
 
     ``names``: tokens that are part of a name.
     """

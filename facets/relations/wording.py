@@ -68,7 +68,10 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A pattern as one clause in the active voice: ``$ARG2 was once bought by $ARG1`` is ``bought .``."""
+    """A pattern as one clause in the active voice: ``$ARG2 was once bought by $ARG1`` is ``bought .``.
+
+    The full stop stands for the second argument.
+    """
 
     # For each word after the first argument, its base forms and the word itself; `OTHER` is the second argument. Empty
     # when the pattern says nothing.

@@ -91,7 +91,7 @@ class Database:
         path, log = self._path, self._path.with_name(f"{self._path.name}-wal")
         size = path.stat().st_size if path.exists() else None
         if size:
-            # If power failed while the log was created, a read-only connection cannot roll that back.
+            # A journal is left if power failed while the log was created; only a writer can roll it back.
             if not path.with_name(f"{path.name}-journal").exists():
                 with closing(self._connect("ro")) as connection:
                     self._check_count(connection)

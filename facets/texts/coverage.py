@@ -58,9 +58,9 @@ PAPER_COVERAGE = CoverageConfig(
 class SentenceCoverageConfig(Settings):
     """How sentences cover words and sentences of a document; defaults chosen on dev documents.
 
-    A sentence t covers a word of the document if it contains it, and a sentence s of the document by
-    ``max(0, t . s) ** power``. A summary covers ``(sum_t c_t ** (1 / repetition)) ** repetition`` of each. Sentences
-    have equal weights, which sum to ``sentence_share`` of the total; content words are weighted as in
+    A sentence t covers a word with ``c_t = 1`` if t contains the word, and a sentence s with
+    ``c_t = max(0, t . s) ** power``. A summary covers each by ``(sum_t c_t ** (1 / repetition)) ** repetition``.
+    Sentences have equal weights, which sum to ``sentence_share`` of the total; content words are weighted as in
     ``CoverageConfig``.
     """
 

@@ -54,7 +54,7 @@ def relations(
         Option(metavar="ENTITY", help="Find what this entity has the relation to; needs exactly one --relation."),
     ] = None,
     pattern: Annotated[list[str] | None, Option("--pattern", "-p", help="Pattern to score; repeat for more.")] = None,
-    top_k: Annotated[int | None, Option(help="Relations per pair, accepted or not, or tails of HEAD.")] = None,
+    top_k: Annotated[int | None, Option(help="Maximum relations per pair, or entities found by --head.")] = None,
     most: Annotated[int | None, Option("--most", help="Maximum relations between two entities, both ways.")] = None,
     unrelated: Annotated[bool, Option("--unrelated", help="Also show pairs without a relation.")] = False,
     evidence: Annotated[bool, Option("--evidence", help="Show nearest training patterns and facets.")] = False,

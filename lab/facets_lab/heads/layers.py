@@ -167,7 +167,7 @@ class Head(nn.Module):
         return products_BLV
 
     def _of_words_read(self, products_BLV: Tensor, facet_BLH: Tensor, *, all_BLQ: Tensor, inputs_BL: Tensor) -> Tensor:
-        """Eq. 2.5, 2.10 and 2.11 for the words up to each position; the others keep their products."""
+        """Replaces the products of words read up to each position (eq. 2.5, 2.10, 2.11); other words keep theirs."""
         length, last = inputs_BL.shape[1], facet_BLH.shape[1]
         same_BLL = inputs_BL.unsqueeze(2) == inputs_BL.unsqueeze(1)  # same word at both positions
         causal_LL = inputs_BL.new_ones(length, length, dtype=torch.bool).tril()  # position l has read position i

@@ -140,7 +140,7 @@ def _names_to_find(files: Sequence[Path], given: list[str] | None, more: list[st
     sample = (paragraph for file in files for _, paragraphs in read_titled_documents(file) for paragraph in paragraphs)
     distinctive = distinctive_names(names, sample)
     if not distinctive:
-        raise ConfigError(f"the gazetteer must hold a name of three characters, got {len(names)} unusable ones")
+        raise ConfigError(f"expected a name of three characters or more that is no usual word, got {len(names)} others")
     return distinctive
 
 

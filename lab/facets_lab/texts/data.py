@@ -103,7 +103,7 @@ class SentenceStream:
             rng = np.random.default_rng([self._config.seed, 2, chunk])
             batches = self._length_sorted(order[first : first + batch_size * chunk_batches], rng)
             for position in range(max(0, start_step - chunk * chunk_batches), len(batches)):
-                # Drawn from its own generator, so that skipped batches change nothing.
+                # Each batch has its own generator, so a resumed run draws the same batches.
                 batch_rng = np.random.default_rng([self._config.seed, 3, chunk, position])
                 yield self._batch(*batches[position], batch_rng)
 

@@ -124,7 +124,7 @@ def read_phrase_choices(path: Path) -> tuple[list[tuple[str, str]], list[tuple[s
     for place, line in read_lines(path):
         phrase, answer, first, second, *distractors = split_fields(line, names, place)
         if phrase.split() != [*first.split(), *second.split()]:
-            raise InvalidInputError(f"{place}: expected the phrase's own two words, got {first!r}, {second!r}")
+            raise InvalidInputError(f"{place}: expected the two words of {phrase!r}, got {first!r} and {second!r}")
         if answer in distractors:
             raise InvalidInputError(f"{place}: expected distractors other than the answer, got {answer!r}")
         phrases.append((first, second))

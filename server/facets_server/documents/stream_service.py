@@ -38,7 +38,7 @@ def upsert_stream(
     """Answers one stream: the opening request, then batches."""
     first = next(requests, None)
     if first is None or first.WhichOneof("message") != "open":
-        raise InvalidInputError("must be the first request of the stream, got another", path="open")
+        raise InvalidInputError("must be the first message of the stream, got another message or none", path="open")
     opening, max_bytes = first.open, limits.max_document_bytes
     ingest = Ingest(engine, models, opening.collection, max_text_bytes=max_bytes, encoded_by=opening.encoded_by)
     created = engine.record(opening.collection).create_time.isoformat()

@@ -106,7 +106,7 @@ def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
     """Moves the documents of a data directory into PostgreSQL, or back; see :mod:`facets.documents.migration`."""
     url = config.engine.store.get_secret_value()
     if url == "sqlite":
-        raise ConfigError('engine.store must be postgres://..., the other end of the move, got "sqlite"')
+        raise ConfigError('engine.store must be the postgres:// address to move to or from, got "sqlite"')
     kept = {pattern: schema for pattern, schema in STORES.items() if "*" in pattern}
     if back:
         move_to_directory(url, config.data_dir, kept, say=say)

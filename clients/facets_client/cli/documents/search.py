@@ -43,7 +43,7 @@ def search(
     mode: ModeOption = None,
     combine: Annotated[
         Literal["sum", "any"] | None,
-        Option(help="Find answers to all parts of the query, or to any.  [default: any of several questions]"),
+        Option(help="sum: all parts of the query count; any: one suffices.  [default: any for several questions]"),
     ] = None,
     min_confidence: Annotated[
         float | None, Option(help="Omit hits below this, 0 to 1.  [default: 0.1; with --json: 0]")
