@@ -16,7 +16,7 @@ from facets.errors import FacetsError
 def run_program(
     name: str,
     commands: Mapping[str, tuple[str, str]],
-    arguments: Sequence[str] | None,
+    arguments: Sequence[str] | None = None,
     *,
     help: str,
     log_level: int = logging.INFO,

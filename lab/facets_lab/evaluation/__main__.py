@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Sequence
+from functools import partial
 
 from facets_lab.program import run_program
 
@@ -36,12 +36,13 @@ COMMANDS = {
     ),
 }
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns the exit code: 0, 1 after a reported error, 2 for wrong usage."""
-    help = "Measure models on the paper's tasks; prints one JSON object."
-    return run_program("facets-eval", COMMANDS, arguments, help=help, log_level=logging.WARNING)
-
+main = partial(
+    run_program,
+    "facets-eval",
+    COMMANDS,
+    help="Measure models on the paper's tasks; prints one JSON object.",
+    log_level=logging.WARNING,
+)
 
 if __name__ == "__main__":
     sys.exit(main())

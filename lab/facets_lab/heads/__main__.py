@@ -1,7 +1,7 @@
 """``python -m facets_lab.heads``: compares output layers; prints one JSON object."""
 
 import sys
-from collections.abc import Sequence
+from functools import partial
 
 from facets_lab.program import run_program
 
@@ -11,11 +11,7 @@ COMMANDS = {
     "stolen": ("facets_lab.heads.stolen:stolen", "Find words that are never most likely."),
 }
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one experiment; returns the exit code."""
-    return run_program("python -m facets_lab.heads", COMMANDS, arguments, help="Compare output layers.")
-
+main = partial(run_program, "python -m facets_lab.heads", COMMANDS, help="Compare output layers.")
 
 if __name__ == "__main__":
     sys.exit(main())

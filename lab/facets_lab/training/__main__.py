@@ -1,7 +1,7 @@
 """``facets-train``: packs a corpus, makes word vectors, trains models."""
 
 import sys
-from collections.abc import Sequence
+from functools import partial
 
 from facets_lab.program import run_program
 
@@ -17,11 +17,7 @@ COMMANDS = {
     "paper-sentences": ("facets_lab.papers.export:add_sentences", "Add sentence vectors to a model of papers."),
 }
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns the exit code: 0, 1 after a reported error, 2 for wrong usage."""
-    return run_program("facets-train", COMMANDS, arguments, help="Train Facets models on a CPU or a GPU.")
-
+main = partial(run_program, "facets-train", COMMANDS, help="Train Facets models on a CPU or a GPU.")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -158,10 +158,11 @@ class PackedCorpus:
         if meta.get("format") != FORMAT:
             raise CheckpointError(f"{path}: expected format {FORMAT}, got {meta.get('format')}")
         ends = corpus.sentence_offsets[-1], corpus.paragraph_offsets[-1], corpus.document_offsets[-1]
-        if ends != (len(tokens), corpus.num_sentences, corpus.num_sentences):
-            raise CheckpointError(f"{path}: expected arrays that belong together, got other lengths: {ends}")
-        if len(corpus.vocabulary) != meta["num_words"]:
-            raise CheckpointError(f"{path}: expected {meta['num_words']} words, got {len(corpus.vocabulary)}")
+        if (
+            ends != (len(tokens), corpus.num_sentences, corpus.num_sentences)
+            or len(corpus.vocabulary) != meta["num_words"]
+        ):
+            raise CheckpointError(f"{path}: expected arrays and words that belong together, got other lengths: {ends}")
         return corpus
 
 
@@ -172,7 +173,6 @@ class _Block:
     words: list[str]
     tokens: NDArray[np.uint32]
     lengths: tuple[list[int], list[int], list[int]]  # tokens of sentences, sentences of paragraphs and of documents
-    num_dropped: int  # sentences
     num_chars: int
 
 
@@ -197,14 +197,12 @@ def pack(
     numbers: dict[str, int] = {}
     parts: list[NDArray[np.uint32]] = []
     lengths: tuple[list[int], list[int], list[int]] = ([], [], [])
-    num_dropped = 0
     with tqdm(desc="packing", unit="char", unit_scale=True, disable=None) as progress:
         for block in _tokenized_blocks(paths, workers or os.cpu_count() or 1):
             local = np.array([numbers.setdefault(word, len(numbers)) for word in block.words], dtype=np.uint32)
             parts.append(local[block.tokens])
             for kept, more in zip(lengths, block.lengths, strict=True):
                 kept += more
-            num_dropped += block.num_dropped
             progress.update(block.num_chars)
     if not lengths[0]:
         raise ConfigError(f"the corpus must have a sentence of {_MIN_WORDS} words, got none in {len(paths)} files")
@@ -224,7 +222,6 @@ def pack(
         **dict(zip(("num_sentences", "num_paragraphs", "num_documents"), map(len, lengths), strict=True)),
         "num_tokens": len(tokens),
         "num_unknown": int(np.count_nonzero(tokens == len(vocabulary))),
-        "num_dropped_sentences": num_dropped,
         "num_words": len(vocabulary),
     }
     # Written last, because only a folder with this file is a packed corpus.
@@ -267,14 +264,13 @@ def _tokenize_block(documents: list[list[str]]) -> _Block:
     of_sentences: list[int] = []
     of_paragraphs: list[int] = []
     of_documents: list[int] = []
-    num_read = num_chars = 0
+    num_chars = 0
     for document in documents:
         num_before_document = len(of_sentences)
         for paragraph in document:
             num_before_paragraph = len(of_sentences)
             num_chars += len(paragraph)
             texts = [sentence.text for sentence in _tokenizer().sentences(clean_paragraph(paragraph))]
-            num_read += len(texts)
             for words in filter(_is_sentence, _tokenizer().words(texts)):
                 tokens += [numbers.setdefault(word, len(numbers)) for word in words]
                 of_sentences.append(len(words))
@@ -283,7 +279,7 @@ def _tokenize_block(documents: list[list[str]]) -> _Block:
         if (length := len(of_sentences) - num_before_document) > 0:
             of_documents.append(length)
     lengths = of_sentences, of_paragraphs, of_documents
-    return _Block(list(numbers), np.array(tokens, np.uint32), lengths, num_read - len(of_sentences), num_chars)
+    return _Block(list(numbers), np.array(tokens, np.uint32), lengths, num_chars)
 
 
 def _is_sentence(words: list[str]) -> bool:
