@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,16 +96,13 @@ def _number_as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-class _IdRecord(Record):
+class _DocumentRecord(Record):
     id: Annotated[str, BeforeValidator(_number_as_text), Field(alias="_id", min_length=1)]
-
-
-class _DocumentRecord(_IdRecord):
     title: str | None = None
     text: str
 
 
-class _QueryRecord(_IdRecord):
+class _QueryRecord(_DocumentRecord):
     text: NonBlank
 
 
@@ -114,11 +111,8 @@ class _PairRecord(Record):
     positive: NonBlank
 
 
-IdRecordT = TypeVar("IdRecordT", bound=_IdRecord)
-
-
-def _by_id(kind: type[IdRecordT], path: Path) -> dict[str, IdRecordT]:
-    records: dict[str, IdRecordT] = {}
+def _by_id(kind: type[_DocumentRecord], path: Path) -> dict[str, _DocumentRecord]:
+    records: dict[str, _DocumentRecord] = {}
     for place, record in read_records(kind, path):
         if record.id in records:
             raise InvalidInputError(f"{place}: expected a new _id, got {record.id!r} again")

@@ -10,17 +10,15 @@ import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from facets.config import AtLeastOne
+from facets.config import AtLeastOne, Probability
 from facets.errors import ConfigError
 from facets_lab.heads.layers import PADDING, Head, head_config
 from facets_lab.training.loop import LOSS, OptimizerConfig, Trainer, TrainingConfig
 
 _MEASURED_AT_ONCE = 32  # sequences; the scores of all words at all positions are in memory
-Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Heads = Annotated[list[str] | None, typer.Option("--head", metavar="NAME", help="Layer; repeatable.")]
 
 
@@ -31,7 +29,7 @@ class NetworkTrainingConfig(TrainingConfig):
     dim: AtLeastOne = 64
     num_layers: AtLeastOne = 2
     num_attention_heads: AtLeastOne = 2
-    dropout: Share = 0.2
+    dropout: Probability = 0.2
     max_length: AtLeastOne = 50  # positions
 
 

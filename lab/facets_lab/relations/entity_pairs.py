@@ -16,14 +16,14 @@ from facets.relations.entities import EntityFinder, EntitySpan, EntityType, Gaze
 from facets.relations.patterns import ARG1, ARG2, ENTITY, MAX_TOKENS_BETWEEN, sentence_groups, sentence_patterns
 
 _MONTHS = "January February March April May June July August September October November December".split()
-_MONTH = "|".join(_MONTHS)
+MONTH = "|".join(_MONTHS)
 # Words that begin sentences and are not names. Personal pronouns may be the subject of a document.
 _SENTENCE_OPENERS = (
     "The|It|In|This|These|That|Those|However|There|A|An|They|Some|Many|Most|As|At|For|By|On|After|Before|When|While|If|"
     "Although|But|And|Both|Other|Others|One|Its|Their|Such|From|To|With|During|Since|Another|Several|All|Each|We"
 )
 _PARENTHESIS = re.compile(r" \([^()]*\)$")
-_DATE = re.compile(rf"\b(?:(\d{{1,2}}) ({_MONTH}),? (\d{{4}})|({_MONTH}) (\d{{1,2}}), (\d{{4}}))\b")
+_DATE = re.compile(rf"\b(?:(\d{{1,2}}) ({MONTH}),? (\d{{4}})|({MONTH}) (\d{{1,2}}), (\d{{4}}))\b")
 _SUBJECT = r"(?:^|(?<=[.!?] ))(?:He|She|His|Her)\b"
 _PERSONAL = re.compile(r"\b(?:[Hh]e|[Ss]he|[Hh]is|[Hh]er)\b")
 _PERSON = re.compile(r"\b(?:was|is) an?\b")

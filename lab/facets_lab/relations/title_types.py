@@ -11,9 +11,8 @@ from pathlib import Path
 
 from facets.relations.entities import EntityType
 from facets_lab.evaluation.files import read_table
-from facets_lab.relations.entity_pairs import bare_name
+from facets_lab.relations.entity_pairs import MONTH, bare_name
 
-_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _COPULA = re.compile(r"\b(?:is|was|are|were|refers to|is considered|became)\s+(?:(?:an?|the|one of the|any)\s+)?")
 _EMPTY = re.compile(
     r"^(?:(?:[\w-]+ )?(?:type|kind|form|name|member|genus|species|series|family|class|group|variety|style|set|pair|"
@@ -30,7 +29,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z-]+")
 _PARENTHESIS = re.compile(r"\(([^()]*)\)$")
 _BRACKETS = re.compile(r"\([^()]*\)")
 _LIFE = re.compile(
-    rf"\([^()]*(?:\bborn [^()]*\d{{4}}|(?:{_MONTH}) [^()]*\d{{4}} ?[\u2013-] ?[^()]*(?:{_MONTH})[^()]*\d{{4}})"
+    rf"\([^()]*(?:\bborn [^()]*\d{{4}}|(?:{MONTH}) [^()]*\d{{4}} ?[\u2013-] ?[^()]*(?:{MONTH})[^()]*\d{{4}})"
 )
 TYPES_FILE = "types.tsv"
 _OPENING_CHARS = 600
