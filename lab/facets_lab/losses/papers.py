@@ -7,7 +7,7 @@ of pairs have the arguments
 - ``table_UD``: vectors of the distinct authors (citing papers) of the batch;
 - ``positives_P2``: distinct pairs (paper of the batch, row of ``table_UD``), int64;
 - ``weights_P``: r of eq. 3.12; 0 leaves a pair out;
-- ``own_PD``: vectors to use for the positive pairs instead: those of the authors without this paper.
+- ``own_PD``: vectors of the positive pairs: those of the authors without this paper.
 """
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 _NEVER = -1e4  # a logit that takes no part in a softmax
+_ROW_WEIGHT = 0.3
 
 
 def best_products(facets_BKD: Tensor, table_UD: Tensor) -> Tensor:
@@ -27,9 +28,9 @@ def squared_loss(
     table_UD: Tensor,
     positives_P2: Tensor,
     weights_P: Tensor,
+    own_PD: Tensor,
     *,
-    own_PD: Tensor | None = None,
-    negative_weight: float = 1.0,
+    negative_weight: float,
 ) -> Tensor:
     """Weighted squared error of the scores of a batch, averaged over its positive pairs by their weights; >= 0.
 
@@ -41,7 +42,7 @@ def squared_loss(
         return facets_BKD.sum() * 0.0
     papers_P, columns_P = positives_P2.unbind(dim=1)
     scores_BU = best_products(facets_BKD, table_UD)
-    positive_P = _positive_scores(facets_BKD, scores_BU, positives_P2, own_PD)
+    positive_P = _own_scores(facets_BKD[papers_P], own_PD)
     is_negative_BU = torch.ones_like(scores_BU)
     is_negative_BU[papers_P, columns_P] = 0.0
     weights_U = weights_P.new_zeros(len(table_UD)).index_add(0, columns_P, weights_P)
@@ -56,37 +57,32 @@ def softmax_loss(
     table_UD: Tensor,
     positives_P2: Tensor,
     weights_P: Tensor,
+    own_PD: Tensor,
     *,
-    own_PD: Tensor | None = None,
-    temperature: float = 0.1,
-    paper_weight: float = 0.3,
+    temperature: float,
 ) -> Tensor:
     """Softmax cross-entropy of the same scores, >= 0; it trains the order of papers for an author, which is measured.
 
-    A positive pair competes with the author's scores of every other paper of the batch (the column) and, with
-    ``paper_weight``, with the paper's scores of every other author (the row). Other positives take no part. Scores are
+    A positive pair competes with the author's scores of every other paper of the batch (the column) and, with a weight
+    of 0.3, with the paper's scores of every other author (the row). Other positives take no part. Scores are
     those of eq. 3.13 before the cut at 0, weights those of eq. 3.12 (Chang 2022).
     """
     if not len(positives_P2):
         return facets_BKD.sum() * 0.0
     papers_P, columns_P = positives_P2.unbind(dim=1)
     scores_BU = best_products(facets_BKD, table_UD)
-    positive_P = _positive_scores(facets_BKD, scores_BU, positives_P2, own_PD) / temperature
+    positive_P = _own_scores(facets_BKD[papers_P], own_PD) / temperature
     is_positive_BU = torch.zeros_like(scores_BU, dtype=torch.bool)
     is_positive_BU[papers_P, columns_P] = True
     logits_BU = (scores_BU / temperature).masked_fill(is_positive_BU, _NEVER)
     # -log(e^s / (e^s + sum e^other)) = softplus(logsumexp(other) - s)
     column_P = functional.softplus(logits_BU.logsumexp(dim=0)[columns_P] - positive_P)
     row_P = functional.softplus(logits_BU.logsumexp(dim=1)[papers_P] - positive_P)
-    return (weights_P * (column_P + paper_weight * row_P)).sum() / weights_P.sum().clamp_min(1e-6)
+    return (weights_P * (column_P + _ROW_WEIGHT * row_P)).sum() / weights_P.sum().clamp_min(1e-6)
 
 
-def _positive_scores(facets_BKD: Tensor, scores_BU: Tensor, positives_P2: Tensor, own_PD: Tensor | None) -> Tensor:
-    """Scores of the positive pairs, ``[P]``."""
-    papers_P, columns_P = positives_P2.unbind(dim=1)
-    if own_PD is None:
-        return scores_BU[papers_P, columns_P]
-    return (facets_BKD[papers_P] @ own_PD.unsqueeze(2)).squeeze(2).amax(dim=1)
+def _own_scores(facets_PKD: Tensor, own_PD: Tensor) -> Tensor:
+    return (facets_PKD @ own_PD.unsqueeze(2)).squeeze(2).amax(dim=1)
 
 
 def paper_autoencoder_loss(facets_BKD: Tensor, words_BD: Tensor, negatives_B: Tensor) -> Tensor:

@@ -229,7 +229,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
                 positives_P2,
                 # A pair whose author has no other paper adds nothing yet.
                 self.tensor(pairs.weights) * has_rest_P,
-                own_PD=own_PD,
+                own_PD,
             )
             if self.network.training:
                 table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)
