@@ -40,10 +40,6 @@ def with_intervals(
     return result
 
 
-def _bins(confidence_C: NDArray[np.floating]) -> NDArray[np.int64]:
-    return np.minimum((np.asarray(confidence_C) * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
-
-
 def expected_calibration_error(
     confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_], weights_C: NDArray[np.floating] | None = None
 ) -> float:
@@ -54,7 +50,8 @@ def expected_calibration_error(
         0.25
     """
     weights_C = np.ones(len(confidence_C)) if weights_C is None else weights_C
-    gaps = np.bincount(_bins(confidence_C), weights_C * (confidence_C - right_C), minlength=_NUM_BINS)
+    bins_C = np.minimum((np.asarray(confidence_C) * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
+    gaps = np.bincount(bins_C, weights_C * (confidence_C - right_C), minlength=_NUM_BINS)
     return float(np.abs(gaps).sum() / (weights_C.sum() or 1.0))
 
 

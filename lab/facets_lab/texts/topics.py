@@ -4,7 +4,6 @@ Shape suffixes: K topics, W words, D dimensions, N points of a curve.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,14 +29,6 @@ _ABOUT = 0.5  # cosine above which a word is about a topic
 _DEFAULT_MODEL = "facets-en"
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """The beginning of a text, and unit vectors of the next words without stop words."""
-
-    text: str
-    next_words: NDArray[np.float32]  # [CONTINUATION_WORDS, D]
-
-
 def read_texts(path: Path) -> list[str]:
     """The field ``text`` of each JSON line, or its ``sentences``."""
     texts = []
@@ -52,8 +43,11 @@ def read_texts(path: Path) -> list[str]:
     return texts
 
 
-def cut_prompts(texts: Iterable[str], model: FacetModel, *, num_words: int) -> list[Prompt]:
-    """Texts cut after ``num_words`` words; texts that end too early are left out."""
+def cut_prompts(texts: Iterable[str], model: FacetModel, *, num_words: int) -> list[tuple[str, NDArray[np.float32]]]:
+    """Beginnings of ``num_words`` words, and unit vectors ``[W, D]`` of the next words without stop words.
+
+    Texts that end too early are left out.
+    """
     vocabulary, units = model.words.vocabulary, model.words.unit_vectors
     prompts = []
     for text in texts:
@@ -62,16 +56,16 @@ def cut_prompts(texts: Iterable[str], model: FacetModel, *, num_words: int) -> l
         rows, next_rows = (vocabulary.rows(tokens) for tokens in model.tokenizer.words(parts))
         next_rows = next_rows[~vocabulary.is_stop[next_rows]]
         if not vocabulary.is_stop[rows].all() and len(next_rows) >= CONTINUATION_WORDS:
-            prompts.append(Prompt(parts[0], units[next_rows[:CONTINUATION_WORDS]]))
+            prompts.append((parts[0], units[next_rows[:CONTINUATION_WORDS]]))
     if not prompts:
         raise InvalidInputError(f"expected texts longer than {num_words} words, got none")
     return prompts
 
 
-def _model_topics(model: FacetModel, prompt: Prompt) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _model_topics(model: FacetModel, prompt: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Topics for the end of a prompt, and their facets."""
     num_words_read = model.max_tokens * 3 // 4  # approximately as much as the model reads
-    facets_KD = model.encode([" ".join(prompt.text.split()[-num_words_read:])])[0]
+    facets_KD = model.encode([" ".join(prompt.split()[-num_words_read:])])[0]
     facets_KD = facets_KD[np.linalg.norm(facets_KD, axis=1) > 0]
     return topic_vectors(model.words, model.words.nearest(facets_KD, NUM_WORDS, exclude_stop_words=True)), facets_KD
 
@@ -98,10 +92,10 @@ def fit_likelihood(
     """The score curve ``[2, N]``, and its ``auc``, ``calibration_error`` and ``base_rate`` on texts kept apart."""
     scores, is_met, owners = [], [], []
     for num_words in PROMPT_WORDS.values():
-        for row, prompt in enumerate(cut_prompts(texts, model, num_words=num_words)):
+        for row, (prompt, next_words_WD) in enumerate(cut_prompts(texts, model, num_words=num_words)):
             topics_KD, facets_KD = _model_topics(model, prompt)
             scores.append(cohesion(facets_KD, topics_KD))
-            is_met.append((prompt.next_words @ topics_KD.T).max(axis=0) > _ABOUT)
+            is_met.append((next_words_WD @ topics_KD.T).max(axis=0) > _ABOUT)
             owners.append(np.full(len(topics_KD), row))
     score_K, is_met_K, owners_K = np.concatenate(scores), np.concatenate(is_met), np.concatenate(owners)
     is_fitted = np.random.default_rng(seed).random(int(owners_K.max()) + 1)[owners_K] < 0.5
