@@ -63,10 +63,9 @@ def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) 
     """The papers with the candidates that all models know."""
     positives: dict[CandidateKind, Positives] = {kind: {} for kind in CandidateKind}
     for row, paper in enumerate(papers):
-        keys = {CandidateKind.AUTHORS: {author.key for author in paper.authors}}
-        keys[CandidateKind.CITATIONS] = set(paper.cited_by_ids)
-        for kind in CandidateKind:
-            for key in keys[kind] & known[kind]:
+        authors, citing = {author.key for author in paper.authors}, set(paper.cited_by_ids)
+        for kind, keys in ((CandidateKind.AUTHORS, authors), (CandidateKind.CITATIONS, citing)):
+            for key in keys & known[kind]:
                 positives[kind].setdefault(key, []).append(row)
     if not any(positives.values()):
         raise InvalidInputError("no paper of the data has an author or a citing paper that the model knows")
@@ -288,9 +287,8 @@ def _best_mixture(model: PaperModel, data: PaperData) -> tuple[float, dict[str, 
         if ids:
             facets_NJ, state = model_scores(engine, encoded)(kind, ids)["facets"], engine.state
             for mode in DOCUMENT_MODES:
-                documents_NJ = document_scores(encoded.documents, state.tables, state.bank, mode)(kind, ids)[
-                    "documents"
-                ]
+                score = document_scores(encoded.documents, state.tables, state.bank, mode)
+                documents_NJ = score(kind, ids)["documents"]
                 for weight in WEIGHTS:
                     mixed_NJ = np.float32(weight) * facets_NJ + np.float32(1 - weight) * documents_NJ
                     tried.append((float(column_metrics(mixed_NJ, [*positives.values()])["map"].mean()), weight, mode))

@@ -16,7 +16,6 @@ from facets.model.score_curves import apply_curve, write_score_curves
 from facets.model.shipped import find_model
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun, Source
-from facets_lab.evaluation.statistics import Metrics
 from facets_lab.texts.pairs import Methods, available_methods, load_text_model, method_of, model_scores, read_sts
 
 HIGHEST_GOLD = 5.0  # of the STS data sets
@@ -41,14 +40,6 @@ def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, hi
     if not below.any():  # all pairs score as identical, so nothing is known about others
         return np.array([[highest - 1.0, highest], [0.0, 1.0]])
     return np.array([[*scores_N[below], highest], [*calibrated_B[first][below], 1.0]])
-
-
-def calibration_error(
-    curve_2N: NDArray[np.float64], scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, mean: float
-) -> Metrics:
-    """``mae`` of calibrated scores on the scale 0 to 5, and ``mae_of_mean``, that of always predicting ``mean``."""
-    calibrated_P = apply_curve(curve_2N, scores_P) * HIGHEST_GOLD
-    return {"mae": float(np.abs(calibrated_P - gold_P).mean()), "mae_of_mean": float(np.abs(mean - gold_P).mean())}
 
 
 def calibrate_similarity(
@@ -79,9 +70,8 @@ def calibrate_similarity(
         write_score_curves(folder, model.revision, {**model.score_curves, **curves}, source=source or "")
     report: dict[str, object] = {name: {"points": curve_2N.shape[1]} for name, curve_2N in curves.items()}
     if tested is not None:
-        mean = float(train.gold.mean())
-        report = {
-            name: calibration_error(curves[name], scores_P, tested.gold, mean=mean)
-            for name, scores_P in model_scores(model, tested.pairs, names)
-        }
+        of_mean = float(np.abs(train.gold.mean() - tested.gold).mean())  # of always predicting the mean
+        for name, scores_P in model_scores(model, tested.pairs, names):
+            calibrated_P = apply_curve(curves[name], scores_P) * HIGHEST_GOLD
+            report[name] = {"mae": float(np.abs(calibrated_P - tested.gold).mean()), "mae_of_mean": of_mean}
     return {"data": str(test or file), "rows": len((tested or train).pairs), "models": {model.name: report}}
