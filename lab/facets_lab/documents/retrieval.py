@@ -90,27 +90,25 @@ def best_rows(scores_N: NDArray[np.floating], num_rows: int) -> NDArray[np.int64
     return np.argsort(-scores_N, kind="stable")[:num_rows]
 
 
-def _bm25_scores(data: RetrievalData) -> NDArray[np.float32]:
-    return Bm25(list(data.documents.values())).scores(list(data.queries.values()))
+def _bm25_found(data: RetrievalData) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+    """Scores of each query, ``[N]``, and the rows of the best documents that share a term with it."""
+    for scores_N in Bm25(list(data.documents.values())).scores(list(data.queries.values())):
+        rows = best_rows(scores_N, DEPTH + 1)
+        yield scores_N, rows[scores_N[rows] > 0]
 
 
 def bm25_rankings(data: RetrievalData) -> Rankings:
     """Ranks the documents that share a term with the query."""
     keys = list(data.documents)
-    rankings: list[Ranking] = []
-    for scores_N in _bm25_scores(data):
-        rows = best_rows(scores_N, DEPTH + 1)
-        rankings.append([keys[row] for row in rows[scores_N[rows] > 0]])
-    return {"lexical": rankings}
+    return {"lexical": [[keys[row] for row in rows] for _, rows in _bm25_found(data)]}
 
 
 def fused_rankings(embed: Embed, data: RetrievalData) -> Rankings:
     """Ranks the candidates of vectors and BM25 by the mean of their z-scores over them (Bruch et al. 2023)."""
     keys = list(data.documents)
     rankings: list[Ranking] = []
-    for vector_N, lexical_N in zip(vector_scores(embed, data), _bm25_scores(data), strict=True):
-        lexical_rows = best_rows(lexical_N, DEPTH + 1)
-        rows_C = np.union1d(best_rows(vector_N, DEPTH + 1), lexical_rows[lexical_N[lexical_rows] > 0])
+    for vector_N, (lexical_N, rows) in zip(vector_scores(embed, data), _bm25_found(data), strict=True):
+        rows_C = np.union1d(best_rows(vector_N, DEPTH + 1), rows)
         fused_C = sum(np.nan_to_num(zscore(scores_N[rows_C].astype(np.float64))) for scores_N in (vector_N, lexical_N))
         rankings.append([keys[row] for row in rows_C[best_rows(fused_C, DEPTH + 1)]])
     return {"hybrid": rankings}

@@ -63,7 +63,12 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
         self._group_vectors = unit_rows(np.add.reduceat(passages.vectors.astype(np.float32), first))
         torch.manual_seed(config.seed)
         self.network = PassageNetwork(config.model)
-        self._start_as_teacher()
+        teacher, shape = Backbone(config.teacher), config.model.encoder
+        if teacher.config.replaced(num_layers=shape.num_layers) != shape:
+            raise ConfigError(
+                f"model.encoder must match {teacher.folder} except in num_layers: {teacher.config}, got {shape}"
+            )
+        self.network.encoder.load_state_dict(teacher.encoder(config.layers).state_dict())
         if config.start:
             _load_weights(Path(config.start), self.network, "")
         if config.start_facets:
@@ -90,15 +95,6 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
             for number, groups in enumerate(self._cut(held_out))
         ]
         return {name: float(np.mean([float(of_batch[name]) for of_batch in losses])) for name in losses[0]}
-
-    def _start_as_teacher(self) -> None:
-        teacher = Backbone(self.config.teacher)
-        shape = self.config.model.encoder
-        if teacher.config.replaced(num_layers=shape.num_layers) != shape:
-            raise ConfigError(
-                f"model.encoder must match {teacher.folder} except in num_layers: {teacher.config}, got {shape}"
-            )
-        self.network.encoder.load_state_dict(teacher.encoder(self.config.layers).state_dict())
 
     def _groups_of_steps(self) -> Iterator[NDArray[np.int64]]:
         groups = np.arange(self._data.num_groups - self.config.validation_groups)
