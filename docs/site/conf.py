@@ -58,7 +58,7 @@ def _describe_fields(app, what, name, obj, skip, options):
     """Fields of records say what they are in a comment, which autoapi does not read."""
     if what != "attribute" or obj.docstring or "from_line_no" not in obj.obj or name.rpartition(".")[2][0] == "_":
         return None
-    parts = name.split(".")
+    parts = (obj.obj["inherited_from"]["full_name"] if obj.inherited else name).split(".")
     modules = [Path(*parts[:number]).with_suffix(".py") for number in range(len(parts), 0, -1)]
     path = next((root / m for m in modules for root in (ROOT, ROOT / "clients") if (root / m).is_file()), None)
     comment = path and _field_comment(path, obj.obj["from_line_no"], obj.obj["to_line_no"])
