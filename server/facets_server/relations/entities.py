@@ -1,5 +1,6 @@
 """Finds the entities of a request: by its spans or names, or with the server's gazetteer or spaCy pipeline."""
 
+import threading
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -27,6 +28,7 @@ class EntityFinders:
 
     def __init__(self, config: RelationsConfig) -> None:
         self._config = config
+        self._lock = threading.Lock()  # calls that come while a pipeline is loaded wait for it
         self._of_names = lru_cache(maxsize=_MAX_KEPT_GAZETTEERS)(Gazetteer)
         self._gazetteer = cache(lambda: Gazetteer(_names(config.gazetteer)))
         self._pipeline = cache(lambda: _pipeline(config.ner_pipeline))
@@ -37,9 +39,10 @@ class EntityFinders:
             return None
         if names and source is not EntitySource.NER:
             return self._of_names(tuple(names))
-        if source is EntitySource.GAZETTEER or (source is EntitySource.ANY and self._config.gazetteer is not None):
-            return self._gazetteer()
-        return self._pipeline()
+        with self._lock:
+            if source is EntitySource.GAZETTEER or (source is EntitySource.ANY and self._config.gazetteer is not None):
+                return self._gazetteer()
+            return self._pipeline()
 
 
 def _pipeline(name: str) -> EntityFinder:

@@ -1,8 +1,12 @@
 """RelationService over gRPC, around the engine with a made model."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import grpc
 import pytest
 from facets_proto.v1 import relations_pb2, relations_pb2_grpc
+from facets_server.relations import entities
 from facets_server.runtime.config import RelationsConfig, ServerConfig
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from server_failures import failure
@@ -108,6 +112,16 @@ def test_bad_extractions_name_their_field(make_server):
         found = failure(stub.ExtractRelations, request)
         assert (found.code, found.fields) == (INVALID, [field]), found.message
         assert part in found.message
+
+
+def test_calls_that_come_together_load_one_pipeline(monkeypatch):
+    names, never = [], threading.Event()
+    monkeypatch.setattr(entities, "SpacyEntities", lambda name: names.append(name) or never.wait(0.3))
+    finders = entities.EntityFinders(RelationsConfig(ner_pipeline="pipeline"))
+    with ThreadPoolExecutor(4) as workers:
+        for _ in range(4):
+            workers.submit(finders.get, entities.EntitySource.NER, (), has_spans=False)
+    assert names == ["pipeline"]
 
 
 def test_without_a_source_of_entities_the_server_says_what_to_give_or_install(make_server):
