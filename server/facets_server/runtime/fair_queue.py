@@ -168,8 +168,8 @@ class FairQueue(Generic[WaiterT]):
             if not self.waiters[caller]:
                 del self.waiters[caller]
                 if len(self._virtual_times) > _MAX_REMEMBERED_CALLERS + len(self.waiters):
-                    absent = [name for name in self._virtual_times if name not in self.waiters]
-                    for name in absent[: _MAX_REMEMBERED_CALLERS // 2]:
+                    absent = self._virtual_times.keys() - self.waiters.keys()
+                    for name in sorted(absent, key=self._virtual_times.__getitem__)[: _MAX_REMEMBERED_CALLERS // 2]:
                         del self._virtual_times[name]
             return True
 
@@ -258,7 +258,9 @@ class FairLock:
         """``acquire`` for a coroutine."""
         started = time.monotonic()
         waiter = self._request(call, max_waiting)
-        if not waiter.done():
+        if waiter.done():
+            waiter.result()  # another thread may have refused it by now
+        else:
             try:
                 await waiter.ended()
             except asyncio.CancelledError:

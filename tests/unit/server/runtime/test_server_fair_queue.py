@@ -1,5 +1,6 @@
 """Callers take turns for rows of a batch, for a model and for permits."""
 
+import asyncio
 import threading
 import tracemalloc
 from collections import Counter
@@ -75,6 +76,17 @@ def test_callers_that_are_gone_do_not_fill_the_memory():
         tracemalloc.stop()
 
 
+def test_callers_ahead_of_the_others_are_remembered_longest():
+    queue = queue_of(of("greedy"))
+    queue.take(cost=lambda waiter: 1000.0)
+    for number in range(3000):
+        queue.put(Waiter(of(f"caller-{number}")))
+        queue.take()
+    queue.put(Waiter(of("greedy")))
+    queue.put(Waiter(of("new")))
+    assert taken(queue, 1) == {"new": 1}
+
+
 def test_a_wait_ends_once():
     ended, waiter = [], Waiter(CallContext())
     queue = FairQueue()
@@ -118,6 +130,14 @@ def test_waiters_of_one_caller_get_the_lock_in_their_order():
     finished(*askers)
     assert sorted(order) == ["a", "a", "b"] and order[-1] == "a"
     assert lock.is_idle()
+
+
+def test_a_coroutine_refused_while_it_joins_the_queue_does_not_get_the_lock(monkeypatch):
+    lock, put = FairLock(), FairQueue.put
+    lock.acquire(of("a"))
+    monkeypatch.setattr(FairQueue, "put", lambda queue, waiter: (put(queue, waiter), lock.close()))
+    with pytest.raises(NotReadyError):
+        asyncio.run(lock.acquired(of("b")))
 
 
 def test_a_lock_keeps_places_for_new_callers():
