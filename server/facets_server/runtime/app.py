@@ -99,6 +99,7 @@ class FacetsServer:
                 from facets_server.gateway import process
 
                 self._gateway = process.GatewayProcess(config, target=self._grpc.listen_locally(), token=token)
+                closing.callback(self._gateway.stop, 0.0)
                 self.http_port = self._gateway.port
                 self.registry.register(self._gateway)
             if config.metrics_port >= 0:

@@ -8,7 +8,7 @@ import urllib.request
 import grpc
 import pytest
 from facets_proto.v1 import models_pb2, models_pb2_grpc
-from facets_server.runtime.config import SecurityConfig, ServerConfig
+from facets_server.runtime.config import HttpConfig, SecurityConfig, ServerConfig
 from facets_server.runtime.hosts import exposure
 
 from facets.errors import ConfigError
@@ -87,3 +87,12 @@ def test_metrics_are_served_on_the_host_only(make_server):
         assert b"facets_requests" in reply.read()
     with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.2", port), timeout=10):
         pass
+
+
+def test_a_server_that_cannot_be_made_leaves_no_port_open(make_server):
+    with socket.create_server(("127.0.0.1", 0)) as busy, socket.create_server(("127.0.0.1", 0)) as free:
+        ports = busy.getsockname()[1], free.getsockname()[1]
+        free.close()
+        with pytest.raises(ConfigError, match="metrics_port"):
+            make_server(config=ServerConfig(metrics_port=ports[0], http=HttpConfig(port=ports[1])))
+        socket.create_server(("127.0.0.1", ports[1])).close()
