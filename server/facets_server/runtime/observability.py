@@ -58,6 +58,14 @@ class _LogFile(_Counting, WatchedFileHandler):
         handle = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return os.fdopen(handle, "a", encoding="utf-8")
 
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it
+        """Discards the buffer, which else fails again when the file is reopened; the next line opens the file."""
+        super().handleError(record)
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+
 
 class AccessLog:
     """Writes finished calls to a file."""

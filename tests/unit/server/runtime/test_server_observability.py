@@ -134,6 +134,18 @@ def test_a_full_disk_loses_lines_and_counts_them():
     log.close()
 
 
+def test_a_log_moved_away_from_a_full_disk_is_written_again(tmp_path):
+    path, registry = tmp_path / "access.jsonl", CollectorRegistry()
+    path.symlink_to("/dev/full")
+    log = AccessLog(str(path), registry)
+    log.write(CallContext(method="/a/lost"), "OK", "", 0.1)
+    wait_until(lambda: registry.get_sample_value("facets_access_log_lost_lines") == 1)
+    path.unlink()
+    log.write(CallContext(method="/a/kept"), "OK", "", 0.1)
+    assert lines(path, 1)[0]["rpc"] == "/a/kept"
+    log.close()
+
+
 def test_a_log_that_was_moved_away_is_opened_again_for_its_owner_only(tmp_path):
     with pytest.raises(ConfigError, match=r"access_log .* cannot be written: No such file"):
         AccessLog(str(tmp_path / "missing" / "access.jsonl"), CollectorRegistry())
