@@ -1,6 +1,8 @@
 """Serves the metrics to Prometheus over HTTP."""
 
+import logging
 import socket
+import sys
 import threading
 from collections.abc import Collection
 from contextlib import suppress
@@ -13,7 +15,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from facets.errors import ConfigError
 from facets_server.runtime.hosts import is_loopback, is_name_of
 
-MAX_CONNECTIONS = 32  # each holds a thread; one more ends the oldest
+logger = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 32  # each holds a thread; one more ends the oldest, or is refused while so many are answered
 TIMEOUT_S = 5.0  # of reading from and writing to a connection
 
 
@@ -41,7 +45,8 @@ class MetricsServer(ThreadingTCPServer):
         self.registry = registry
         self.allowed_hosts = frozenset(allowed_hosts)
         self.is_local = is_loopback(host)
-        self.collecting = threading.Lock()  # collecting reads disks and sockets
+        self.collecting = threading.Lock()  # collecting reads disks and sockets, which may hang
+        self.places = threading.Semaphore(MAX_CONNECTIONS)
         self._open: dict[Any, None] = {}  # connections, oldest first
         threading.Thread(target=self.serve_forever, args=(0.1,), name="metrics-port", daemon=True).start()
 
@@ -68,6 +73,8 @@ class MetricsServer(ThreadingTCPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignores clients that are too slow or gone."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            logger.error("the metrics cannot be collected", exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -81,9 +88,14 @@ class _Handler(BaseHTTPRequestHandler):
             hosts[0], server.allowed_hosts, only_local=server.is_local, or_address=True
         ):
             self.send_error(421)
+        elif not server.places.acquire(blocking=False):
+            self.send_error(503)
         else:
-            with server.collecting:
-                body = generate_latest(server.registry)
+            try:
+                with server.collecting:
+                    body = generate_latest(server.registry)
+            finally:
+                server.places.release()
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE_LATEST)
             self.send_header("Content-Length", str(len(body)))

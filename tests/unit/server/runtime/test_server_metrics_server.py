@@ -9,6 +9,7 @@ import pytest
 from facets_server.runtime import metrics_server
 from facets_server.runtime.metrics_server import MetricsServer
 from prometheus_client import CollectorRegistry, Counter
+from waiting import wait_until
 
 from facets.errors import ConfigError
 
@@ -93,3 +94,27 @@ def test_a_client_that_does_not_read_its_answer_is_dropped(make_server, monkeypa
             while part := connection.recv(65536):
                 received += len(part)
     assert 0 < received < 8_000_000
+
+
+def test_a_collection_that_hangs_does_not_take_ever_more_threads(make_server, monkeypatch):
+    goes_on = threading.Event()
+    monkeypatch.setattr(metrics_server, "generate_latest", lambda registry: goes_on.wait(30) and b"there")
+    monkeypatch.setattr(metrics_server, "MAX_CONNECTIONS", 4)
+    server, before = make_server(), threading.active_count()
+    connections = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(4)]
+    for connection in connections:
+        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    wait_until(lambda: threading.active_count() == before + 4)
+    assert [get(server)[0] for _ in range(20)] == [503] * 20
+    wait_until(lambda: threading.active_count() == before + 4)
+    goes_on.set()
+    wait_until(lambda: get(server) == (200, b"there"))
+    for connection in connections:
+        connection.close()
+
+
+def test_metrics_that_cannot_be_collected_are_logged(make_server, monkeypatch, caplog):
+    monkeypatch.setattr(metrics_server, "generate_latest", lambda registry: 1 / 0)
+    with pytest.raises(http.client.RemoteDisconnected):
+        get(make_server())
+    assert "ZeroDivisionError" in caplog.text
