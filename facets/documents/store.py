@@ -160,7 +160,10 @@ class _Writer(StoreView):
             f"RETURNING {COLLECTION_COLUMNS}",
             (name, state, record.number),
         )
-        return collection_from(cursor.fetchone())
+        row = cursor.fetchone()
+        if row is None:
+            raise self._changed_meanwhile(record)
+        return collection_from(row)
 
 
 class DocumentStore:
