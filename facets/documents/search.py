@@ -149,7 +149,8 @@ class _CandidateFinder:
             # The best documents by any facet are among the best by each facet alone.
             found = []
             for query_JD in query_QJD:
-                facets_J1D = query_JD[query_JD.any(axis=1)][:, None]
+                used_J = query_JD.any(axis=1)
+                facets_J1D = (query_JD[used_J] if used_J.any() else query_JD[:1])[:, None]
                 by_facet = self._facet_rows(live, facets_J1D, num_candidates, allowed_rows)
                 found.append(np.unique(np.concatenate(by_facet)))
             return found

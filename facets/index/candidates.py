@@ -95,7 +95,7 @@ def meet(
     norms_CJ = np.sqrt(np.einsum("cjd,cjd->cj", met_CJD, met_CJD))
     shares_CJ = np.einsum("cjd,jd->cj", met_CJD, query_JD.astype(np.float64)) / np.where(norms_CJ == 0, 1.0, norms_CJ)
     met_CJ = best_CJ - starts_C1[:-1, None]
-    if any_suffices:
+    if any_suffices and query_JD.any():
         scores_C = shares_CJ[:, query_JD.any(axis=1)].max(axis=1)
     else:
         scores_C = np.sort(shares_CJ, axis=1).sum(axis=1)  # sorted, so that the order of facets does not matter

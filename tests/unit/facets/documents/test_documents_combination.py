@@ -46,3 +46,9 @@ def test_scores_are_the_sum_or_the_best_of_the_facets(engine, facets: np.ndarray
     expected_QN = shares_QJN.max(axis=1) if combine == "any" else shares_QJN.sum(axis=1)
     for hits, expected in zip(engine.search("all", request).hits, expected_QN, strict=True):
         np.testing.assert_allclose([hit.score for hit in hits], np.sort(expected)[::-1][:12], atol=0.02)
+
+
+@pytest.mark.parametrize("combine", ["sum", "any"])
+def test_query_of_zero_facets_finds_documents_without_score(engine, combine) -> None:
+    request = SearchRequest(facets=np.zeros((1, 3, DIM), dtype=np.float32), combine=combine, top_k=2)
+    assert [(hit.id, hit.score) for hit in engine.search("all", request).hits[0]] == [("00", 0.0), ("01", 0.0)]
