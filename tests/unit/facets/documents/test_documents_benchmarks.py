@@ -19,14 +19,14 @@ def test_search_benchmark_reports_recall_ratios_memory_and_pauses(capsys: pytest
 
 
 @pytest.mark.slow
-def test_peers_benchmark_measures_what_is_installed_and_names_what_is_not(
+def test_peers_benchmark_measures_what_is_installed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers, "find_spec", lambda module: True if module == "facets" else None)
-    peers.main(["--vectors", "400", "--dim", "32", "--queries", "4", "--questions", "max_sim"])
+    monkeypatch.setattr(peers, "find_spec", lambda module: None)
+    peers.main(["--vectors", "400", "--dim", "32", "--queries", "4"])
     report = json.loads(capsys.readouterr().out)
-    assert report["not_installed"] == ["qdrant-edge-py", "lancedb"] and report["versions"] == {}
-    ours = report["figures"]["max_sim"]["facets"]
-    assert ours["recall"] > 0.9, "the truth is of 32-bit vectors, the store has 8 bits a dimension"
-    assert ours["new_documents"]["not_first_at_once"] == 0
-    assert ours["bytes_per_vector"]["disk"] > 32
+    assert report["versions"] == {}
+    for figures in report["figures"].values():
+        assert figures.keys() == {"facets"}
+        assert figures["facets"]["recall"] > 0.9, "the truth is of 32-bit vectors, the store has 8 bits a dimension"
+        assert figures["facets"]["bytes_per_vector"]["disk"] > 32
