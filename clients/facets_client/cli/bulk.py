@@ -39,7 +39,8 @@ class BulkOptions(RunOptions):
 
     def settings(self, *, batch_size: int | None = None, **others: Any) -> BulkSettings:
         """The settings of a run; ``batch_size`` is the default of the command."""
-        others |= {"batch_size": self.batch_size or batch_size, "max_wait_s": self.max_wait_s}
+        batch_size = batch_size if self.batch_size is None else self.batch_size
+        others |= {"batch_size": batch_size, "max_wait_s": self.max_wait_s}
         return BulkSettings(**{name: value for name, value in others.items() if value is not None})
 
 

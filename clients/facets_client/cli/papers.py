@@ -277,7 +277,7 @@ def bulk(
     only = None if candidates is None else names_of_file(candidates)
     asked = PaperOptions(top_k, (), only, from_year, to_year, facet_weight=facet_weight)
     excluded = {} if conflicts is None else _read_conflicts(conflicts)
-    bulk_settings = options.settings(batch_size=128, window=window or 2)
+    bulk_settings = options.settings(batch_size=128, window=2 if window is None else window)
     unknown: tuple[int, tuple[str, ...]] = (0, ())
 
     def with_exclusions(record: Record[Paper] | Rejection) -> Record[Paper] | Rejection:

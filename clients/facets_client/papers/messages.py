@@ -10,6 +10,8 @@ from facets_proto.v1 import papers_pb2 as pb
 from facets_client.core.requests import check_iterable, join, record_message
 from facets_client.generated.types import ModelVersion, NewAuthor, Paper, PaperRankings, Timings
 
+_DEFAULT_TOP_K = 10  # the server's, for a request in parts
+
 
 def paper_message(paper: Paper) -> pb.Paper:
     """A paper as a message; TypeError or ValueError names the field whose value does not fit."""
@@ -67,13 +69,12 @@ def paper_rankings(replies: Sequence[pb.RankPapersResponse], *, offset: int | No
 def merge_rankings(parts: Sequence[PaperRankings], top_k: int | None) -> PaperRankings:
     """Merges rankings of different papers for the same ids, best first, ties by position.
 
-    Papers are scored independently, so the overall best are among the best of each part. Without ``top_k``, a ranking
-    is as long as the longest of a part.
+    Papers are scored independently, so the overall best are among the best of each part.
     """
     rankings = []
     for same_id in zip(*(part.rankings for part in parts), strict=True):
         items = sorted(chain.from_iterable(same_id), key=lambda item: (-item.score, item.position or 0))
-        rankings.append(tuple(items[: max(map(len, same_id)) if top_k is None else top_k]))
+        rankings.append(tuple(items[: _DEFAULT_TOP_K if top_k is None else top_k]))
     return replace(
         parts[-1],
         rankings=tuple(rankings),

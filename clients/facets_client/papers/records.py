@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from facets_client.core.requests import check_iterable, shown
+from facets_client.core.requests import shown
 from facets_client.generated.types import Author, NewAuthor, Paper
 from facets_client.load.rows import Record, Rejection, read_jsonl
 from facets_client.load.source import Source
@@ -56,11 +56,10 @@ def _read(
 
 def paper_of(fields: Mapping[str, Any], *, need_id: bool = False) -> Paper:
     """A paper from a JSON object; TypeError or ValueError when a field is missing or has a wrong type."""
-    paper_id = fields.get("id") or ""
     paper = Paper(
         title=fields.get("title") or "",
         abstract=fields.get("abstract") or "",
-        id=str(paper_id) if isinstance(paper_id, int) else paper_id,
+        id=_id(fields),
         authors=tuple(map(_author, _list(fields, "authors"))),
         cited_by_ids=_list(fields, "cited_by"),
         year=fields.get("year"),
@@ -79,8 +78,10 @@ def new_author_of(fields: Mapping[str, Any]) -> NewAuthor:
     papers = []
     for position, paper in enumerate(_list(fields, "papers")):
         try:
+            if not isinstance(paper, Mapping):
+                raise TypeError(f"must be an object, got {shown(paper)}")
             papers.append(paper_of(paper))
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"papers[{position}]: {error}") from error
     author = NewAuthor(_author(fields), papers, _list(fields, "paper_ids"))
     new_author_message(author)  # checks the types
@@ -93,14 +94,22 @@ def _author(value: object) -> Author:
     author_id = ""
     name = value
     if isinstance(value, Mapping):
-        author_id = value.get("id") or ""
+        author_id = _id(value)
         name = value.get("name") or author_id
     if not isinstance(name, str) or not name.strip():
         raise ValueError(f"an author must be a name, or an object with a name or an id, got {shown(value)}")
     return Author(name, author_id)
 
 
-def _list(fields: Mapping[str, Any], name: str) -> Any:
-    values = fields.get(name) or ()
-    check_iterable(name, values)
-    return tuple(values)
+def _id(fields: Mapping[str, Any]) -> Any:
+    value = fields.get("id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return "" if value is None else value
+
+
+def _list(fields: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    values = fields.get(name)
+    if values is not None and not isinstance(values, list):
+        raise TypeError(f"{name} must be a list, got {shown(values)}")
+    return tuple(values or ())

@@ -148,6 +148,11 @@ def bulk(facets, tmp_path):
     return run
 
 
+def test_bulk_refuses_a_size_of_nothing(bulk):
+    assert "batch_size must be at least 1, got 0" in bulk("--batch-size", 0, code=2)["message"]
+    assert "window must be at least 1, got 0" in bulk("--window", 0, code=2)["message"]
+
+
 def test_bulk_leaves_no_file_after_an_error(bulk, world, tmp_path):
     world.faults["RecommendBulk"].extend([status_of(grpc.StatusCode.INTERNAL, "broken")] * 3)
     bulk(code=4)
@@ -171,6 +176,21 @@ def test_papers_of_a_file(tmp_path):
     assert [(author.name, author.id) for author in first.item.authors] == [("X", ""), ("Y", "y"), ("z", "z")]
     assert (first.item.abstract, first.item.year, first.item.cited_by_ids) == ("", 2001, ("c",))
     assert all(isinstance(other, Rejection) and other.reason == "invalid_paper" for other in others)
+
+
+def test_ids_may_be_integers_and_lists_must_be_lists(tmp_path):
+    (tmp_path / "p.jsonl").write_text(
+        '{"id": 0, "title": "t", "authors": [{"name": "Y", "id": 5}]}\n{"id": true, "title": "t"}\n'
+        '{"id": "a", "title": "t", "authors": {"name": "Y"}}\n{"id": "b", "title": "t", "cited_by": {"c": 1}}\n'
+    )
+    with Source(str(tmp_path / "p.jsonl")) as source:
+        first, *others = list(read_papers(source, need_id=True))
+    assert (first.item.id, first.item.authors[0].id) == ("0", "5")
+    assert [other.reason for other in others] == ["invalid_paper"] * 3
+    (tmp_path / "a.jsonl").write_text('{"name": "X", "id": 5, "paper_ids": ["p"]}\n{"name": "Y", "papers": ["t"]}\n')
+    with Source(str(tmp_path / "a.jsonl")) as source:
+        author, rejection = list(read_authors(source))
+    assert author.item.author.id == "5" and "papers[0]: must be an object" in rejection.message
 
 
 def test_authors_of_a_file(tmp_path):

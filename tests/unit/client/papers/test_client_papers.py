@@ -77,6 +77,8 @@ def test_many_papers_of_the_callers_take_several_requests(client, world):
     left = [i for i in range(10) if i != 1]
     assert [item.position for item in ranking] == sorted(left, key=lambda i: -fake_score(PAPERS[i].title, "Ann"))[:3]
     assert world.count("RankPapers") == 3
+    (ranking,) = client.rank_papers("authors", ["Ann"], papers=PAPERS).rankings
+    assert len(ranking) == 10  # though a request has four
     with pytest.raises(InvalidArgumentError, match=r"papers\[5\]"):
         client.rank_papers("authors", ["Ann"], papers=[*PAPERS[:5], Paper("REFUSE")])
 
