@@ -58,6 +58,13 @@ class CommandError(Exception):
         return json.dumps({"error": required | {name: value for name, value in optional.items() if value}})
 
 
+def need_command(context: typer.Context) -> None:
+    """Ends a group of commands that is called without one, with its help."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(ExitCode.USAGE)
+
+
 def command_error(error: BaseException) -> CommandError | None:
     """What to tell the user about an exception; None for a bug in the command."""
     match error:

@@ -16,7 +16,7 @@ from typer import Option
 from typer.core import TyperGroup
 
 from facets_client.cli import documents, papers, relations, server, texts
-from facets_client.cli.failures import CommandError, ExitCode, command_error, server_failure
+from facets_client.cli.failures import CommandError, ExitCode, command_error, need_command, server_failure
 from facets_client.cli.output import say
 from facets_client.cli.settings import Settings, settings_of
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
@@ -127,9 +127,7 @@ def _global(
     if version:
         typer.echo(f"facets {version_of(DISTRIBUTION) or '(not installed)'}")
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
+    need_command(context)
     context.obj = Settings(
         target=DEFAULT_TARGET if target is None else target,
         json=json,

@@ -15,6 +15,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from facets_client.cli.bulk import BulkInput, BulkOptions, JsonLinesArgument, ResumeOption, WindowOption
+from facets_client.cli.failures import need_command
 from facets_client.cli.options import (
     TopKOption,
     WhereOption,
@@ -36,7 +37,7 @@ from facets_client.papers.records import paper_of, read_authors, read_papers
 
 _TITLE_CHARS = 90
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(invoke_without_command=True)
 
 PapersModelOption = Annotated[str, Option(help="Name of the model.  [default: the server's for papers]")]
 PapersFileOption = Annotated[
@@ -50,7 +51,7 @@ ToYearOption = Annotated[int | None, Option(help="Latest year of the papers.")]
 
 
 @app.callback()
-def recommend() -> None:
+def recommend(context: typer.Context) -> None:
     """Recommend authors and citing papers for papers.
 
     \b
@@ -58,6 +59,7 @@ def recommend() -> None:
       facets recommend authors "Neural machine translation of rare words" --abstract @abstract.txt
       facets recommend citations --file paper.json --top-k 20
     """
+    need_command(context)
 
 
 @app.command("authors")

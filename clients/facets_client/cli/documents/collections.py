@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from facets_client.cli.failures import CommandError
+from facets_client.cli.failures import CommandError, need_command
 from facets_client.cli.options import (
     CollectionOption,
     SearchFieldOption,
@@ -19,7 +19,7 @@ from facets_client.cli.settings import ask, settings_of
 from facets_client.generated.types import Collection, Document
 
 collections_app = typer.Typer(invoke_without_command=True)
-documents_app = typer.Typer(no_args_is_help=True)
+documents_app = typer.Typer(invoke_without_command=True)
 
 NameArgument = Annotated[str, Argument(help="Name of the collection.")]
 FacetsOption = Annotated[bool, Option("--facets", help="Include facet embeddings (JSON only).")]
@@ -124,7 +124,7 @@ def _print_collections(collections: list[Collection]) -> None:
 
 
 @documents_app.callback()
-def documents() -> None:
+def documents(context: typer.Context) -> None:
     """Get, list, count and delete documents.
 
     \b
@@ -132,6 +132,7 @@ def documents() -> None:
       facets --json documents list -c news --limit 0 > news.jsonl
       facets --json documents get article-17 article-18 -c news --facets
     """
+    need_command(context)
 
 
 @documents_app.command("get")

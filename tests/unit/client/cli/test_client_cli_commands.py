@@ -34,7 +34,9 @@ def filled(server):
 
 def test_without_a_command(facets):
     assert "search" in facets(code=2).stderr
-    assert "count" in facets("documents", code=2).stderr
+    for group, command in (("documents", "count"), ("recommend", "find")):
+        lines = facets(group, code=2).stderr.splitlines()
+        assert lines[0].startswith("Usage: ") and any(line.startswith(f"  {command} ") for line in lines)
 
 
 def test_embed_json_is_one_object_a_line(facets):
