@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from facets_proto.v1 import filters_pb2 as pb
 from google.protobuf import struct_pb2
 
@@ -21,8 +22,9 @@ def filter_message(where: filters.Filter | None) -> pb.Filter | None:
         return pb.Filter(**combined)
     try:
         return pb.Filter(field=_condition(where))
-    except OverflowError as error:
-        raise ValueError(f"the value for {where.field} must fit a double, got an integer beyond its range") from error
+    except (OverflowError, ValueError) as error:
+        rule = "must fit a double" if isinstance(error, OverflowError) else "must be a string, a number, a bool or None"
+        raise ValueError(f"the value for {where.field} {rule}: {error}") from error
 
 
 def _condition(where: filters.Filter) -> pb.FieldCondition:
@@ -48,5 +50,5 @@ def _condition(where: filters.Filter) -> pb.FieldCondition:
 
 def _values(values: Sequence[filters.Scalar]) -> struct_pb2.ListValue:
     listed = struct_pb2.ListValue()
-    listed.extend(values)
+    listed.extend(value.item() if isinstance(value, np.generic) else value for value in values)
     return listed

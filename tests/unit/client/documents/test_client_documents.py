@@ -108,7 +108,7 @@ def test_search_by_facets_with_a_filter(client, world):
     where = AllOf(
         (
             Equals("a", "x"),
-            OneOf("b", [1, True, None]),
+            OneOf("b", [np.int64(1), True, None]),
             AnyOf((Range("c", gte=1, lt=2), Range("d", gt="2020-01-01"))),
             NoneOf((Exists("e"), Contains("f", "y"))),
         )
