@@ -117,7 +117,7 @@ def test_an_error_of_a_later_part_names_the_item_by_its_index_in_the_whole(clien
         (lambda client: client.search("c", [1]), TypeError, r"queries\[0\] int is none of text, facet_embeddings"),
         (lambda client: client.search("c", ["a"], where={"a": 1}), TypeError, "where must be a filter of .* got {'a'"),
         (lambda client: client.count_documents("c", where=Equals("n", 10**400)), ValueError, "n must fit a double"),
-        (lambda client: client.count_documents("c", where=Equals("n", b"x")), ValueError, "n must be a string, a number"),
+        (lambda client: client.count_documents("c", where=Equals("n", b"x")), ValueError, "n must be a string"),
         (lambda client: client.upsert("c", Document("a", "b")), TypeError, "documents must be a sequence, got one Doc"),
         (lambda client: client.upsert("c", [{"id": "a"}]), TypeError, "expected a Document, got dict {'id': 'a'}: try"),
         (lambda client: client.delete_documents("c"), ValueError, "ids is empty"),
