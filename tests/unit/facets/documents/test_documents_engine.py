@@ -133,7 +133,7 @@ def test_bad_document_is_refused_and_nothing_stored(engine: CollectionEngine, ba
 
 
 def test_duplicate_id_is_named_with_its_place(engine: CollectionEngine) -> None:
-    with pytest.raises(InvalidInputError, match="'twice', as an earlier one") as caught:
+    with pytest.raises(InvalidInputError, match="'twice', which is also the id of an earlier document") as caught:
         engine.upsert("docs", [document("twice"), document("b"), document("twice")])
     assert caught.value.path == ("documents", 2, "id")
 
