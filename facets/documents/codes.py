@@ -168,7 +168,7 @@ def document_checksum(
 ) -> int:
     """CRC-32 of a document; if there are several parts, their texts have separate checksums."""
     checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{payload}\0".encode()))
-    if num_parts > 1:
+    if num_parts != 1:
         checksum = zlib.crc32(f"\0{num_parts} parts".encode(), checksum)
     if (num_tokens, num_read) == (None, None):
         return checksum

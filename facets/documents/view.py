@@ -239,7 +239,7 @@ class StoreView:
         cursor = self.connection.execute(f"SELECT row, num_parts FROM documents WHERE {condition}", values)
         found = np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, 2)
         firsts, counts = found[np.argsort(found[:, 0])].T
-        return DocumentRows(firsts, counts)
+        return DocumentRows(firsts, np.maximum(counts, 1))  # less is damage, which the checksum detects
 
     def _rows_from(self, statement: str, *values: str | int) -> NDArray[np.int64]:
         return np.fromiter((row for (row,) in self.connection.execute(statement, values)), dtype=np.int64)

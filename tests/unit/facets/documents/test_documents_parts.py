@@ -202,6 +202,22 @@ def test_a_missing_part_is_no_shorter_document(
         open_engine().get("docs", ["crane"])
 
 
+@pytest.mark.parametrize("num_parts", [0, -1, 2])
+def test_a_damaged_number_of_parts_is_found(
+    books: CollectionEngine, open_engine: OpenEngine, tmp_path: Path, num_parts: int
+) -> None:
+    books.close()
+    with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
+        connection.execute(f"UPDATE documents SET num_parts = {num_parts} WHERE id = 'short'")
+    engine = open_engine()
+    hits = engine.search("docs", SearchRequest(facets=facets_of(1)[None], top_k=5)).hits[0]
+    assert [hit.id for hit in hits] == ["crane"]
+    with pytest.raises(DamagedDocumentsError, match="short"):
+        engine.get("docs", ["short"])
+    engine.delete("docs", ids=["short"])
+    assert engine.get_collection("docs").num_damaged == 0
+
+
 def test_damaged_terms_of_a_part_are_counted_anew(
     books: CollectionEngine, open_engine: OpenEngine, tmp_path: Path
 ) -> None:
