@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,7 @@ class PaperTrainingConfig(TrainingConfig):
     author_weight: NonNegative = 1.0  # alpha of eq. 3.14, for means over pairs (the paper's 5:1:10 is for sums)
     citation_weight: NonNegative = 1.0  # beta
     autoencoder_weight: NonNegative = 0.1  # gamma of eq. B.3
-    loss: Literal["softmax", "squared"] = "softmax"  # the author's paper among those of the batch, or eq. 3.12
-    temperature: Positive = 0.1  # of the softmax
-    negative_weight: NonNegative = 30.0  # of all negatives of a positive in the squared loss; the paper draws one
+    temperature: Positive = 0.1  # of the softmax over the papers of a batch
     word_learning_rate: NonNegative = 3e-3  # words are trained as in B.5
     num_steps: AtLeastOne = 600
     batch_size: BatchSize = 512  # papers per step

@@ -5,7 +5,6 @@ dimensions of word vectors, V words, B papers, K facets, I papers of the corpus.
 """
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import rarity_weights
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.records import CandidateKind
-from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss, squared_loss
+from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss
 from facets_lab.papers.data import PaperBatch, PaperCorpus, PaperStream, PaperTrainingConfig, word_counts
 from facets_lab.training.loop import LOSS, Trainer
 
@@ -118,11 +117,6 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
                 for kind, pairs in corpus.interactions.items()
             }
         ).to(self.device)
-        self._loss_of_pairs = (
-            partial(softmax_loss, temperature=config.temperature)
-            if config.loss == "softmax"
-            else partial(squared_loss, negative_weight=config.negative_weight)
-        )
 
     def table(self, kind: CandidateKind) -> MatchedTable:
         """The table of authors or of citing papers."""
@@ -223,13 +217,14 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
             numbers_P = self.tensor(pairs.numbers)
             positives_P2 = self.tensor(pairs.pairs)
             own_PD, has_rest_P = table.vectors_without(numbers_P)
-            losses[kind] = self._loss_of_pairs(
+            losses[kind] = softmax_loss(
                 facets_BKD,
                 table.vectors(self.tensor(pairs.columns)),
                 positives_P2,
                 # A pair whose author has no other paper adds nothing yet.
                 self.tensor(pairs.weights) * has_rest_P,
                 own_PD,
+                temperature=self.config.temperature,
             )
             if self.network.training:
                 table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)
