@@ -62,7 +62,7 @@ def toy_relation_config(
         phrases=str(folder / "phrases.tsv"),
         none_patterns=str(folder / "none.txt"),
         cells=[str(folder / "cells.tsv")],
-        triples=str(folder / "triples.tsv"),
+        facts=[str(folder / "triples.tsv")],
         num_relation_facets=num_facets,
         num_steps=num_steps,
         batch_size=8,

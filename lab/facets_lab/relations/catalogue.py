@@ -124,8 +124,6 @@ def name_patterns(relation: str) -> list[str]:
 class LabelledPatterns:
     """Patterns and the relations they express."""
 
-    relations: tuple[str, ...]  # canonical names, R
-    is_symmetric: NDArray[np.bool_]  # relations that hold both ways round, [R]
     patterns: list[Pattern]  # distinct tokenized patterns that express a relation, P
     labels: NDArray[np.bool_]  # true where the pattern expresses the relation with $ARG1 as head, [P, R]
     others: list[Pattern]  # tokenized patterns that express none of the relations
@@ -152,8 +150,6 @@ def label_patterns(
     others = tokenize_patterns(none_patterns, tokenizer, path=("none_patterns",))
     both_ways = dict.fromkeys([*others, *map(mirrored, others)])
     return LabelledPatterns(
-        relations=tuple(entry.name for entry in catalogue.relation),
-        is_symmetric=np.array([entry.symmetric for entry in catalogue.relation]),
         patterns=list(relations_of),
         labels=labels,
         others=[pattern for pattern in both_ways if pattern not in relations_of],

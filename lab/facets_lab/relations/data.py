@@ -28,6 +28,7 @@ KB_PREFIX = "kb:"
 _BLOCK_LINES = 200_000
 
 Triple = tuple[str, str, str]  # head, tail, relation
+Cell = tuple[str, str, str, int]  # entity, entity, pattern or kb:relation, count
 
 
 class FactorizationConfig(Settings):
@@ -50,8 +51,7 @@ class RelationTrainingConfig(TrainingConfig):
     phrases: str  # file of patterns that express a relation
     none_patterns: str  # file of patterns that express no relation
     cells: Annotated[list[str], Field(min_length=1)]  # matrix files: entity, entity, pattern, count
-    triples: str = ""  # matrix file whose kb:... rows are facts
-    facts: list[str] = Field(default=[])  # files of facts found in a corpus
+    facts: list[str] = Field(default=[])  # matrix files whose kb:... rows are facts
     types: list[str] = Field(default=[])  # files of the types of names
     num_relation_facets: AtLeastOne = 11  # K of relations
     max_patterns_per_pair: AtLeastOne = 100  # for the matrix
@@ -98,8 +98,8 @@ class RelationMatrix:
         return self.pairs[self.offsets[row] : self.offsets[row + 1]]
 
 
-def read_cells(path: Path) -> Iterator[tuple[str, str, str, int]]:
-    """Cells of a matrix file: entity, entity, pattern or ``kb:relation``, count."""
+def read_cells(path: Path) -> Iterator[Cell]:
+    """Cells of a matrix file."""
     columns: Columns = {"entity": str, "other entity": str, "pattern or kb:relation": str, "count": parse_count}
     yield from read_table(path, columns)
 

@@ -5,7 +5,6 @@ Shape suffixes: P pairs.
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.relations.entailment import PairFeatures, entailment_features, label_probabilities
 from facets.relations.model import RelationModel
-from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
+from facets.relations.patterns import ARG1, ARG2
 from facets.relations.tables import EntailmentWeights
 from facets_lab.evaluation.comparison import Embed, Report, if_installed, make_report, minilm
 from facets_lab.evaluation.files import read_lines
@@ -41,7 +40,6 @@ class EntailmentData:
     # possible LABELS, [P, 4]: > the premise entails the hypothesis, < the reverse, : paraphrase, N neither. One label
     # if both directions were judged, else two.
     possible: NDArray[np.bool_]
-    frequencies: NDArray[np.float64]  # entity pairs of premise and hypothesis, [P, 2]; 0 where the file has none
     # whether each row judges if the premise entails the hypothesis; average precision then measures that, otherwise
     # entailment in either direction that is not a paraphrase
     is_judged_one_way: bool
@@ -77,10 +75,9 @@ def read_entailment(path: Path) -> EntailmentData:
     parse = _parse_triples if is_judged_one_way else _parse_labelled
     rows = [parse(place, fields) for place, fields in lines]
     data = EntailmentData(
-        [premise for premise, _, _, _ in rows],
-        [hypothesis for _, hypothesis, _, _ in rows],
-        np.array([[label in labels for label in LABELS] for _, _, labels, _ in rows], dtype=bool).reshape(-1, 4),
-        np.array([frequencies for *_, frequencies in rows], dtype=np.float64).reshape(-1, 2),
+        [premise for premise, _, _ in rows],
+        [hypothesis for _, hypothesis, _ in rows],
+        np.array([[label in labels for label in LABELS] for _, _, labels in rows], dtype=bool).reshape(-1, 4),
         is_judged_one_way,
     )
     if is_judged_one_way:
@@ -90,7 +87,7 @@ def read_entailment(path: Path) -> EntailmentData:
     return data
 
 
-_Row = tuple[str, str, tuple[str, ...], tuple[float, float]]
+_Row = tuple[str, str, tuple[str, ...]]
 
 
 def _parse_labelled(place: str, fields: list[str]) -> _Row:
@@ -103,7 +100,7 @@ def _parse_labelled(place: str, fields: list[str]) -> _Row:
         if pattern.count(ARG1) != 1 or pattern.count(ARG2) != 1:
             raise InvalidInputError(f"{place}: expected {ARG1} and {ARG2} once in each pattern, got {pattern!r}")
     label = "N" if fields[0] == _CONTRADICTION else fields[0]
-    return fields[1], fields[2], (label,), (float(fields[3]), float(fields[4]))
+    return fields[1], fields[2], (label,)
 
 
 def _parse_triples(place: str, fields: list[str]) -> _Row:
@@ -116,7 +113,7 @@ def _parse_triples(place: str, fields: list[str]) -> _Row:
     straight = _word_overlap(first[0], second[0]) + _word_overlap(first[2], second[2])
     crossed = _word_overlap(first[0], second[2]) + _word_overlap(first[2], second[0])
     premise = f"{ARG2} {second[1]} {ARG1}" if crossed > straight else f"{ARG1} {second[1]} {ARG2}"
-    return premise, f"{ARG1} {first[1]} {ARG2}", _POSSIBLE_LABELS[fields[2]], (0.0, 0.0)
+    return premise, f"{ARG1} {first[1]} {ARG2}", _POSSIBLE_LABELS[fields[2]]
 
 
 def _word_overlap(entity: str, other: str) -> float:
@@ -171,20 +168,6 @@ def model_scores(model: RelationModel, data: EntailmentData) -> dict[str, PairSc
     }
 
 
-def frequency_scores(model: RelationModel, data: EntailmentData) -> dict[str, PairScores]:
-    """Takes the pattern with more entity pairs, in the file or else in the training data, as the general one."""
-
-    def counts(patterns: Sequence[str]) -> NDArray[np.float64]:
-        rows = model.table.find(tokenize_patterns(patterns, model.tokenizer))
-        return np.where(rows >= 0, model.table.counts[rows], 0).astype(np.float64)
-
-    if data.frequencies.any():
-        difference = data.frequencies[:, 1] - data.frequencies[:, 0]
-    else:
-        difference = counts(data.hypotheses) - counts(data.premises)
-    return {"frequency_difference": PairScores(difference, difference, difference)}
-
-
 def cosine_scores(embed: Embed, data: EntailmentData) -> dict[str, PairScores]:
     """Cosine of the patterns with X and Y as arguments; it has no direction."""
     first, second = (
@@ -209,7 +192,6 @@ def evaluate_entailment(
 
     scored = [(model.name, model_scores(model, data)) for model in models]
     if baselines:
-        scored += [("frequency", frequency_scores(models[0], data))]
         scored += [("minilm", cosine_scores(embed, data)) for embed in if_installed("minilm", minilm)]
     measured = (
         (name, {m: pair_metrics(scores, data, num_resamples=num_resamples) for m, scores in methods.items()})

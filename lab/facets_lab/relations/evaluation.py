@@ -120,14 +120,15 @@ def pair_scores(data: PairData, scores_PR: NDArray[np.float32]) -> NDArray[np.fl
     return scores_ER
 
 
-def best_threshold(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, num_missed: int = 0) -> float:
-    """The threshold with the highest F1; no threshold finds ``num_missed`` further positives."""
+def best_threshold(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, num_missed: int) -> tuple[float, float]:
+    """The highest F1 and its threshold; no threshold finds ``num_missed`` further positives."""
     order = np.argsort(-scores, axis=None, kind="stable")
     ranked = scores.ravel()[order]
     hits = np.cumsum(gold.ravel()[order])
     f1 = 2 * hits / (np.arange(1, len(ranked) + 1) + int(gold.sum()) + num_missed)
     last_of_ties = np.append(ranked[1:] != ranked[:-1], True)  # equal scores are accepted together
-    return float(ranked[int(np.argmax(np.where(last_of_ties, f1, -1.0)))])
+    best = int(np.argmax(np.where(last_of_ties, f1, -1.0)))
+    return float(f1[best]), float(ranked[best])
 
 
 def near_best(scores_ER: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
@@ -142,11 +143,7 @@ def best_decision(
     """The best F1 with one margin and one threshold for all relations, that margin, and that threshold."""
     decisions = []
     for margin in MARGINS:
-        kept_ER = near_best(scores_ER, margin)
-        threshold = best_threshold(kept_ER, gold_ER, num_missed=num_missed)
-        accepted_ER = kept_ER >= threshold
-        hits = int((accepted_ER & gold_ER).sum())
-        f1 = 2 * hits / max(1, int(accepted_ER.sum() + gold_ER.sum()) + num_missed)
+        f1, threshold = best_threshold(near_best(scores_ER, margin), gold_ER, num_missed=num_missed)
         decisions.append((f1, margin, threshold))
     return max(decisions)
 

@@ -134,9 +134,6 @@ def relations(
     mine: Annotated[
         list[str] | None, typer.Option(help="Corpus files to mine, instead of training; repeatable.")
     ] = None,
-    gazetteer: Annotated[
-        Path | None, typer.Option(help="Entity names to mine, one per line; default: the titles of the corpus.")
-    ] = None,
     triples: Annotated[
         Path | None, typer.Option(help="Matrix file; names in its kb: rows are mined, their pairs kept.")
     ] = None,
@@ -144,7 +141,6 @@ def relations(
     phrases: Annotated[
         Path | None, typer.Option(help="File of relation<TAB>pattern; cells of these patterns are kept.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Mining processes; default: one per core.")] = None,
 ) -> Report | None:
     """Train a relation model, or mine the matrix of patterns and entity pairs it is trained on.
 
@@ -155,9 +151,7 @@ def relations(
     facets-train relations --config lab/configs/facets-relations-en.toml --out runs/facets-relations-en
     """
     if mine:
-        return mine_cells(
-            mine, out, gazetteer=gazetteer, triples=triples, phrases=phrases, recognizer=recognizer, workers=workers
-        )
+        return mine_cells(mine, out, triples=triples, phrases=phrases, recognizer=recognizer)
     if config is None:
         raise ConfigError("relations needs --config FILE to train, or --mine FILES to mine a matrix")
     settings, folder = RelationTrainingConfig.from_toml(config), model_out or out / "model"
@@ -183,7 +177,6 @@ def relation_model(trainer: RelationTrainer, result: TrainingResult, *, encoder_
     row_of, schema_rows_RD = _pattern_rows(trainer, phrases)
     num_patterns = len(matrix.patterns)
     facets = trainer.network.relations.detach().float().cpu().numpy()
-    types = {name: kind for path in config.types for name, kind in read_types(Path(path)).items()}
     sizes = dict(zip(matrix.patterns, matrix.row_sizes.tolist(), strict=False))
     return RelationModel(
         trainer.network.patterns,
@@ -213,7 +206,7 @@ def relation_model(trainer: RelationTrainer, result: TrainingResult, *, encoder_
                 for labels in trainer.labelled.labels.T
             ),
             details=_details(trainer),
-            type_log_odds=type_log_odds(trainer.facts, trainer.catalogue, types),
+            type_log_odds=type_log_odds(trainer.facts, trainer.catalogue, read_types(map(Path, config.types))),
         ),
         table=PatternTable(
             rows=row_of,

@@ -4,16 +4,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from facets.relations.entities import EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY
 from facets_lab.evaluation.comparison import Report
-from facets_lab.evaluation.files import Columns, parse_count, read_table
 from facets_lab.relations.catalogue import CatalogueEntry, RelationCatalogue, read_phrases, relations_by_pattern
-from facets_lab.relations.data import read_cells
+from facets_lab.relations.data import KB_PREFIX, Cell, read_cells
 from facets_lab.relations.title_types import TYPES_FILE, read_types
 
 _DATE = re.compile(
@@ -30,15 +29,6 @@ _EMPTY = frozenset(
 _PARTICLES = frozenset("of the de la von van der den del di du bin ibn al".split())
 
 
-class Fact(NamedTuple):
-    """``relation(head, tail)`` under its canonical name, and how often the corpus states it."""
-
-    head: str
-    tail: str
-    relation: str
-    support: int
-
-
 def type_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
     """Type of a name: from its form for dates and numbers, otherwise from ``types``."""
     if _DATE.fullmatch(name):
@@ -49,7 +39,7 @@ def type_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
 
 
 def relation_facts(
-    out: Annotated[Path, typer.Option(help="File of the facts: head, tail, relation, support.")],
+    out: Annotated[Path, typer.Option(help="Matrix file of the facts, as kb: rows.")],
     cells: Annotated[list[Path], typer.Option(help="Mined matrix, in a folder with types.tsv; repeatable.")],
     phrases: Annotated[Path, typer.Option(help="File of relation<TAB>pattern.")] = Path(
         "lab/configs/relation-phrases.tsv"
@@ -64,21 +54,24 @@ def relation_facts(
 
     Example: facets-train relation-facts --cells runs/relations-mined/cells.tsv --out runs/relation-facts.tsv
     """
-    types = {name: kind for path in cells for name, kind in read_types(path.parent / TYPES_FILE).items()}
+    types = read_types(path.parent / TYPES_FILE for path in cells)
     rows = (cell for path in cells for cell in read_cells(path))
     phrases_of = relations_by_pattern(read_phrases(phrases))
     facts = facts_of_cells(rows, phrases_of, RelationCatalogue.from_toml(catalogue), types)
     out.write_text("".join("\t".join(map(str, fact)) + "\n" for fact in facts), encoding="utf-8")
-    return {"num_facts": len(facts), "relations": dict(Counter(fact.relation for fact in facts).most_common())}
+    return {
+        "num_facts": len(facts),
+        "relations": dict(Counter(name.removeprefix(KB_PREFIX) for _, _, name, _ in facts).most_common()),
+    }
 
 
 def facts_of_cells(
-    cells: Iterable[tuple[str, str, str, int]],
+    cells: Iterable[Cell],
     relations_of: Mapping[str, Sequence[str]],
     catalogue: RelationCatalogue,
     types: Mapping[str, EntityType],
-) -> list[Fact]:
-    """Facts that cells (entity, entity, pattern, count) state, by relation, support (highest first) and name.
+) -> list[Cell]:
+    """Cells (head, tail, kb:relation, support) of the facts that cells state, by relation, support and name.
 
     A cell states a relation when its pattern is one of the relation's phrases (``relations_of``) and the types of both
     entities fit. A fact needs a cell that fits one relation only and has a meaningful word; cells that fit several
@@ -105,8 +98,8 @@ def facts_of_cells(
                 sure.add(fact)
     # If a fact is stated in both directions, one is wrong, and we cannot know which.
     clear = [f for f in sure if entries[f[2]].symmetric or (f[1], f[0], f[2]) not in support]
-    facts = [Fact(*fact, support[fact]) for fact in clear]
-    return sorted(facts, key=lambda fact: (fact.relation, -fact.support, fact.head, fact.tail))
+    facts = [(head, tail, KB_PREFIX + name, support[head, tail, name]) for head, tail, name in clear]
+    return sorted(facts, key=lambda fact: (fact[2], -fact[3], *fact[:2]))
 
 
 def _fits(entry: CatalogueEntry, names: tuple[str, str], kinds: tuple[EntityType, EntityType]) -> bool:
@@ -139,9 +132,3 @@ def _is_whole(name: str, kind: EntityType) -> bool:
             return any(map(str.isdigit, name))
         case _:
             return True
-
-
-def read_facts(path: Path) -> list[Fact]:
-    """Reads what ``relation_facts`` wrote."""
-    columns: Columns = {"head": str, "tail": str, "relation": str, "support": parse_count}
-    return [Fact(*fields) for fields in read_table(path, columns)]

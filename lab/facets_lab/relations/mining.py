@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import sqlite3
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -23,7 +22,6 @@ from facets.relations.entities import EntityFinder, EntityType
 from facets.relations.recognizer import SpacyEntities
 from facets.storage.files import write_atomically
 from facets_lab.evaluation.comparison import Report
-from facets_lab.evaluation.files import read_texts
 from facets_lab.relations.catalogue import read_phrases, relations_by_pattern
 from facets_lab.relations.data import read_triples
 from facets_lab.relations.entity_pairs import DocumentMiner, bare_name, distinctive_names, name_variants
@@ -58,19 +56,16 @@ def mine_cells(
     patterns: Sequence[str | Path],
     out_dir: Path,
     *,
-    gazetteer: Path | None = None,
     triples: Path | None = None,
     phrases: Path | None = None,
     recognizer: str = "",
-    workers: int | None = None,
 ) -> Report:
-    """Writes ``cells.tsv`` (entity, entity, pattern, count), ``types.tsv`` (name, type) and ``mining.json``, a report.
+    """Writes ``cells.tsv`` (entity, entity, pattern, count) and ``types.tsv`` (name, type).
 
     Cells of a pair with one pattern, and of a pattern with one pair, are dropped, because no other cell supports them;
-    those of pairs in ``triples`` and of patterns in ``phrases`` stay. Names are those of the ``gazetteer`` (None: the
-    titles of the corpus) and of ``triples``.
+    those of pairs in ``triples`` and of patterns in ``phrases`` stay. Names are the titles of the corpus and those of
+    ``triples``.
     """
-    started = time.monotonic()
     _make_finder(recognizer)  # errors are raised here and not in a worker
     files = expand_files(patterns)
     facts = [] if triples is None else read_triples(triples)
@@ -78,14 +73,12 @@ def mine_cells(
     keep_patterns = [] if phrases is None else relations_by_pattern(read_phrases(phrases))
     out_dir.mkdir(parents=True, exist_ok=True)
     openings: Votes = defaultdict(Counter)
-    given = None if gazetteer is None else list(filter(None, read_texts(gazetteer)))
     more = [variant for fact in facts for name in fact[:2] for variant in name_variants(name)]
-    names = _names_to_find(files, given, more, openings)
+    names = _names_to_find(files, more, openings)
     digest = hashlib.sha256(json.dumps([list(map(str, files)), names, recognizer]).encode()).hexdigest()
     scratch = out_dir / f".mining-{digest[:32]}.sqlite3"
     with closing(_open_scratch(scratch)) as database:
-        (num_before,) = database.execute("SELECT COALESCE(SUM(sentences), 0) FROM blocks").fetchone()
-        _mine_blocks(database, files, names, recognizer, workers or os.cpu_count() or 1)
+        _mine_blocks(database, files, names, recognizer)
         num_documents, num_sentences = database.execute("SELECT SUM(documents), SUM(sentences) FROM blocks").fetchone()
         (num_found,) = database.execute("SELECT COUNT(*) FROM cells").fetchone()
         for table, kept in (("kept_pairs", keep_pairs), ("kept_patterns", keep_patterns)):
@@ -100,8 +93,7 @@ def mine_cells(
         types = _decide_types(openings, database.execute("SELECT name, type, count FROM types"))
     write_types(out_dir / TYPES_FILE, types)
     scratch.unlink()
-    seconds = time.monotonic() - started
-    report: Report = {
+    return {
         "num_documents": num_documents,
         "num_sentences": num_sentences,
         "num_names": len(names),
@@ -109,11 +101,7 @@ def mine_cells(
         "num_cells": num_cells,
         "num_pairs": num_pairs,
         "num_types": len(types),
-        "seconds": round(seconds, 1),
-        "sentences_per_second": round((num_sentences - num_before) / seconds, 1),
     }
-    (out_dir / "mining.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    return report
 
 
 def _open_scratch(path: Path) -> sqlite3.Connection:
@@ -128,15 +116,15 @@ def _open_scratch(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _names_to_find(files: Sequence[Path], given: list[str] | None, more: list[str], openings: Votes) -> list[str]:
-    """Names to search for; the types of the documents' titles are added to ``openings``."""
+def _names_to_find(files: Sequence[Path], more: list[str], openings: Votes) -> list[str]:
+    """Titles and more names to search for; the types of the documents' titles are added to ``openings``."""
     titles = []
     for title, paragraphs in chain.from_iterable(map(read_titled_documents, files)):
         kind = type_of_document(title, paragraphs)
         if kind is not EntityType.UNKNOWN:
             openings[bare_name(title)][kind] += 1
         titles.append(title)
-    names = [*map(bare_name, titles if given is None else given), *more]
+    names = [*map(bare_name, titles), *more]
     sample = (paragraph for file in files for _, paragraphs in read_titled_documents(file) for paragraph in paragraphs)
     distinctive = distinctive_names(names, sample)
     if not distinctive:
@@ -144,9 +132,8 @@ def _names_to_find(files: Sequence[Path], given: list[str] | None, more: list[st
     return distinctive
 
 
-def _mine_blocks(
-    database: sqlite3.Connection, files: Sequence[Path], names: list[str], recognizer: str, num_workers: int
-) -> None:
+def _mine_blocks(database: sqlite3.Connection, files: Sequence[Path], names: list[str], recognizer: str) -> None:
+    num_workers = os.cpu_count() or 1
     done = {number for (number,) in database.execute("SELECT number FROM blocks")}
     documents = chain.from_iterable(map(read_titled_documents, files))
     size = _RECOGNIZED_BLOCK_CHARS if recognizer else _BLOCK_CHARS

@@ -5,7 +5,7 @@ The noun after the copula of the first sentence decides (``title_nouns.txt``), t
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -99,6 +99,6 @@ def write_types(path: Path, types: Mapping[str, EntityType]) -> None:
     path.write_text("".join(f"{name}\t{kind}\n" for name, kind in sorted(types.items())), encoding="utf-8")
 
 
-def read_types(path: Path) -> dict[str, EntityType]:
+def read_types(paths: Iterable[Path]) -> dict[str, EntityType]:
     """Reads what ``write_types`` wrote."""
-    return dict(read_table(path, {"name": str, "entity type": EntityType}))
+    return {name: kind for path in paths for name, kind in read_table(path, {"name": str, "entity type": EntityType})}

@@ -32,7 +32,6 @@ from facets_lab.relations.data import (
     load_matrix,
     read_triples,
 )
-from facets_lab.relations.facts import read_facts
 from facets_lab.training.loop import LOSS, Trainer
 
 logger = logging.getLogger(__name__)
@@ -81,12 +80,12 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         self._stream = RelationStream(self.matrix, self.labelled, config)
         torch.manual_seed(config.seed)
         patterns = self._pattern_network(Path(config.encoder_of))
-        self.network = RelationNetwork(patterns, len(self.labelled.relations), config.num_relation_facets)
+        self.network = RelationNetwork(patterns, len(self.catalogue.relation), config.num_relation_facets)
         self.network.to(self.device)
         self._rows = self.pieces.rows([pattern.split() for pattern in self.matrix.patterns])
         labels = self.labelled.labels.astype(np.float32)
         self._labels_PR = torch.from_numpy(labels).to(self.device)
-        self._directed_R = torch.from_numpy(~self.labelled.is_symmetric).to(self.device)
+        self._directed_R = self.tensor(np.array([not entry.symmetric for entry in self.catalogue.relation]))
         self._first_vectors, self.pair_vectors = self._start()
         firsts_RD = functional.normalize(self.network.relations.detach().mean(dim=1), dim=1)
         self._similar_RR = (firsts_RD @ firsts_RD.mT > config.similar_relations).fill_diagonal_(False)
@@ -233,10 +232,10 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
 
 
 def _read_facts(config: RelationTrainingConfig, catalogue: RelationCatalogue) -> list[Triple]:
-    """Distinct facts of the knowledge base and of the corpus, under canonical names; unknown names are kept."""
+    """Distinct facts under canonical names; unknown names are kept."""
     meanings, facts = catalogue.meanings(), list[Triple]()
-    for head, tail, name in read_triples(Path(config.triples)) if config.triples else ():
-        relation, is_inverse = meanings.get(name, (name, False))
-        facts.append((tail, head, relation) if is_inverse else (head, tail, relation))
-    facts += [fact[:3] for path in config.facts for fact in read_facts(Path(path))]
+    for path in config.facts:
+        for head, tail, name in read_triples(Path(path)):
+            relation, is_inverse = meanings.get(name, (name, False))
+            facts.append((tail, head, relation) if is_inverse else (head, tail, relation))
     return list(dict.fromkeys(facts))

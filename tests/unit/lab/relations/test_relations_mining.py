@@ -1,4 +1,3 @@
-import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -33,10 +32,10 @@ def corpus(folder: Path) -> Path:
 
 
 def mine_toy(folder: Path, out: str = "out", **options: Any) -> dict[str, Any]:
-    """Mines ``corpus.txt`` of the folder, which is the toy where there is none, in one process."""
+    """Mines ``corpus.txt`` of the folder, which is the toy where there is none."""
     path = folder / "corpus.txt"
     path = path if path.exists() else corpus(folder)
-    return mine_cells([path], folder / out, **{"workers": 1, **options})
+    return mine_cells([path], folder / out, **options)
 
 
 def mined(folder: Path) -> dict[tuple[str, str, str], int]:
@@ -45,12 +44,12 @@ def mined(folder: Path) -> dict[tuple[str, str, str], int]:
 
 
 def test_mining_keeps_pairs_and_patterns_that_others_share(tmp_path: Path) -> None:
-    report = mine_toy(tmp_path, workers=2)
+    report = mine_toy(tmp_path)
     cells = mined(tmp_path / "out")
     assert cells[("Ann Lee", "Paris", "$ARG1 was born in $ARG2")] == 1
     assert cells[("Paris", "Bob Ray", "$ARG2 lives in $ARG1")] == 1
     assert report["num_cells"] == len(cells)
-    assert json.loads((tmp_path / "out" / "mining.json").read_text())["num_sentences"] == report["num_sentences"] == 11
+    assert report["num_sentences"] == 11
     pairs = Counter(cell[:2] for cell in cells)
     assert min(pairs.values()) >= 2
 
@@ -77,7 +76,7 @@ def test_a_recognizer_finds_more_entities_and_their_kinds(tmp_path: Path) -> Non
     path.write_text("# Ann Lee\nEve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome.\n", encoding="utf-8")
     report = mine_toy(tmp_path, recognizer=recognizer)
     assert report["num_types"] == 3
-    assert read_types(tmp_path / "out" / "types.tsv") == {
+    assert read_types([tmp_path / "out" / "types.tsv"]) == {
         "Eve Poe": EntityType.PERSON,
         "Ann": EntityType.PERSON,
         "Oslo": EntityType.PLACE,
@@ -94,12 +93,15 @@ def test_a_stopped_mining_goes_on_with_missing_blocks_and_starts_again_with_othe
         with pytest.raises(ZeroDivisionError):
             mine_toy(tmp_path)
         shutil.copytree(tmp_path / "out", tmp_path / "other")
-    report = mine_toy(tmp_path)
-    assert report["sentences_per_second"] == 0
+    with monkeypatch.context() as broken:
+        broken.setattr("facets_lab.relations.mining._mine_block", lambda task: 1 / 0)
+        report = mine_toy(tmp_path)
     assert report["num_sentences"] == whole["num_sentences"]
     assert mined(tmp_path / "out") == mined(tmp_path / "whole")
-    (tmp_path / "names.txt").write_text("Paris\nLondon\n")
-    assert mine_toy(tmp_path, "other", gazetteer=tmp_path / "names.txt")["sentences_per_second"] > 0
+    (tmp_path / "triples.tsv").write_text("Zed Foo\tLondon\tkb:near\t1\n")
+    assert mine_toy(tmp_path, "other", triples=tmp_path / "triples.tsv") == whole | {
+        "num_names": whole["num_names"] + 1
+    }
 
 
 def mine(title: str, text: str, *names: str) -> set[str]:
