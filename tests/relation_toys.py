@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from facets_lab.relations.data import FactorizationConfig, RelationTrainingConfig
-from facets_lab.relations.export import export_relation_model
+from facets_lab.relations.export import relation_model
 from facets_lab.relations.training import RelationTrainer
 from facets_lab.training.loop import OptimizerConfig, train
 from toys import toy_passage_model
@@ -96,8 +96,7 @@ def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps
     work = folder.with_name(folder.name + "-run")
     work.mkdir(parents=True)
     config = toy_relation_config(work, num_facets=num_facets, num_steps=num_steps)
-    train(lambda: RelationTrainer(config), work / "run")
-    export_relation_model(config, work / "run", folder)
+    relation_model(*train(lambda: RelationTrainer(config), work / "run"), folder).save(folder)
     # Thresholds are fitted on development data, of which there is none here.
     file = folder / "relations.json"
     values = json.loads(file.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ import logging
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_CONTEXTS_AT_A_TIME = 20_000
 _CG_STEPS = 30
 _ENCODED_AT_A_TIME = 256
 _PIECE_RIDGE = 0.1  # more makes rare pieces shorter
@@ -164,14 +163,11 @@ def _write_text(corpus: PackedCorpus, offsets: NDArray[np.int64], path: Path) ->
     known_words = np.array(corpus.vocabulary.words, dtype=object)
     num_words = 0
     with path.open("w", encoding="utf-8") as file:
-        for first in range(0, len(offsets) - 1, _CONTEXTS_AT_A_TIME):
-            bounds = offsets[first : first + _CONTEXTS_AT_A_TIME + 1]
-            rows = np.asarray(corpus.tokens[bounds[0] : bounds[-1]])
-            for start, end in zip(bounds[:-1] - bounds[0], bounds[1:] - bounds[0], strict=True):
-                known = rows[start:end]
-                known = known[known < corpus.vocabulary.unknown_row]
-                num_words += len(known)
-                file.write(" ".join(known_words[known]) + "\n")
+        for start, end in pairwise(offsets):
+            rows = np.asarray(corpus.tokens[start:end])
+            known = rows[rows < corpus.vocabulary.unknown_row]
+            num_words += len(known)
+            file.write(" ".join(known_words[known]) + "\n")
     return num_words
 
 

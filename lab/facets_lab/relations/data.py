@@ -17,7 +17,7 @@ from pydantic import Field
 from facets.config import AtLeastOne, NonNegative, PatternNetworkConfig, Positive, Settings, Share
 from facets.errors import ConfigError
 from facets.language.tokenizer import Tokenizer
-from facets.relations.patterns import mirrored, tokenize_patterns
+from facets.relations.patterns import tokenize_patterns
 from facets_lab.evaluation.files import Columns, parse_count, read_table
 from facets_lab.relations.catalogue import LabelledPatterns, Pattern, compose
 from facets_lab.relations.entity_pairs import bare_name, name_variants
@@ -214,7 +214,6 @@ class RelationBatch:
     relation_pairs: PairSample  # their entity pairs
     phrases: list[Pattern]  # patterns that express relations
     phrase_rows: NDArray[np.int64]  # row of the labelled pattern of each phrase
-    mirrored: list[Pattern]  # the phrases with their arguments exchanged
     others: list[Pattern]  # patterns that express no relation
 
 
@@ -257,7 +256,6 @@ class RelationStream:
             relation_pairs=self._sample(num_patterns + relations, config.pairs_per_relation, rng),
             phrases=phrases,
             phrase_rows=phrase_rows,
-            mirrored=[mirrored(pattern) for pattern in phrases],
             others=[others[row] for row in chosen],
         )
 

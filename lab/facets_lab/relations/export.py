@@ -33,7 +33,7 @@ from facets_lab.relations.facts import type_of_name
 from facets_lab.relations.mining import mine_cells
 from facets_lab.relations.title_types import read_types
 from facets_lab.relations.training import RelationTrainer
-from facets_lab.training.loop import ModelOut, Resume, TrainingLoop, TrainingResult, train
+from facets_lab.training.loop import ModelOut, Resume, TrainingResult, train
 
 logger = logging.getLogger(__name__)
 
@@ -155,22 +155,13 @@ def relations(
     if config is None:
         raise ConfigError("relations needs --config FILE to train, or --mine FILES to mine a matrix")
     settings, folder = RelationTrainingConfig.from_toml(config), model_out or out / "model"
-    train(lambda: RelationTrainer(settings), out, resume=resume)
-    export_relation_model(settings, out, folder)
+    relation_model(*train(lambda: RelationTrainer(settings), out, resume=resume), folder).save(folder)
     typer.echo(f"{settings.name}: model in {folder}", err=True)
     return None
 
 
-def export_relation_model(config: RelationTrainingConfig, run_dir: Path, out_dir: Path) -> None:
-    """Writes a model folder from the last checkpoint of a run."""
-    trainer = RelationTrainer(config)
-    loop = TrainingLoop(trainer, run_dir)
-    loop.resume()
-    relation_model(trainer, loop.result, encoder_of=os.path.relpath(config.encoder_of, out_dir)).save(out_dir)
-
-
-def relation_model(trainer: RelationTrainer, result: TrainingResult, *, encoder_of: str) -> RelationModel:
-    """The current model, with thresholds not yet fitted; ``encoder_of`` is relative to its future folder."""
+def relation_model(trainer: RelationTrainer, result: TrainingResult, folder: Path) -> RelationModel:
+    """The current model, with thresholds not yet fitted, for saving in ``folder``."""
     config, matrix = trainer.config, trainer.matrix
     source = Path(config.encoder_of)
     phrases = [" ".join(pattern) for pattern in trainer.labelled.patterns]
@@ -184,7 +175,7 @@ def relation_model(trainer: RelationTrainer, result: TrainingResult, *, encoder_
         pieces=trainer.pieces,
         config=RelationModelConfig(
             name=config.name,
-            encoder_of=encoder_of,
+            encoder_of=os.path.relpath(source, folder),
             network=config.model,
             training={
                 "seed": config.seed,

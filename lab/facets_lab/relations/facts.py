@@ -13,11 +13,12 @@ from facets.relations.patterns import ARG1, ARG2, ENTITY
 from facets_lab.evaluation.comparison import Report
 from facets_lab.relations.catalogue import CatalogueEntry, RelationCatalogue, read_phrases, relations_by_pattern
 from facets_lab.relations.data import KB_PREFIX, Cell, read_cells
+from facets_lab.relations.entity_pairs import MONTH
 from facets_lab.relations.title_types import TYPES_FILE, read_types
 
 _DATE = re.compile(
-    r"(?:(?:c\.|about|around|early|late|mid|in|January|February|March|April|May|June|July|August|September|"
-    r"October|November|December|[12]?\d|3[01],?) )*\d{3,4}(?:s| BC| AD| BCE| CE)?|\d{4}-\d\d-\d\d"
+    rf"(?:(?:c\.|about|around|early|late|mid|in|{MONTH}|[12]?\d|3[01],?) )*\d{{3,4}}(?:s| BC| AD| BCE| CE)?"
+    r"|\d{4}-\d\d-\d\d"
 )
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]*(?: ?%| [a-z]+(?: [a-z]+)*)?")

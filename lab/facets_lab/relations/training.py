@@ -20,6 +20,7 @@ from facets.model.checkpoint import read_config
 from facets.model.passage_checkpoint import PassageModelConfig, read_passage_weights, read_word_pieces
 from facets.model.passage_encoding import length_batches
 from facets.relations.model import PatternNetwork, PatternPieces, encoder_pieces
+from facets.relations.patterns import mirrored
 from facets_lab.evaluation.files import read_texts
 from facets_lab.losses.relations import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss
 from facets_lab.relations.catalogue import RelationCatalogue, label_patterns, read_phrases
@@ -86,11 +87,11 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         labels = self.labelled.labels.astype(np.float32)
         self._labels_PR = torch.from_numpy(labels).to(self.device)
         self._directed_R = self.tensor(np.array([not entry.symmetric for entry in self.catalogue.relation]))
-        self._first_vectors, self.pair_vectors = self._start()
+        self._first_vectors, pairs_ND = self._start()
+        self.pair_vectors = pairs_ND.requires_grad_()
         firsts_RD = functional.normalize(self.network.relations.detach().mean(dim=1), dim=1)
         self._similar_RR = (firsts_RD @ firsts_RD.mT > config.similar_relations).fill_diagonal_(False)
-        self._used_pairs: tuple[tuple[Tensor, Tensor], ...] = ()  # of the current step
-        self._num_used_pairs = 0
+        self._num_used_pairs = 0  # in the current step
 
     def _pattern_network(self, folder: Path) -> PatternNetwork:
         """A network that uses the encoder of a passage model."""
@@ -155,36 +156,38 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
     def step(self, batch: RelationBatch, number: int) -> dict[str, Tensor]:
         """See ``Trainer``."""
         config = self.config
-        labelled = self.pieces.rows([*batch.phrases, *batch.mirrored, *batch.others])
+        labelled = self.pieces.rows([*batch.phrases, *map(mirrored, batch.phrases), *batch.others])
         with self.autocast():
             states = self.network.patterns.states([*labelled, *(self._rows[row] for row in batch.mined.tolist())])
             facets_BKD = self.network.patterns.facets(states)
         scores_BR = self.network.scores(facets_BKD[: len(labelled)])
-        sizes = [len(batch.phrases), len(batch.mirrored), len(batch.others)]
+        sizes = [len(batch.phrases), len(batch.phrases), len(batch.others)]
         given_BR, mirrored_BR, others_BR = torch.split(scores_BR, sizes)
         labels_BR = self._labels_PR[batch.phrase_rows]
         threshold = self.network.threshold
         ranking = ranking_loss(given_BR, labels_BR, self._similar_RR, threshold, slope=config.slope)
         direction = direction_loss(given_BR, mirrored_BR, labels_BR * self._directed_R, slope=config.direction_slope)
         none = no_relation_loss(others_BR, threshold, slope=config.slope) if batch.others else ranking.new_zeros(())
-        mined_pairs, mined_loss = self._pair_loss(facets_BKD[len(labelled) :], batch.mined_pairs)
-        relation_pairs, relation_loss = self._pair_loss(
-            functional.normalize(self.network.relations[batch.relations], dim=2), batch.relation_pairs
-        )
+        relations_BKD = functional.normalize(self.network.relations[batch.relations], dim=2)
+        mined_loss = self._pair_loss(facets_BKD[len(labelled) :], batch.mined_pairs)
+        relation_loss = self._pair_loss(relations_BKD, batch.relation_pairs)
         counts = [int((sample.weights > 0).sum()) for sample in (batch.mined_pairs, batch.relation_pairs)]
         schema = (mined_loss * counts[0] + relation_loss * counts[1]) / max(1, sum(counts))
         means_BW = functional.normalize(states.mean[len(labelled) :].float(), dim=1)
         moved = 1 - (means_BW * self._first_vectors[batch.mined]).sum(dim=1).mean()
         loss = ranking + direction + none + config.schema_weight * schema + config.encoder_weight * moved
-        self._used_pairs, self._num_used_pairs = (mined_pairs, relation_pairs), sum(counts)
+        self._num_used_pairs = sum(counts)
         return {LOSS: loss, "ranking": ranking, "direction": direction, "none": none, "schema": schema, "moved": moved}
 
+    @torch.no_grad()
     def after_step(self, learning_rate_factor: float) -> None:
         """Moves the entity pairs of the batch; the loss is a batch mean, but each pair moves as if alone."""
         rate = learning_rate_factor * self.config.pair_learning_rate * self._num_used_pairs
-        for pairs_BN, vectors_BND in self._used_pairs:
-            self._move_pairs(pairs_BN, vectors_BND, rate)
-        self._used_pairs = ()
+        gradient, self.pair_vectors.grad = self.pair_vectors.grad, None
+        if gradient is not None and rate > 0:
+            self.pair_vectors.add_(gradient, alpha=-rate)
+            rows = gradient.coalesce().indices()[0]
+            self.pair_vectors[rows] = functional.normalize(self.pair_vectors[rows], dim=1)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """The encoder and the relations have separate learning rates."""
@@ -200,35 +203,24 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
 
     def state(self) -> dict[str, Any]:
         """See ``Trainer``; pairs in full precision, so that resuming is exact."""
-        return super().state() | {"pairs": self.pair_vectors}
+        return super().state() | {"pairs": self.pair_vectors.detach()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """See ``Trainer``."""
         super().load_state(state)
-        self.pair_vectors = state["pairs"]
+        self.pair_vectors = state["pairs"].requires_grad_()
 
-    def _pair_loss(self, facets_BKD: Tensor, sample: PairSample) -> tuple[tuple[Tensor, Tensor], Tensor]:
-        """Rows and leaf embeddings of the entity pairs, and eq. 3.9."""
+    def _pair_loss(self, facets_BKD: Tensor, sample: PairSample) -> Tensor:
         size = sample.pairs.shape[1]
         pairs_BN = self.tensor(np.concatenate([sample.pairs, sample.negatives], axis=1))
-        vectors_BND = self.pair_vectors[pairs_BN].requires_grad_()
-        loss = universal_schema_loss(
+        vectors_BND = functional.embedding(pairs_BN, self.pair_vectors, sparse=True)
+        return universal_schema_loss(
             facets_BKD,
             vectors_BND[:, :size],
             vectors_BND[:, size:],
             positive_weights_BN=self.tensor(sample.weights),
             negative_weights_BN=self.tensor(sample.negative_weights),
         )
-        return (pairs_BN, vectors_BND), loss
-
-    @torch.no_grad()
-    def _move_pairs(self, pairs_BN: Tensor, vectors_BND: Tensor, rate: float) -> None:
-        """One gradient step of the embeddings of a batch, then unit length again."""
-        if rate == 0.0 or vectors_BND.grad is None:
-            return
-        rows = pairs_BN.flatten()
-        self.pair_vectors.index_add_(0, rows, vectors_BND.grad.flatten(0, 1), alpha=-rate)
-        self.pair_vectors[rows] = functional.normalize(self.pair_vectors[rows], dim=1)
 
 
 def _read_facts(config: RelationTrainingConfig, catalogue: RelationCatalogue) -> list[Triple]:

@@ -21,9 +21,7 @@ def source(labels: str, **columns: list[float]) -> tuple[PairFeatures, Entailmen
             backward[:, FEATURES.index(name)] = columns.get(f"{name}_back", values)
     patterns = ["$ARG1 a $ARG2"] * len(labels)
     possible = np.array([[label == other for other in "><:N"] for label in labels])
-    return PairFeatures(forward, backward), EntailmentData(
-        patterns, patterns, possible, np.zeros((len(labels), 2)), False
-    )
+    return PairFeatures(forward, backward), EntailmentData(patterns, patterns, possible, False)
 
 
 def test_weights_follow_the_pairs_and_stay_where_pairs_say_nothing() -> None:
