@@ -1,5 +1,7 @@
 """Generated files, the methods of both clients, and what importing the client does."""
 
+import ast
+import importlib
 import inspect
 import json
 import re
@@ -92,3 +94,18 @@ def test_importing_the_client_is_light_and_opens_no_connection(environment):
     assert not loaded & {"torch", "faiss", "spacy", "scipy", "transformers", "facets", "facets_server"}
     assert "facets_client" in loaded
     assert sorted(facets_client.__all__) == facets_client.__all__
+
+
+@pytest.mark.parametrize("task", ["documents", "papers", "relations", "texts"])
+def test_no_argument_is_dropped_from_a_request(task):
+    module = importlib.import_module(f"facets_client.{task}.calls")
+    for method in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(method, ast.AsyncFunctionDef):
+            calls = [node for node in ast.walk(method) if isinstance(node, ast.Call)]
+            built = [call for call in calls if getattr(call.func, "id", "") == "request_from"]
+            fields = {
+                name for call in built for name in getattr(module.pb, call.args[0].attr).DESCRIPTOR.fields_by_name
+            }
+            used = {node.id for node in ast.walk(method) if isinstance(node, ast.Name)}
+            arguments = {argument.arg for argument in (*method.args.args, *method.args.kwonlyargs)} - {"self"}
+            assert arguments <= fields | used, f"{method.name} ignores {arguments - fields - used}"
