@@ -16,7 +16,7 @@ from facets.model.score_curves import apply_curve, write_score_curves
 from facets.model.shipped import find_model
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun, Source
-from facets_lab.texts.pairs import Methods, available_methods, load_text_model, method_of, model_scores, read_sts
+from facets_lab.texts.pairs import available_methods, load_text_model, method_of, model_scores, read_sts
 
 HIGHEST_GOLD = 5.0  # of the STS data sets
 _NUM_BINS = 32  # fewer bins lose shape, more add noise (STS dev)
@@ -46,7 +46,6 @@ def calibrate_similarity(
     file: DataFile,
     test: Annotated[Path | None, typer.Option(metavar="FILE", help="Other pairs, used to measure the curves.")] = None,
     name_or_path: CalibratedModel = None,
-    methods: Methods = None,
     source: Source = "STS Benchmark, training pairs (Cer et al. 2017)",
     dry_run: DryRun = False,
 ) -> Report:
@@ -61,7 +60,7 @@ def calibrate_similarity(
         raise InvalidInputError(f"scores must be in [0, {HIGHEST_GOLD:g}], got {low:g} to {high:g}")
     folder = find_model(name_or_path or DEFAULT_MODEL)
     model = load_text_model(str(folder))
-    names = methods or available_methods(model)
+    names = available_methods(model)
     curves = {
         name: fit_curve(scores_P, train.gold / HIGHEST_GOLD, highest=method_of(name).row.range[1])
         for name, scores_P in model_scores(model, train.pairs, names)

@@ -56,19 +56,6 @@ Scores = NDArray[np.float32]  # [P]
 Measure = Callable[[Scores], Metrics]
 
 
-def _known_methods(names: list[str] | None) -> list[str] | None:
-    for name in names or ():
-        if name not in PAIR_METHODS:
-            raise typer.BadParameter(f"{name!r} is not one of {', '.join(PAIR_METHODS)}")
-    return names
-
-
-Methods = Annotated[
-    list[str] | None,
-    typer.Option("--method", callback=_known_methods, help="Repeatable; default: all available methods."),
-]
-
-
 @dataclass(frozen=True, slots=True)
 class ScoredPairs:
     """Sentence pairs with human similarity scores and, in some files, inference labels."""
@@ -198,7 +185,6 @@ def evaluate_sts(
     *,
     baselines: Baselines = False,
     num_resamples: Bootstrap = 0,
-    methods: Methods = None,
     skip_wmd: Annotated[bool, typer.Option("--skip-wmd", help="Leave out the word mover's distances.")] = False,
 ) -> Report:
     """Evaluate sentence similarity. Tab-separated columns: score, sentence, sentence and, in SICK, label.
@@ -210,12 +196,12 @@ def evaluate_sts(
 
     def measured() -> Iterator[tuple[str, MethodMetrics]]:
         for model in models:
-            names = methods or available_methods(model, skip_wmd=skip_wmd)
+            names = available_methods(model, skip_wmd=skip_wmd)
             metrics = {
                 name: with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)
                 for name, scores_P in model_scores(model, data.pairs, names)
             }
-            if data.labels is not None and SimilarityMethod.ALIGNMENT in names:
+            if data.labels is not None:
                 right = _inference_labels(model, data.pairs) == data.labels
                 metrics[SimilarityMethod.ALIGNMENT]["labels_right"] = float(right.mean())
             yield model.name, metrics

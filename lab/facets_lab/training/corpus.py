@@ -4,7 +4,6 @@ Worker processes turn blocks of documents into words numbered within the block; 
 corpus. The result does not depend on the number of workers.
 """
 
-import hashlib
 import html
 import json
 import os
@@ -218,7 +217,6 @@ def pack(
     np.savez(out / "offsets.npz", allow_pickle=False, **offsets)
     meta = {
         "format": FORMAT,
-        "files": [(path.name, _sha256(path)) for path in paths],
         **dict(zip(("num_sentences", "num_paragraphs", "num_documents"), map(len, lengths), strict=True)),
         "num_tokens": len(tokens),
         "num_unknown": int(np.count_nonzero(tokens == len(vocabulary))),
@@ -227,11 +225,6 @@ def pack(
     # Written last, because only a folder with this file is a packed corpus.
     with write_atomically(out / "meta.json", durable=False) as part:
         part.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _most_frequent(words: Sequence[str], counts: NDArray[np.int64], *, max_words: int, min_count: int) -> Vocabulary:

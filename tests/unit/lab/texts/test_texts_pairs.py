@@ -148,7 +148,7 @@ def test_labels_and_opposed_pairs_are_measured(tmp_path: Path, capsys: pytest.Ca
         [f"{('contradiction', 'paraphrase')[i]}\tplain\t{a}\t{b}" for i, (a, b) in enumerate(rows)],
     )
     model = ["--model", "facets-passages-small-en"]
-    assert main(["sts", str(sick), *model, "--method", "alignment", "--method", "encoder"]) == 0
+    assert main(["sts", str(sick), *model, "--skip-wmd"]) == 0
     methods = json.loads(capsys.readouterr().out)["models"]["facets-passages-small-en"]
     assert methods["alignment"]["labels_right"] >= 0.5 and "labels_right" not in methods["encoder"]
     assert main(["opposed-pairs", str(opposed), *model]) == 0
@@ -158,7 +158,7 @@ def test_labels_and_opposed_pairs_are_measured(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize(
     "arguments",
-    [["sts"], ["sts", "x.tsv", "--method", "magic"], ["summarization", "x", "--words", "9", "--sentences", "2"]],
+    [["sts"], ["summarization", "x", "--words", "9", "--sentences", "2"]],
 )
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     assert main(arguments) == 2
