@@ -17,7 +17,7 @@ SUBJECTS = {
     "speech": "speech audio acoustic phoneme speaker recognition voice signal microphone prosody tone waveform".split(),
 }
 NUM_PAPERS = 72
-SHARE = 0.4  # of the sentences
+SHARE = 0.5  # of the sentences
 
 
 def toy_records() -> list[dict[str, object]]:
@@ -83,15 +83,8 @@ def toy_paper_model(folder: Path) -> PaperModel:
 
 
 def add_toy_sentences(model: Path, data: Path, folder: Path) -> Path:
-    """A copy of a toy model with sentence vectors of 8 numbers, ``folder / "papers"``; their encoder lies beside it."""
+    """A copy of a toy model with sentence vectors, ``folder / "papers"``; their encoder lies beside it."""
     shutil.copytree(model, folder / "papers")
     toy_passage_model().save(folder / "passages")
-    add_sentences(
-        folder / "papers",
-        data,
-        encoder=str(folder / "passages"),
-        num_components=8,
-        abstract_chars=100,
-        share=SHARE,
-    )
+    add_sentences(folder / "papers", data, encoder=str(folder / "passages"))
     return folder / "papers"

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sized
 from pathlib import Path
-from typing import IO, Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
@@ -16,6 +16,7 @@ from facets.errors import ConfigError, InvalidInputError
 
 # float() would also accept 1_0, infinity and digits of other scripts.
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Columns = dict[str, Callable[[str], Any]]
 
@@ -36,12 +37,6 @@ NonBlank = Annotated[str, AfterValidator(_not_blank)]
 RecordT = TypeVar("RecordT", bound=Record)
 
 
-def open_binary(path: Path) -> IO[bytes]:
-    """Opens a file for reading bytes; ``.xz`` and ``.gz`` files are decompressed."""
-    openers: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
-    return cast(IO[bytes], openers.get(path.suffix, open)(path, "rb"))
-
-
 def read_texts(path: Path) -> Iterator[str]:
     """The lines of ``read_lines`` without surrounding white space."""
     return (line.strip() for _, line in read_lines(path))
@@ -51,7 +46,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yields ``"FILE, line 3"`` and the line without its line break; ``.gz`` and ``.xz`` files are decompressed."""
     number = 0
     try:
-        with open_binary(path) as file:
+        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 text = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).decode("utf-8")
                 yield f"{path}, line {number}", text.rstrip("\r\n")

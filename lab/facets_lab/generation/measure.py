@@ -104,7 +104,6 @@ def evaluate(
     files: Corpus,
     work_dir: WorkDir,
     num_prompts: Annotated[int, typer.Option("--prompts", min=2, help="Number of document beginnings.")] = 200,
-    examples: Annotated[int, typer.Option(min=0, help="How many to print with continuations.")] = 20,
     seed: Seed = 1,
 ) -> Report:
     """Measure perplexity, topic use and variety of continuations, with and without topics.
@@ -133,12 +132,4 @@ def evaluate(
         "topics": sum(len(prompt.topics) for prompt in prompts) / len(prompts),
         "held_out_perplexity": perplexities(generator, prompts, seed=seed),
         "continuations": generated,
-        "examples": [
-            {
-                "prompt": generator.decode(prompt.tokens),
-                "chosen": [" ".join(topic) for topic in prompt.topics],
-                **{name: of_prompts[place] for name, of_prompts in texts.items()},
-            }
-            for place, prompt in enumerate(prompts[:examples])
-        ],
     }

@@ -36,8 +36,6 @@ def items(
     seeds: Seeds = 5,
     steps: Steps = 800,
     dim: Annotated[int, typer.Option(min=1)] = 64,
-    batch_size: Annotated[int, typer.Option(min=2, help="Sequences per batch.")] = 64,
-    dropout: Annotated[float, typer.Option(min=0.0, max=0.99)] = 0.2,
     threads: Threads = 0,
 ) -> Report:
     """Predict the next items of users, with and without items seen before; also measures two baselines.
@@ -45,7 +43,7 @@ def items(
     Example: python -m facets_lab.heads items ml-100k.tsv.xz --head softmax --head c --work-dir runs/items
     """
     data = read_sequences(file)
-    config = experiment_config("items", dim=dim, batch_size=batch_size, dropout=dropout, steps=steps, threads=threads)
+    config = experiment_config("items", dim=dim, dropout=0.2, steps=steps, threads=threads)
 
     def measure(name: str, seed: int) -> dict[str, float]:
         return measure_network(data, config.replaced(head=name, seed=seed), work_dir / f"{file.stem}-{name}-{seed}")

@@ -23,15 +23,9 @@ def softmax_loss(
     """Softmax cross-entropy of the scores of eq. 3.13 before the cut at 0, weighted as in eq. 3.12 (Chang 2022); >= 0.
 
     A positive pair competes with the author's scores of every other paper of the batch (the column) and, with a weight
-    of 0.3, with the paper's scores of every other author (the row). Other positives take no part.
-
-    Args:
-        facets_BKD: Facets scaled by their magnitudes (eq. 3.15).
-        table_UD: Vectors of the distinct authors (citing papers) of the batch.
-        positives_P2: Distinct pairs (paper of the batch, row of ``table_UD``), int64.
-        weights_P: r of eq. 3.12; 0 leaves a pair out.
-        own_PD: Vectors of the positive pairs: those of the authors without this paper.
-        temperature: Divides the scores.
+    of 0.3, with the paper's scores of every other author (the row). Other positives take no part. Facets are scaled by
+    their magnitudes (eq. 3.15). ``table_UD`` holds the distinct authors (citing papers) of the batch, ``positives_P2``
+    distinct pairs (paper, row of the table), and ``own_PD`` the vectors of these authors without the paper.
     """
     if not len(positives_P2):
         return facets_BKD.sum() * 0.0

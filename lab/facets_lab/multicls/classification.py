@@ -43,7 +43,6 @@ def classify(
     steps: Annotated[int, typer.Option(min=1, help="Batches of the contrastive training.")] = 200,
     batch_size: Annotated[int, typer.Option(min=2, help="Groups of texts per such batch.")] = 16,
     rounds: Annotated[int, typer.Option(min=1, help="Batches of the classifier, as passes over 100 examples.")] = 20,
-    limit: Annotated[int | None, typer.Option(min=1, help="Held-out sentences; default: all.")] = None,
     threads: Threads = 0,
 ) -> Report:
     """Classify sentences with few examples: K class tokens, and a logistic regression on MiniLM's vectors.
@@ -51,7 +50,6 @@ def classify(
     Example: python -m facets_lab.multicls classify subj-train.tsv.xz subj-dev.tsv.xz --corpus shard-00.txt.xz ...
     """
     learned, tested = read_labelled(train), read_labelled(held_out)
-    tested = Labelled(tested.texts[:limit], tested.labels[:limit])
     triples = read_triples(corpus, max(2 * batch_size, steps * batch_size))
 
     def measure(name: str, seed: int, num_examples: int) -> dict[str, float]:

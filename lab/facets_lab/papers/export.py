@@ -12,7 +12,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from facets.errors import ConfigError, InvalidInputError
+from facets.errors import InvalidInputError
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.loading import load
@@ -44,6 +44,9 @@ from facets_lab.papers.training import PaperTrainer
 from facets_lab.training.loop import ConfigFile, ModelOut, Resume, RunOut, WordsOf, train
 
 _SPREAD_PAPERS = 4000
+_NUM_COMPONENTS = 128  # most dimensions of a sentence vector
+_ABSTRACT_CHARS = 300  # characters of an abstract that are encoded
+_FIRST_SHARE = 0.5  # weight of sentences until it is tuned
 
 
 def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) -> tuple[PaperCorpus, WordVectors]:
@@ -149,32 +152,22 @@ def add_sentences(
     folder: Annotated[Path, typer.Option("--model", help="Model of papers; sentence vectors are added to its folder.")],
     data: Annotated[Path, typer.Option(help="Papers the model was trained on, with their texts.")],
     encoder: Annotated[str, typer.Option(help="Model of passages, by name or folder.")] = "facets-passages-small-en",
-    num_components: Annotated[int, typer.Option("--components", help="Dimensions of a vector.")] = 128,
-    abstract_chars: Annotated[int, typer.Option(help="Characters of an abstract that are encoded.")] = 300,
-    share: Annotated[
-        float, typer.Option(help="Weight of sentences, 0 to 1 (words have the rest), until tuned by facets-eval.")
-    ] = 0.5,
 ) -> None:
     """Add sentence vectors to a model of papers.
 
     Example: facets-train paper-sentences --model models/facets-papers-en --data train.jsonl.xz
     """
     model, reader = PaperModel.from_folder(folder), load(encoder, PassageModel)
-    if not 1 <= num_components <= reader.dim:
-        raise ConfigError(f"components must be in [1, {reader.dim}], the width of {reader.name}, got {num_components}")
     encoder_path = os.path.relpath(find_model(encoder), folder)
-    try:
-        settings = SentenceSettings(
-            share=share, encoder=encoder_path, space=reader.space, abstract_chars=abstract_chars
-        )
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
+    settings = SentenceSettings(
+        share=_FIRST_SHARE, encoder=encoder_path, space=reader.space, abstract_chars=_ABSTRACT_CHARS
+    )
     paper_of = {paper.id: paper for paper in read_papers(data)}
     missing = next((key for key in model.papers.ids if key not in paper_of), None)
     if missing is not None:
         raise InvalidInputError(f"{data} must hold the papers of the model, {missing!r} is missing")
     known = [paper_of[key] for key in model.papers.ids]
-    texts = sentence_texts([paper.title for paper in known], [paper.abstract for paper in known], abstract_chars)
+    texts = sentence_texts([paper.title for paper in known], [paper.abstract for paper in known], _ABSTRACT_CHARS)
     vectors_NE = unit_rows(reader.embed(texts).astype(np.float16).astype(np.float32))
-    write_sentence_vectors(folder, SentenceVectors.of(vectors_NE, num_components))
+    write_sentence_vectors(folder, SentenceVectors.of(vectors_NE, _NUM_COMPONENTS))
     change_settings(folder, {"sentences": asdict(settings)})

@@ -20,7 +20,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
-from facets.errors import InvalidInputError
 from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.relations.engine import RelationEngine
@@ -148,9 +147,7 @@ def calibrate_entailment(
     sources = dict[str, Source]()
     for file in files:
         data = read_entailment(file)
-        if file.name in sources:
-            raise InvalidInputError(f"must have different names, got {file.name} twice", path="entailment")
-        sources[file.name] = entailment_features(model, data.premises, data.hypotheses), data
+        sources[str(file)] = entailment_features(model, data.premises, data.hypotheses), data
     weights = fit_weights(list(sources.values()))
     report = {}
     for name, source in sources.items():

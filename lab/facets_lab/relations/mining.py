@@ -80,7 +80,6 @@ def mine_cells(
     with closing(_open_scratch(scratch)) as database:
         _mine_blocks(database, files, names, recognizer)
         num_documents, num_sentences = database.execute("SELECT SUM(documents), SUM(sentences) FROM blocks").fetchone()
-        (num_found,) = database.execute("SELECT COUNT(*) FROM cells").fetchone()
         for table, kept in (("kept_pairs", keep_pairs), ("kept_patterns", keep_patterns)):
             database.execute(f"CREATE TEMP TABLE {table} (text TEXT PRIMARY KEY) WITHOUT ROWID")
             database.executemany(f"INSERT INTO {table} VALUES (?)", ((text,) for text in kept))
@@ -97,7 +96,6 @@ def mine_cells(
         "num_documents": num_documents,
         "num_sentences": num_sentences,
         "num_names": len(names),
-        "num_found": num_found,
         "num_cells": num_cells,
         "num_pairs": num_pairs,
         "num_types": len(types),

@@ -6,7 +6,6 @@ from facets_lab.relations.calibration import calibrate_entailment, fit_weights
 from facets_lab.relations.entailment import EntailmentData
 from relation_toys import make_toy_relation_checkpoint
 
-from facets.errors import InvalidInputError
 from facets.relations.entailment import PairFeatures, label_probabilities
 from facets.relations.tables import FEATURES, EntailmentWeights
 
@@ -55,9 +54,7 @@ def test_reports_are_across_and_inside(tmp_path: Path) -> None:
     triples = tmp_path / "triples.tsv"
     triples.write_text("animal, eats, hay\tsheep, munch, hay\tTrue\nman, wed, ann\tbob, left, ann\tFalse\n")
     (report,) = calibrate_entailment([labelled, triples], model, dry_run=True)["models"].values()  # type: ignore[attr-defined]
-    assert set(report) == {"labelled.tsv", "triples.tsv"}
+    assert set(report) == {str(labelled), str(triples)}
     for metrics in report.values():
         assert set(metrics) == {"across", "inside"}
         assert {"ap", "base_rate", "calibration_error"} <= set(metrics["across"])
-    with pytest.raises(InvalidInputError, match=r"labelled\.tsv twice"):
-        calibrate_entailment([labelled, labelled], model)
