@@ -31,17 +31,12 @@ from facets_lab.training.loop import (
     Resume,
     RunOut,
     Trainer,
-    load_checkpoint,
+    TrainingResult,
     train,
 )
 
 _DISTANCE_WEIGHT = 5.0  # of the cosine relative to the divergence, so that both count about equally
 _MAX_WORD_TOKENS = 32
-# Settings that do not change the network.
-_EXPORT_SETTINGS = (
-    *("device", "num_threads", "words", "num_words"),
-    *("window_tokens", "window_overlap", "exported_vector_weight"),
-)
 _TRAINING_FACTS = ("seed", "num_steps", "batch_size", "layers", "teacher", "tune_encoder")
 
 
@@ -186,9 +181,9 @@ def passages(config: ConfigFile, out: RunOut, resume: Resume = False, model_out:
     Example: facets-train passages --config lab/configs/facets-passages-en.toml --out runs/facets-passages-en
     """
     settings, folder = PassageTrainingConfig.from_toml(config), model_out or out / "model"
-    train(lambda: PassageTrainer(settings), out, resume=resume)
+    trainer, result = train(lambda: PassageTrainer(settings), out, resume=resume)
     if settings.facets:
-        export_passage_model(settings, out, folder)
+        export_passage_model(trainer, result, folder)
         typer.echo(f"{settings.name}: model in {folder}", err=True)
 
 
@@ -216,13 +211,13 @@ def similar_neighbours(order: NDArray[np.int64], vectors_GW: NDArray[np.float32]
     return np.concatenate(runs)
 
 
-def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) -> PassageModel:
-    """Writes a model folder from the last checkpoint of a run."""
-    state = load_checkpoint(run / CHECKPOINT, config.to_dict(), device=torch.device("cpu"), may_change=_EXPORT_SETTINGS)
+def export_passage_model(trainer: PassageTrainer, result: TrainingResult, out: Path) -> PassageModel:
+    """Writes a model folder."""
+    config = trainer.config
     vector_weight = config.exported_vector_weight
     shape = config.model if vector_weight is None else config.model.replaced(own_vector_weight=vector_weight)
     network = PassageNetwork(shape)
-    network.load_state_dict(state["trainer"]["network"])
+    network.load_state_dict(trainer.network.state_dict())
     teacher = Backbone(config.teacher)
     facts = {name: value for name, value in config.to_dict().items() if name in _TRAINING_FACTS}
     model = PassageModel(
@@ -235,7 +230,7 @@ def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) ->
             network=shape,
             window_tokens=config.window_tokens,
             window_overlap=config.window_overlap,
-            training={**facts, "seconds": round(state["seconds"]), "step": state["step"]},
+            training={**facts, "seconds": round(result.seconds), "step": result.step},
         ),
     )
     model.save(out)

@@ -236,7 +236,7 @@ class Generator:
     @classmethod
     def from_folder(cls, folder: Path) -> "Generator":
         """Reads the folder of a run, finished or not."""
-        state = load_checkpoint(folder / CHECKPOINT, {}, device=torch.device("cpu"), may_change=())
+        state = load_checkpoint(folder / CHECKPOINT, {}, device=torch.device("cpu"))
         config, tokenizer = GenerationConfig.from_dict(state["config"]), Tokenizer.from_file(str(folder / PIECES))
         model = load(config.model, FacetModel)
         network = ConditionalGenerator(config, tokenizer.get_vocab_size(), model.dim)

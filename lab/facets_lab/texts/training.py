@@ -3,7 +3,6 @@
 Shape suffixes: B texts, K facets, D dimensions.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import torch
 import typer
 from torch import Tensor
 
-from facets.errors import CheckpointError, ConfigError
+from facets.errors import ConfigError
 from facets.language.vectors import WordVectors
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
@@ -24,16 +23,14 @@ from facets_lab.losses.texts import nnsc_loss
 from facets_lab.texts.data import PhraseStream, SentenceBatch, SentenceStream, SentenceTrainingConfig, word_pieces
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import (
-    CHECKPOINT,
-    CURVE,
     LOSS,
     ConfigFile,
     ModelOut,
     Resume,
     RunOut,
     Trainer,
+    TrainingResult,
     WordsOf,
-    load_checkpoint,
     train,
 )
 
@@ -51,8 +48,7 @@ def sentences(
     Example: facets-train sentences --config lab/configs/facets-en.toml --out runs/facets-en
     """
     settings, folder = SentenceTrainingConfig.from_toml(config), model_out or out / "model"
-    train(lambda: SentenceTrainer(settings), out, resume=resume)
-    export_sentence_model(settings, out, folder, words_of=words_of)
+    export_sentence_model(*train(lambda: SentenceTrainer(settings), out, resume=resume), folder, words_of=words_of)
     typer.echo(f"{settings.name}: model in {folder}", err=True)
 
 
@@ -116,20 +112,16 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
 
 
 def export_sentence_model(
-    config: SentenceTrainingConfig, run_dir: Path, out_dir: Path, *, words_of: Path | None = None
+    trainer: SentenceTrainer, result: TrainingResult, out_dir: Path, *, words_of: Path | None = None
 ) -> FacetModel:
-    """Writes a model folder from the last checkpoint of a run.
+    """Writes a model folder.
 
     ``words_of`` is a model with the same word vectors, which are then not stored again.
     """
-    state = load_checkpoint(run_dir / CHECKPOINT, config.to_dict(), device=torch.device("cpu"))
-    try:
-        curve = (run_dir / CURVE).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError as error:
-        raise CheckpointError(f"nothing to export from {run_dir}: {error.filename} does not exist") from error
+    config = trainer.config
     vectors = WordVectors.load(Path(config.words))
     network = FacetNetwork(config.model, torch.from_numpy(vectors.unit_vectors))
-    network.load_state_dict(state["trainer"]["network"])
+    network.load_state_dict(trainer.network.state_dict())
     corpus = PackedCorpus.open(Path(config.corpus))
     checkpoint = CheckpointConfig(
         name=config.name,
@@ -140,9 +132,9 @@ def export_sentence_model(
         training={
             "loss": config.loss,
             "seed": config.seed,
-            "presentations": state["step"] * config.batch_size,
-            "seconds": round(state["seconds"], 1),
-            "validation_loss": json.loads(curve[-1])["validation_loss"],
+            "presentations": result.step * config.batch_size,
+            "seconds": round(result.seconds, 1),
+            "validation_loss": result.validation_loss,
             "corpus_sentences": corpus.num_sentences,
             "corpus_tokens": len(corpus.tokens),
         },

@@ -280,17 +280,15 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
             torch.save(state, file)
 
 
-def load_checkpoint(
-    path: Path, settings: Mapping[str, Any], *, device: torch.device, may_change: Sequence[str] = _HARDWARE_SETTINGS
-) -> dict[str, Any]:
-    """A checkpoint of a run; the given settings must equal those of the run, except ``may_change``."""
+def load_checkpoint(path: Path, settings: Mapping[str, Any], *, device: torch.device) -> dict[str, Any]:
+    """A checkpoint of a run; the given settings must equal those of the run, except those of the hardware."""
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError as error:
         raise CheckpointError(f"nothing to resume: {path} does not exist") from error
     except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
-    changed = [k for k, v in settings.items() if state["config"].get(k) != v and k not in may_change]
+    changed = [k for k, v in settings.items() if state["config"].get(k) != v and k not in _HARDWARE_SETTINGS]
     if changed:
         raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
     return state

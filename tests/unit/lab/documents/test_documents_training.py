@@ -98,8 +98,8 @@ def test_facets_learn_beside_a_frozen_encoder(data: Path, teacher_folder: Path, 
 def test_a_run_becomes_a_model_that_loads(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
     config = _training_config(data, teacher_folder, num_words=2)
     (data.parent / "words.tsv").write_text("the\t9\ncat\t5\nriver\t1\n")
-    _run(config, tmp_path / "run")
-    saved = export_passage_model(config, tmp_path / "run", tmp_path / "model")
+    trainer, result = _run(config, tmp_path / "run")
+    saved = export_passage_model(trainer, result, tmp_path / "model")
     model = load(tmp_path / "model", PassageModel)
     text = "The cat sat on the old mat. The dog ran on a long hill."
     np.testing.assert_allclose(model.encode([text]), saved.encode([text]), atol=2e-2)
@@ -107,7 +107,7 @@ def test_a_run_becomes_a_model_that_loads(data: Path, teacher_folder: Path, tmp_
     assert [word for word, _ in model.words.nearest(model.embed(["cat"]), top_k=1)[0]] == ["cat"]
     (data.parent / "words.tsv").write_text("the\t9\ncat\n")
     with pytest.raises(InvalidInputError, match=r"words\.tsv, line 2"):
-        export_passage_model(config, tmp_path / "run", tmp_path / "model")
+        export_passage_model(trainer, result, tmp_path / "model")
 
 
 def test_a_distilled_encoder_comes_closer_to_its_teacher(data: Path, teacher_folder: Path, tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def test_a_run_of_other_settings_is_not_resumed(settings: Settings, tmp_path: Pa
 @pytest.mark.parametrize("inputs", ["sentences", "phrases"])
 def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Path, inputs: str) -> None:
     config = settings(inputs=inputs)
-    trainer, _ = train(lambda: SentenceTrainer(config), tmp_path)
-    export_sentence_model(config, tmp_path, tmp_path / "model")
+    trainer, result = train(lambda: SentenceTrainer(config), tmp_path)
+    export_sentence_model(trainer, result, tmp_path / "model")
     model = facets.load(tmp_path / "model")
     rows = [np.array([0, 3, 5]), np.array([2])]
     with torch.inference_mode():
