@@ -95,18 +95,18 @@ def _cut(words: NDArray[np.int64], length: int) -> NDArray[np.int64]:
 
 def train_language_model(
     corpus: WordCorpus, config: NetworkTrainingConfig, folder: Path
-) -> tuple[SequenceTrainer, TrainingResult]:
-    """Trains a model in ``folder``, or loads it."""
-    return train_or_load(
+) -> tuple[SequenceTrainer, float, TrainingResult]:
+    """Trains a model in ``folder``, or loads it; with its perplexity on the held-out documents."""
+    trainer, result = train_or_load(
         lambda: SequenceTrainer(config, corpus.sequences, corpus.held_out, num_words=corpus.num_words), folder
     )
+    trainer.network.eval()
+    with torch.no_grad():
+        return trainer, float(np.exp(trainer.mean_loss(corpus.held_out))), result
 
 
 def measure_language_model(corpus: WordCorpus, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
     """``perplexity`` of the held-out documents, ``num_parameters`` and ``seconds`` of training."""
-    trainer, result = train_language_model(corpus, config, folder)
-    network = trainer.network.eval()
-    with torch.no_grad():
-        perplexity = float(np.exp(trainer.mean_loss(corpus.held_out)))
-    num_parameters = float(sum(weights.numel() for weights in network.parameters()))
+    trainer, perplexity, result = train_language_model(corpus, config, folder)
+    num_parameters = float(sum(weights.numel() for weights in trainer.network.parameters()))
     return {"perplexity": perplexity, "num_parameters": num_parameters, "seconds": result.seconds}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import torch
 import typer
 from numpy.typing import NDArray
 from scipy.optimize import linprog
@@ -56,11 +55,8 @@ def stolen(
 
 def measure_stolen(corpus: WordCorpus, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
     """Number of ``interior`` words and held-out ``perplexity`` of a model that is trained in ``folder``, or loaded."""
-    trainer, _ = train_language_model(corpus, config, folder)
-    network = trainer.network.eval()
-    num_interior = interior(network.words.weight[1:].detach().cpu().numpy()).sum()
-    with torch.no_grad():
-        perplexity = float(np.exp(trainer.mean_loss(corpus.held_out)))
+    trainer, perplexity, _ = train_language_model(corpus, config, folder)
+    num_interior = interior(trainer.network.words.weight[1:].detach().cpu().numpy()).sum()
     return {"interior": float(num_interior), "perplexity": perplexity}
 
 

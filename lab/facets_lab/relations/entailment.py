@@ -189,7 +189,6 @@ def evaluate_entailment(
     """
     data = read_entailment(file)
     models = load_relation_models(names_or_paths, baselines)
-
     scored = [(model.name, model_scores(model, data)) for model in models]
     if baselines:
         scored += [("minilm", cosine_scores(embed, data)) for embed in if_installed("minilm", minilm)]

@@ -232,7 +232,6 @@ def evaluate_relations(
     """
     data = read_pairs(file)
     models = load_relation_models(names_or_paths, baselines)
-
     systems: list[tuple[str, RelationModel, Methods]] = [(model.name, model, model_methods) for model in models]
     if baselines:  # for the relations of the first model
         systems += [("minilm", models[0], nearest_pattern_methods(embed)) for embed in if_installed("minilm", minilm)]
