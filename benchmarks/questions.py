@@ -39,7 +39,7 @@ MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
 SHOWN = 0.1  # hits with a lower confidence are hidden
 _LEADS = 3_600
 _LEAST_README = 400  # minimum length in characters
-_LICENCES = {"LICENCE-MPL": "certifi", "LICENCE-LGPL": "gensim", "LICENCE-HPND": "pillow", "LICENCE-BSD": "click"}
+_LICENCES = {"LICENCE-MPL": "certifi", "LICENCE-LGPL": "gensim", "LICENCE-BSD": "click"}
 _LICENCES |= {"LICENCE-PSF": "typing_extensions", "LICENCE-ISC": "shellingham", "LICENCE-MIT": "rich"}
 _MODULES = """argparse array ast base64 bisect bz2 calendar cmath codecs collections configparser contextlib copy csv
  dataclasses datetime decimal difflib email.message enum fileinput fnmatch fractions ftplib functools getpass glob gzip

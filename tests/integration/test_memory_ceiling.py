@@ -114,7 +114,7 @@ def children_of(pid: int) -> Iterator[int]:
 def promised_bytes() -> int:
     """What SECURITY.md says that calls take of memory at most, beside models and documents."""
     page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-    found = re.search(r"at most ([0-9.]+) GiB beside models and documents", page)
+    found = re.search(r"at most ([0-9.]+) GiB in addition to models and documents", page)
     assert found
     return int(float(found[1]) * 2**30)
 

@@ -175,7 +175,7 @@ def test_the_command_line_adds_and_deletes_relations(run):
         (["relations", TEXT, "--span", "0:5", "--span", "3:8"], "overlap"),
         (["relations", TEXT, "--span", "5"], "START:END"),
         (["relations", TEXT, TEXT, "--span", "0:5"], "one text"),
-        (["relations", TEXT, "--entity", "Paris", "--ner"], "several"),
+        (["relations", TEXT, "--entity", "Paris", "--ner"], "one way only"),
         (["relations", TEXT, "--gazetteer", "missing.txt"], "missing.txt"),
         (["relations", TEXT, "-e", "Paris", "-r", "spouce"], "spouse"),
         (["relations", TEXT, "-e", "Paris", "--head", "Ana Bo"], "exactly one --relation"),
