@@ -139,7 +139,7 @@ def _mine_blocks(database: sqlite3.Connection, files: Sequence[Path], names: lis
     tasks = ((number, block) for number, block in blocks if number not in done)
     bar = tqdm(unit="sentence", unit_scale=True, disable=None, desc="mining")
     with bar, ProcessPoolExecutor(num_workers, initializer=_start_worker, initargs=(names, recognizer)) as pool:
-        for result in map_in_order(pool, _mine_block, tasks, max_waiting=2 * num_workers):
+        for result in map_in_order(pool, mine_block, tasks, max_waiting=2 * num_workers):
             number, num_documents, num_sentences, cells, types = result
             database.execute("BEGIN")
             for table, counts in (("cells", cells), ("types", types)):
@@ -181,7 +181,7 @@ def _make_finder(recognizer: str) -> EntityFinder | None:
 MinedBlock = tuple[int, int, int, Counter[tuple[str, str]], Counter[tuple[str, str]]]
 
 
-def _mine_block(task: tuple[int, list[Document]]) -> MinedBlock:
+def mine_block(task: tuple[int, list[Document]]) -> MinedBlock:
     """Number of the block, documents, sentences, counts of cells and of recognized types."""
     number, documents = task
     cells: Counter[tuple[str, str]] = Counter()

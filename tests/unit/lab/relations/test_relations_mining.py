@@ -94,7 +94,7 @@ def test_a_stopped_mining_goes_on_with_missing_blocks_and_starts_again_with_othe
             mine_toy(tmp_path)
         shutil.copytree(tmp_path / "out", tmp_path / "other")
     with monkeypatch.context() as broken:
-        broken.setattr("facets_lab.relations.mining._mine_block", lambda task: 1 / 0)
+        broken.setattr("facets_lab.relations.mining.mine_block", lambda task: 1 / 0)
         report = mine_toy(tmp_path)
     assert report["num_sentences"] == whole["num_sentences"]
     assert mined(tmp_path / "out") == mined(tmp_path / "whole")
