@@ -129,12 +129,12 @@ def hash_terms(found: Sequence[str]) -> list[int]:
     return [zlib.crc32(term.encode()) for term in found]
 
 
-def count_terms(searched: SearchedText) -> TermCounts:
+def count_terms(searched: SearchedText, language: str) -> TermCounts:
     """Term counts of a document: terms of a field count as often as its weight says, at least once."""
-    counts: Counter[int] = Counter(hash_terms(terms(read(searched.text).text)))
+    counts: Counter[int] = Counter(hash_terms(terms(read(searched.text).text, language, stored=True)))
     weighted: dict[int, float] = {}
     for field in searched.fields:
-        for hash, count in Counter(hash_terms(terms(field.text))).items():
+        for hash, count in Counter(hash_terms(terms(field.text, language, stored=True))).items():
             weighted[hash] = weighted.get(hash, 0.0) + count * field.weight
     for hash, weight in weighted.items():
         counts[hash] += max(1, round(weight))

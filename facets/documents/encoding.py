@@ -31,6 +31,7 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets.index.base import paged
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES
 from facets.index.lexical import TermCounts
+from facets.language.languages import detect
 
 _COLLECTION_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_COLLECTION_NAME_LENGTH - 1}}}")
 # Documents and, for long ones, facets that are normalized at a time in float64: bounds the extra memory.
@@ -50,6 +51,7 @@ class EncodedBatch:
     starts: NDArray[np.int64]  # offset of each part's facets, `[P + 1]`
     spans: list[NDArray[np.uint32] | None]  # of each part's facets in its text, `[K, 2]` as stored; None: not known
     terms: list[TermCounts]  # of each part with its headings and searched fields
+    language: str  # whose rules the terms follow
 
     def paged(self, rows_P: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
         """The row of each place, ``[S]``, and unit-norm facets ``[S, K, D]``, as they are read back from the store."""
@@ -121,7 +123,10 @@ def encode_payload(payload: Mapping[str, JsonValue], *, path: ErrorPath) -> str:
 
 
 def encode_documents(documents: Sequence[Document], model: CollectionModel) -> EncodedBatch:
-    """Encodes documents; raises InvalidInputError if one breaks a rule of :class:`facets.documents.Document`."""
+    """Encodes documents in the language of their collection, or their own if it has none yet.
+
+    Raises InvalidInputError if one breaks a rule of :class:`facets.documents.Document`.
+    """
     if len(documents) > MAX_BATCH_DOCUMENTS:
         raise InvalidInputError(f"has {len(documents)} items, the limit is {MAX_BATCH_DOCUMENTS}", path="documents")
     first_position: dict[str, int] = {}
@@ -142,6 +147,7 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
         slices = starmap(slice, pairwise(starts.tolist()))
         parts += [(document, *part) for part in zip(searched, slices, strict=True)]
     codes_TD, norms_T = _encode_facets(documents, model.dim)
+    language = model.language or detect(searched.read for _, searched, _ in parts)
     return EncodedBatch(
         documents=documents,
         payloads=payloads,
@@ -155,7 +161,8 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
             else mark_headings(searched.in_part(document.facet_spans[facets]), searched.text)
             for document, searched, facets in parts
         ],
-        terms=[count_terms(searched) for _, searched, _ in parts],
+        terms=[count_terms(searched, language) for _, searched, _ in parts],
+        language=language,
     )
 
 

@@ -52,6 +52,7 @@ from facets.errors import (
     StorageError,
 )
 from facets.index.config import MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, EngineConfig
+from facets.language.languages import language_of
 from facets.storage.directory import DirectoryLock
 from facets.storage.files import clear_errors, make_private_directory
 from facets.storage.sql import SqlDatabase
@@ -160,6 +161,7 @@ class CollectionEngine:
         dim: int,
         space: str = "",
         search_fields: Mapping[str, float] | None = None,
+        language: str = "",
     ) -> CollectionInfo:
         """Creates an empty collection; raises ConflictError if it exists.
 
@@ -167,6 +169,7 @@ class CollectionEngine:
         ``num_facets``: K, 1 to 256. ``dim``: D, 1 to 4096; a multiple of 32 is several times faster. ``space``: models
         of one space search each other's collections; empty: the model has its own space. ``search_fields``: payload
         fields that are searched with the text, and the weights of their words; None: ``DEFAULT_SEARCH_FIELDS``.
+        ``language``: ISO 639-1 code, whose stems and stop words searches use; empty: that of the first documents.
         """
         check_collection_name(name)
         for argument, text in (("model", model), ("model_revision", model_revision), ("space", space)):
@@ -181,6 +184,7 @@ class CollectionEngine:
             num_facets=num_facets,
             dim=dim,
             search_fields=check_search_fields(DEFAULT_SEARCH_FIELDS if search_fields is None else search_fields),
+            language=language and language_of(language).code,
         )
         with self._indexes.write_lock:
             record = self._store.create_collection(name, collection_model)
@@ -224,10 +228,14 @@ class CollectionEngine:
         """
         record = self.record(name, seen)
         batch = encode_documents(documents, record)
-        with self._indexes.collection_lock(record), self._indexes.write_lock:
-            self.record(name, record)
+        # No other server may give a new collection its language between the check and the write.
+        others = nullcontext() if record.language else self._store.hold_writes()
+        with self._indexes.collection_lock(record), self._indexes.write_lock, others:
+            record, language = self.record(name, record), record.language
             if not documents:
                 return UpsertResult(revision=self.revision, num_inserted=0, num_updated=0)
+            if record.language != language:
+                batch = encode_documents(documents, record)
             write = self._store.upsert(record, batch, check=check)
             self._follower.wrote(record, write, batch)
         num_inserted = len(documents) - write.num_removed
@@ -333,7 +341,7 @@ class CollectionEngine:
         """
         validate(request.where)
         record = self.record(name, seen, indexed=request.min_revision)
-        search = prepare_search(request, dim=record.dim, curve=curve)
+        search = prepare_search(request, dim=record.dim, curve=curve, language=record.language)
         attempt, left_out = 0, set[int]()
         while attempt < _SEARCH_ATTEMPTS:
             revision = self._follower.check(request.min_revision)

@@ -17,13 +17,14 @@ from facets.documents.codes import hash_terms, read_spans
 from facets.documents.fields import FieldText, SearchedText
 from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
-from facets.language.terms import QueryTerms, is_stop_word, located_terms
+from facets.language.markup import STOPS
+from facets.language.terms import QueryTerms, located_terms
 from facets.language.tokenizer import Tokenizer
 
 _MAX_ANSWER_CHARS = 300  # a longer sentence is cut
 _MAX_TWO_SENTENCES_CHARS = 500
 _NEIGHBOUR_SHARE = 3  # a neighbouring sentence that holds a third of a span belongs to the answer
-_SENTENCE_ENDS = ".!?\u2026\u3002\"')\u201d\u2019"
+_SENTENCE_ENDS = STOPS + "\"')\u201d\u2019\u300d\u300f\uff09"
 _CLAUSE = re.compile(r"[,;:](?=\s)\s*|\s(?=[(\u2013\u2014])|\n\s*")
 _CLOSE_SHARE = 0.65  # facets with this share of the best cosine count as close, too
 _MIN_SPAN_WORDS = 3  # a shorter span is a name, or an item of a list of names
@@ -128,23 +129,27 @@ def _answer_of(
     hashes = hash_terms([term for term, _ in terms.words]) if terms else []
     word_weights = {hash: rarities.get(hash, 0.0) for hash in hashes}
     if searched.fields:
-        field = _answering_field(searched, span, word_weights, close_spans)
+        field = _answering_field(searched, span, terms, word_weights, close_spans)
         if field is not None:
             span_in_field = span if span and span.field == field.name else None
-            answer = _answer_in(field.text, span_in_field, word_weights)
+            answer = _answer_in(field.text, span_in_field, terms, word_weights)
             return answer and replace(answer, field=field.name)
     if span is not None and (span.field or close_spans):
         long_spans = (close for close in close_spans if len(close.text.split()) >= _MIN_SPAN_WORDS)
         span = next(long_spans, next(iter(close_spans), None))
-    return _answer_in(searched.text, span, word_weights, close_spans)
+    return _answer_in(searched.text, span, terms, word_weights, close_spans)
 
 
 def _answering_field(
-    searched: SearchedText, span: Span | None, word_weights: Mapping[int, float], close_spans: tuple[Span, ...]
+    searched: SearchedText,
+    span: Span | None,
+    terms: QueryTerms | None,
+    word_weights: Mapping[int, float],
+    close_spans: tuple[Span, ...],
 ) -> FieldText | None:
     """The field to show instead of the text; None: show the text."""
-    weights = [_weight_in(field.text, word_weights) for field in searched.fields]
-    if _weight_in(searched.text, word_weights) > 0:
+    weights = [_weight_in(field.text, terms, word_weights) for field in searched.fields]
+    if _weight_in(searched.text, terms, word_weights) > 0:
         return None
     largest = max(weights)
     if largest > 0 and largest >= sum(word_weights.values()) / 2:
@@ -154,13 +159,17 @@ def _answering_field(
     return None
 
 
-def _weight_in(text: str, word_weights: Mapping[int, float]) -> float:
+def _weight_in(text: str, terms: QueryTerms | None, word_weights: Mapping[int, float]) -> float:
     text_range = _Range(0, min(len(text), _MAX_SEARCHED_CHARS))
-    return _weight(_words(text, text_range) if word_weights else [], word_weights, text_range)
+    return _weight(_words(text, text_range, terms), word_weights, text_range)
 
 
 def _answer_in(
-    text: str, span: Span | None, word_weights: Mapping[int, float], close_spans: tuple[Span, ...] = ()
+    text: str,
+    span: Span | None,
+    terms: QueryTerms | None,
+    word_weights: Mapping[int, float],
+    close_spans: tuple[Span, ...] = (),
 ) -> Span | None:
     """The answer in one text; ``span`` is the span of the best match in it. See :func:`_answer_of`."""
     if span is None and not word_weights:
@@ -168,7 +177,7 @@ def _answer_in(
     first, last = (span.start, span.end) if span else (0, min(len(text), _MAX_SEARCHED_CHARS))
     context = _CONTEXT_CHARS if span else 0
     window = _Range(max(0, first - context), min(len(text), last + context))
-    words = _words(text, window) if word_weights else []
+    words = _words(text, window, terms)
     sentences = [
         _Range(sentence.start + window.start, sentence.end + window.start)
         for sentence in _tokenizer().sentences(text[slice(*window)])
@@ -177,9 +186,13 @@ def _answer_in(
     if span is not None:
         candidates = _with_neighbours(candidates, sentences, close_spans)
     informative = candidates
-    if word_weights:
-        other_words = [word for word in words if word.hash not in word_weights]
-        informative = _informative(candidates, sentences, other_words, text)
+    if terms is not None and word_weights:
+        other_words = [
+            word
+            for word in words
+            if word.hash not in word_weights and not terms.is_stop_word(text[word.start : word.end])
+        ]
+        informative = _informative(candidates, sentences, other_words)
     weights = [(_weight(words, word_weights, sentence), sentence) for sentence in informative]
     weight, chosen = max(weights, key=lambda pair: (pair[0], span and _overlap(pair[1], span)), default=(0.0, None))
     if weight <= 0:
@@ -192,8 +205,12 @@ def _answer_in(
     query_words = [word for word in words if word.hash in word_weights and chosen.start <= word.start < chosen.end]
     middle = sum(query_words[len(query_words) // 2][1:]) if query_words else first + last
     start, end = _shortened(text, chosen, middle // 2)
-    shown_words = tuple((word.start, word.end) for word in query_words if word.start >= start and word.end <= end)
-    return Span(start=start, end=end, text=text[start:end], words=shown_words)
+    shown = list[tuple[int, int]]()
+    for word in query_words:
+        if word.start >= start and word.end <= end:
+            before = shown.pop() if shown and word.start < shown[-1][1] else (word.start, word.end)  # pairs overlap
+            shown.append((before[0], max(before[1], word.end)))
+    return Span(start=start, end=end, text=text[start:end], words=tuple(shown))
 
 
 def _with_neighbours(candidates: list[_Range], sentences: list[_Range], spans: Sequence[Span]) -> list[_Range]:
@@ -251,12 +268,9 @@ def _shortened(text: str, sentence: _Range, middle: int) -> _Range:
     return _Range(start, start + len(text[start:end].rstrip()))
 
 
-def _informative(
-    candidates: list[_Range], sentences: list[_Range], other_words: list[_Word], text: str
-) -> list[_Range]:
+def _informative(candidates: list[_Range], sentences: list[_Range], other_words: list[_Word]) -> list[_Range]:
     """Candidates with a word that is not in the query; else the next such sentence; else all candidates."""
-    starts = [word.start for word in other_words if not is_stop_word(text[word.start : word.end].lower())]
-    informative = [one for one in sentences if any(one.start <= start < one.end for start in starts)]
+    informative = [one for one in sentences if any(one.start <= word.start < one.end for word in other_words)]
     found = [sentence for sentence in informative if sentence in candidates]
     end = candidates[-1].end if candidates else 0
     return found or [sentence for sentence in informative if sentence.start >= end][:1] or candidates
@@ -268,8 +282,9 @@ def _weight(words: list[_Word], word_weights: Mapping[int, float], sentence: _Ra
     return sum(word_weights.get(hash, 0.0) for hash in hashes)
 
 
-def _words(text: str, window: _Range) -> list[_Word]:
-    located = located_terms(text, *window)
+def _words(text: str, window: _Range, terms: QueryTerms | None) -> list[_Word]:
+    """Words of a text in the language of a query; none without a query."""
+    located = located_terms(text, *window, language=terms.language) if terms else []
     hashes = hash_terms([term for term, _, _ in located])
     return [_Word(hash, start, end) for hash, (_, start, end) in zip(hashes, located, strict=True)]
 

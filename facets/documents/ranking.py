@@ -21,7 +21,7 @@ from facets.documents.view import StoreView
 from facets.index.candidates import Meetings, meet, select_diverse
 from facets.index.lexical import LexicalScores
 from facets.language.interruption import check_interrupted
-from facets.language.terms import QueryTerms, is_stop_word
+from facets.language.terms import QueryTerms
 from facets.language.vectors import unit_rows
 
 _FACETS_READ_AT_A_TIME = 512  # candidates
@@ -121,7 +121,7 @@ def score(
         scores = fuse(met.scores, lexical, max_lexical=words.upper_bound, share=share)
     coverage = saturation = np.zeros_like(met.scores)
     if terms is not None and words is not None:
-        if any(not is_stop_word(word) for _, word in terms.words):
+        if any(not terms.is_stop_word(word) for _, word in terms.words):
             coverage = words.coverage
         saturation = np.minimum(words.scores / (words.upper_bound or 1.0), 1.0)
     signals = np.stack([met.scores, coverage, saturation], axis=1).astype(np.float64)  # in the order of SIGNALS

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from facets.documents.fields import SearchedText, searched_parts
 from facets.documents.types import DocumentPart, JsonValue
 from facets.errors import NotReadyError, WritesLostError
+from facets.language.languages import DEFAULT_LANGUAGE
 
 LostRevisions = Sequence[tuple[int, int]]
 """Pairs of revisions; those between the two were assigned by a PostgreSQL primary that no longer exists."""
@@ -19,7 +20,7 @@ LostRevisions = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionModel:
-    """The model that makes the facets of a collection, and the payload fields that it reads."""
+    """The model that makes the facets of a collection, the payload fields that it reads, and the language of words."""
 
     model: str  # its name
     model_revision: str
@@ -27,6 +28,7 @@ class CollectionModel:
     num_facets: int  # K, facets of each document
     dim: int  # D, dimensions of each facet
     search_fields: Mapping[str, float]  # payload fields that are searched with the text -> weight of their words
+    language: str  # ISO 639-1 code, whose rules its words follow; empty: that of the first documents
 
     def searched(
         self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[DocumentPart] = ()
@@ -41,7 +43,7 @@ class CollectionModel:
             "model_revision": self.model_revision,
             "space": self.space or f"{self.model}@{self.model_revision}",
             "code": "int8",  # how directions of facets are stored: there is no other way yet
-            "config": "{}",  # not used
+            "config": config_of(self.language),
             "num_facets": self.num_facets,
             "dim": self.dim,
             "search_fields": json.dumps(dict(self.search_fields), ensure_ascii=False),
@@ -75,13 +77,19 @@ class CollectionRecord(CollectionModel):
         return datetime.fromtimestamp(self.created_us / 1e6, tz=UTC)
 
 
-COLLECTION_COLUMNS = ", ".join(field.name for field in fields(CollectionRecord))
+COLLECTION_COLUMNS = ", ".join(field.name for field in fields(CollectionRecord)).replace("language", "config")
+
+
+def config_of(language: str) -> str:
+    """The column ``config``; it is ``{}`` in collections made before there were languages other than English."""
+    return json.dumps({"language": language})
 
 
 def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
     """A collection from its ``COLLECTION_COLUMNS``."""
     named = dict(zip(COLLECTION_COLUMNS.split(", "), values, strict=True))
     named |= {"search_fields": json.loads(str(named["search_fields"])), "state": CollectionState(str(named["state"]))}
+    named["language"] = json.loads(str(named.pop("config"))).get("language", DEFAULT_LANGUAGE)
     return CollectionRecord(**named)  # type: ignore[arg-type]  # the columns have these types
 
 
@@ -104,12 +112,14 @@ class StoreWrite:
     removed: NDArray[np.int64]  # rows removed, one for each part, ascending
     num_added: int = 0  # documents added
     num_removed: int = 0  # documents removed
+    language: str = ""  # that the documents gave to the collection; empty: it has not changed
 
     def after(self, record: CollectionRecord) -> CollectionRecord:
         """The collection after the write, given its state before."""
         return replace(
             record,
             revision=self.revision,
+            language=self.language or record.language,
             num_documents=record.num_documents + self.num_added - self.num_removed,
             num_parts=record.num_parts + len(self.added) - len(self.removed),
         )

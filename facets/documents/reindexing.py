@@ -38,6 +38,7 @@ class TargetModel(CollectionModel):
     encode: Encode  # texts -> outputs of the model; an empty output for a text that it cannot read
     space: str = ""
     search_fields: Mapping[str, float] | None = None  # type: ignore[assignment]  # None: those of the collection
+    language: str = ""  # always that of the collection
 
     def matches(self, record: CollectionRecord) -> bool:
         """Whether the facets of a collection are from this model and these fields."""
@@ -98,7 +99,7 @@ class Reindexer:
         if copy is None or not target.matches(copy):
             self._abandon(copy)
             with self._indexes.write_lock:
-                copy = self._store.begin_copy(record, target)
+                copy = self._store.begin_copy(record, replace(target, language=record.language))
                 self._indexes.live(copy)
         while True:
             copied = self._copy_some(record, copy, target, limit=_BATCH_DOCUMENTS, deadline=deadline)
@@ -125,7 +126,7 @@ class Reindexer:
     ) -> bool:
         """Copies up to ``limit`` documents unless the time runs out; returns False if none was left."""
         with self._store.view() as view:
-            view.collection_unchanged(record)
+            language = view.collection_unchanged(record).language
             rows, passed = view.uncopied(record, copy, after=self._passed.get(copy.number, 0), limit=limit)
             num_bytes = view.num_bytes(rows, facets=False, dim=copy.dim)
             num_documents = max(1, int(np.searchsorted(np.cumsum(num_bytes), _BATCH_BYTES, side="right")))
@@ -151,7 +152,7 @@ class Reindexer:
                 )
                 for document, parts in zip(originals, searched, strict=True)
             ]
-            batch = encode_documents(copies, copy)
+            batch = encode_documents(copies, replace(copy, language=language))
             with self._indexes.write_lock:
                 write = self._store.upsert(copy, batch, revisions=[document.revision for document in originals])
                 self._follower.wrote(copy, write, batch)

@@ -91,8 +91,8 @@ class PreparedSearch:
         return self.num_ranked if self.mode == "facets" else max(self.num_ranked, _MIN_HYBRID_CANDIDATES)
 
 
-def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | None) -> PreparedSearch:
-    """Checks the queries of a search in a collection of ``dim`` dimensions.
+def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | None, language: str) -> PreparedSearch:
+    """Checks the queries of a search in a collection of ``dim`` dimensions and a language.
 
     Raises InvalidInputError if their shape or values are wrong, or a value that the mode requires is missing.
     """
@@ -104,7 +104,7 @@ def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | 
             raise InvalidInputError(f"must be a sequence of at least one str in mode {mode}", path="texts")
         for position, text in enumerate(texts):
             check_text(text, path=("texts", position), max_bytes=MAX_TEXT_BYTES)
-        terms = tuple(map(query_terms, texts))
+        terms = tuple(query_terms(text, language) for text in texts)
     facets_QJD = np.empty((len(terms), 0, dim), dtype=np.float32)
     if mode != "lexical":
         if request.facets is None:

@@ -46,8 +46,10 @@ def rerank(
     """
     num_facets = min(len(document.facet_embeddings) for document in documents)
     dim = documents[0].facet_embeddings.shape[1]
-    model = CollectionModel(model="", model_revision="", space=space, num_facets=num_facets, dim=dim, search_fields={})
-    search, encoded = prepare_search(request, dim=dim, curve=curve), encode_documents(documents, model)
+    shape = {"num_facets": num_facets, "dim": dim}
+    model = CollectionModel(model="", model_revision="", space=space, **shape, search_fields={}, language="")
+    encoded = encode_documents(documents, model)
+    search = prepare_search(request, dim=dim, curve=curve, language=encoded.language)
     rows = np.arange(len(documents), dtype=np.int64)
     terms = words = None
     if search.mode != "facets":

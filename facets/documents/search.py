@@ -229,7 +229,7 @@ def add_phrases(
             check_interrupted()
             texts = texts_by_row.get(int(scores.rows[place]))
             if texts is not None:
-                joined_texts = [_joined(terms_of(text)) for text in texts]
+                joined_texts = [_joined(terms_of(text, terms.language)) for text in texts]
                 side_by_side = [any(_joined(phrase) in text for text in joined_texts) for phrase in terms.phrases]
                 with_phrases[place] += weights[has_words[place] & side_by_side].sum()
     upper_bound = scores.upper_bound + float(weights.sum(dtype=np.float64))

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from facets.documents.records import (
     DocumentRows,
     StoreWrite,
     collection_from,
+    config_of,
 )
 from facets.documents.view import CHUNKS_OF_GIVEN, StoreView
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
@@ -217,7 +219,7 @@ class DocumentStore:
         revisions: Sequence[int] | None = None,
         check: Callable[[], None] | None = None,
     ) -> StoreWrite:
-        """Stores an encoded batch, replacing documents of the same ids.
+        """Stores an encoded batch, replacing documents of the same ids; its language becomes that of a new collection.
 
         ``revisions``: of the documents; None: that of the write. ``check``: called in the transaction first; may raise.
         """
@@ -228,7 +230,12 @@ class DocumentStore:
             writer.delete_documents(replaced)
             revision, num_added = writer.next_revision(), len(batch.documents)
             added = _insert(writer, record, batch, revisions or [revision] * num_added)
-            return writer.count_write(record, revision, added=added, num_added=num_added, removed=replaced)
+            write = writer.count_write(record, revision, added=added, num_added=num_added, removed=replaced)
+            if record.language:
+                return write
+            statement = "UPDATE collections SET config = ? WHERE number = ?"
+            writer.connection.execute(statement, (config_of(batch.language), record.number))
+            return replace(write, language=batch.language)
 
     def delete(
         self,

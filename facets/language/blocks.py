@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import Literal, NamedTuple
 
-from facets.language.markup import MAY_BE_MARKED, Hyphens, said
+from facets.language.markup import MAY_BE_MARKED, STOPS, Hyphens, said
 from facets.language.wrapping import ENTRY, INFO, ITEM, Line, lines_of, paragraph_ends
 
 Kind = Literal["paragraph", "heading", "item", "row", "code", "quotation"]
@@ -61,7 +61,7 @@ _FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "comma": 3}
 _MAY_BE_MARK = frozenset("#-*+>|`=~_.:<[(\u2022\u2023\u25aa\u25e6\u2013\u2014")
 _SHORT = 80  # characters of a line that may be a heading
 _MOST_WORDS = 12  # most words of a heading
-_ENDS = re.compile(r"[.!?,;:\u2026\u3002\uff01\uff1f\uff0c\uff1a\u060c\u061f]$")
+_ENDS = re.compile(rf"[{STOPS},;:\uff0c\uff1a\u060c]$")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,3})*)(\.?)\s+(?=[^\W\d_a-z])")
 _LABEL = re.compile(r"[A-Z][\w-]*(?: [\w-]+){0,2}:$")
 _FIELD = re.compile(r"(?:[A-Z][\w-]*\s){0,2}[A-Z][\w.-]*:\s")

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
+from spacy.pipeline import Sentencizer
+
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # line ends of str.splitlines
 # Marks before every line of a comment or a quoted mail.
 PREFIX = r"(?:>[ >]*|//+|#+|;+|--|%+)[ \t]+"
@@ -53,6 +55,7 @@ _MARKS = re.compile(
 _BREAKING_TAG = re.compile(r"</?(?:br|p|div|li|tr|td|th|h[1-6]|dt|dd|summary)\b", re.IGNORECASE)
 _CELLS = re.compile(r"(?<![ \t])(?:[ \t]*+(?<!\\)\|[ \t]*+| *+\t[ \t]*+)")
 _FIELD = re.compile(r":(?:(?:param|arg|argument|key|keyword|var|ivar|cvar)\s+(?:\w+\s+)?)?(?=[\w* ]+:)")
+STOPS = "\u2026" + "".join(Sentencizer.default_punct_chars)  # characters that end sentences, of all scripts
 # Characters of scripts without spaces between words.
 WIDE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")

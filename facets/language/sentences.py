@@ -7,7 +7,7 @@ from typing import NamedTuple
 from spacy.lang.en.stop_words import STOP_WORDS
 
 from facets.language.blocks import Block, Kind, blocks, is_plain_line
-from facets.language.markup import LINE_ENDS, PREFIX, Hyphens, said
+from facets.language.markup import LINE_ENDS, PREFIX, STOPS, Hyphens, said
 
 # Followed by a name or a number, so their full stop never ends a sentence.
 _TITLES = frozenset(
@@ -56,13 +56,16 @@ _ACRONYM = re.compile(r"^(?:[^\W\d_]\.)+[^\W\d_]$")
 _NEXT_WORD = re.compile(r"[^\W\d_]\.|[^\W\d_]+")  # an initial keeps its stop
 _LAST_WORD = re.compile(r"(?<![\w.])[\w.'-]+(?=\s+$)")
 _OPENERS = "\"'([{\u2018\u201c\u00ab\u00bf\u00a1*-\u2013\u2014"
-_FULL_WIDTH = "\u3002\uff01\uff1f"
+_FULL_WIDTH = "\u3002\uff01\uff1f\uff61"
+_NARROW = STOPS.translate(dict.fromkeys(map(ord, _FULL_WIDTH)))
 _LOOK_BACK_CHARS = 24
-# A stop, closing quotation marks, then white space; full-width stops need no white space.
+# A stop, closing quotation marks, then white space; full-width stops need no white space, and Thai, which separates
+# neither words nor sentences by marks, has only a space after each clause.
 # Possessive quantifiers, and only at the first stop of a run, so that endless runs of stops take linear time.
 _CANDIDATE = re.compile(
-    "(?<![.!?\u2026\u061f\u06d4\u0964])[.!?\u2026\u061f\u06d4\u0964]++[\"')\\]}\u2019\u201d\u00bb*]*+(?=\\s|<br|</)"
-    "|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*"
+    f"(?<![{_NARROW}])[{_NARROW}]++[\"')\\]}}\u2019\u201d\u00bb*]*+(?=\\s|<br|</)"
+    f"|[{_FULL_WIDTH}]+[\u300d\u300f\u201d\uff09]*"
+    "|(?<=[\u0e01-\u0e4e]{12})(?= [\u0e01-\u0e4e])"
 )
 
 
@@ -140,7 +143,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bool:
     """Whether ``text[stop:after]``, a stop with closing quotes, ends a sentence of ``text[start:end]``."""
-    if text[stop] in _FULL_WIDTH:
+    if stop == after or text[stop] in _FULL_WIDTH:
         return True
     follow = _skip(text, after, end)
     if follow == end or text[follow].islower():

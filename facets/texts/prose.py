@@ -17,13 +17,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.language.markup import WIDE
+from facets.language.markup import STOPS, WIDE
 from facets.language.sentences import Sentence
 from facets.language.terms import terms
 from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
 
-_SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\]*_\u2019\u201d\u00bb]*$")
+_SENTENCE_END = re.compile(rf"[{STOPS}][\"')\]*_\u2019\u201d\u00bb]*$")
 _FEWEST_WORDS, _LONG_LINE = 3, 9  # least words of a sentence, and of a line of prose without a full stop
 _WORD = re.compile(r"[^\W\d_]{2,}")
 # The speaker of a turn: "[10:02] Agent Mira: ", "Q: ".

@@ -37,6 +37,13 @@ SearchFieldOption = Annotated[
         "'' for none.  [default: title, subject, headline, heading, name]",
     ),
 ]
+LanguageOption = Annotated[
+    str,
+    Option(
+        metavar="CODE",
+        help="Language of the texts, whose stems and stop words searches use, such as de.  [default: detected]",
+    ),
+]
 WhereOption = Annotated[
     list[str] | None,
     Option(

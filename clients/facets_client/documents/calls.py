@@ -45,11 +45,13 @@ class AsyncCollectionCalls(AsyncCalls):
     """Methods of CollectionService."""
 
     async def create_collection(
-        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None, language: str = ""
     ) -> Collection:
         """Creates an empty collection; AlreadyExistsError when the name is taken."""
         fields = None if search_fields is None else list(search_fields.items())
-        request = request_of(pb.CreateCollectionRequest, name=name, model=model, search_fields=fields)
+        request = request_of(
+            pb.CreateCollectionRequest, name=name, model=model, search_fields=fields, language=language
+        )
         return from_message((await self._call(request)).collection, Collection)
 
     async def get_collection(self, name: str) -> Collection:

@@ -46,7 +46,7 @@ class CollectionCalls(Calls):
     """Methods of CollectionService."""
 
     def create_collection(
-        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None, language: str = ""
     ) -> Collection:
         """Creates an empty collection; AlreadyExistsError when the name is taken.
 
@@ -54,9 +54,13 @@ class CollectionCalls(Calls):
             name: Name of the new collection, see Collection.name.
             model: Model of passages or sentences; empty: the server's default model for collections.
             search_fields: Payload fields to search; default title, subject, headline, heading and name with weight 2.
+            language: ISO 639-1 code ("de"); empty: detected in the first documents that are stored, "en" if they are
+                short or unclear. INVALID_ARGUMENT: unknown code; the message lists the known ones.
         """
         fields = None if search_fields is None else list(search_fields.items())
-        request = request_of(pb.CreateCollectionRequest, name=name, model=model, search_fields=fields)
+        request = request_of(
+            pb.CreateCollectionRequest, name=name, model=model, search_fields=fields, language=language
+        )
         return from_message((self._call(request)).collection, Collection)
 
     def get_collection(self, name: str) -> Collection:

@@ -536,6 +536,7 @@ class Collection:
         num_damaged: Documents found damaged on disk, which searches skip; the server's log names them.
         num_parts: Parts of documents. A long document is split into parts at sections and pages.
         search_fields: Payload fields that are searched with the text, by words and by facets.
+        language: ISO 639-1 code of the language whose stems and stop words it uses; empty: no documents yet.
     """
 
     name: str
@@ -551,6 +552,7 @@ class Collection:
     num_damaged: int
     num_parts: int
     search_fields: tuple[SearchField, ...]
+    language: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ SEARCH_MODE_FACETS: SearchMode
 SEARCH_MODE_LEXICAL: SearchMode
 
 class Collection(_message.Message):
-    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind", "space", "num_damaged", "num_parts", "search_fields")
+    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind", "space", "num_damaged", "num_parts", "search_fields", "language")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MODEL_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +51,7 @@ class Collection(_message.Message):
     NUM_DAMAGED_FIELD_NUMBER: _ClassVar[int]
     NUM_PARTS_FIELD_NUMBER: _ClassVar[int]
     SEARCH_FIELDS_FIELD_NUMBER: _ClassVar[int]
+    LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     name: str
     model: str
     model_revision: str
@@ -64,7 +65,8 @@ class Collection(_message.Message):
     num_damaged: int
     num_parts: int
     search_fields: _containers.RepeatedCompositeFieldContainer[SearchField]
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ..., space: _Optional[str] = ..., num_damaged: _Optional[int] = ..., num_parts: _Optional[int] = ..., search_fields: _Optional[_Iterable[_Union[SearchField, _Mapping]]] = ...) -> None: ...
+    language: str
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ..., space: _Optional[str] = ..., num_damaged: _Optional[int] = ..., num_parts: _Optional[int] = ..., search_fields: _Optional[_Iterable[_Union[SearchField, _Mapping]]] = ..., language: _Optional[str] = ...) -> None: ...
 
 class SearchField(_message.Message):
     __slots__ = ("name", "weight")
@@ -81,14 +83,16 @@ class SearchFields(_message.Message):
     def __init__(self, fields: _Optional[_Iterable[_Union[SearchField, _Mapping]]] = ...) -> None: ...
 
 class CreateCollectionRequest(_message.Message):
-    __slots__ = ("name", "model", "search_fields")
+    __slots__ = ("name", "model", "search_fields", "language")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     SEARCH_FIELDS_FIELD_NUMBER: _ClassVar[int]
+    LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     name: str
     model: str
     search_fields: SearchFields
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., search_fields: _Optional[_Union[SearchFields, _Mapping]] = ...) -> None: ...
+    language: str
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., search_fields: _Optional[_Union[SearchFields, _Mapping]] = ..., language: _Optional[str] = ...) -> None: ...
 
 class CreateCollectionResponse(_message.Message):
     __slots__ = ("collection",)

@@ -42,6 +42,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             dim=model.dim,
             space=model.space,
             search_fields=search_fields_of(request),
+            language=request.language,
         )
         return pb.CreateCollectionResponse(collection=_collection(info, self.engine.revision))
 

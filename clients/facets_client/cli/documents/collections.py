@@ -9,6 +9,7 @@ from typer import Argument, Option
 from facets_client.cli.failures import CommandError, need_command
 from facets_client.cli.options import (
     CollectionOption,
+    LanguageOption,
     SearchFieldOption,
     WhereOption,
     parse_search_fields,
@@ -54,12 +55,13 @@ def create_collection(
     name: NameArgument,
     model: Annotated[str, Option(help="Model of the collection.  [default: the server's for collections]")] = "",
     search_field: SearchFieldOption = None,
+    language: LanguageOption = "",
 ) -> None:
     """Create an empty collection."""
     note, search_fields = settings_of(context).note, parse_search_fields(search_field)
     ask(
         context,
-        lambda client: client.create_collection(name, model=model, search_fields=search_fields),
+        lambda client: client.create_collection(name, model=model, search_fields=search_fields, language=language),
         lambda made: note(f"created collection {made.name} with model {made.model} (space {made.space})"),
     )
 
@@ -116,10 +118,10 @@ def _print_collections(collections: list[Collection]) -> None:
     def row(item: Collection) -> tuple[object, ...]:
         damaged = f" ({item.num_damaged} damaged)" if item.num_damaged else ""
         made = item.create_time.strftime("%Y-%m-%d %H:%M") if item.create_time else ""
-        cells = (item.model, item.space, item.num_facets, item.dim, item.index_kind)
+        cells = (item.language, item.model, item.space, item.num_facets, item.dim, item.index_kind)
         return item.name, f"{item.num_documents}{damaged}", *cells, made
 
-    columns = ("collection", "documents", "model", "space", "facets", "dim", "index", "made")
+    columns = ("collection", "documents", "language", "model", "space", "facets", "dim", "index", "made")
     print_table(columns, map(row, collections), right=("documents", "facets", "dim"))
 
 

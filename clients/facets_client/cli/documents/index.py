@@ -12,7 +12,13 @@ import typer
 from typer import Argument, Option
 
 from facets_client.cli.bulk import BulkInput, BulkOptions, ResumeOption, RunOptions, WindowOption
-from facets_client.cli.options import CollectionOption, SearchFieldOption, expand_options, parse_search_fields
+from facets_client.cli.options import (
+    CollectionOption,
+    LanguageOption,
+    SearchFieldOption,
+    expand_options,
+    parse_search_fields,
+)
 from facets_client.cli.output import count_of, print_documents, print_json
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
@@ -100,6 +106,7 @@ def index(
     create: Annotated[bool, Option("--create", help="Create the collection if it does not exist.")] = False,
     model: Annotated[str, Option(help="Model of the collection, with --create.")] = "",
     search_field: SearchFieldOption = None,
+    language: LanguageOption = "",
     columns: FileOptions,
     window: WindowOption = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only check the files; show the first documents.")] = False,
@@ -151,7 +158,7 @@ def index(
         full_names = [name if name == "-" else str(Path(name).resolve()) for name in files or [source.name]]
         with settings.connect() as client:
             create_time = call_patiently(
-                lambda: _open_collection(client, collection, create, model, search_fields, encoded_by),
+                lambda: _open_collection(client, collection, create, model, search_fields, language, encoded_by),
                 bulk_settings.max_wait_s,
                 settings.note_waiting,
             )
@@ -178,6 +185,7 @@ def _open_collection(
     create: bool,
     model: str,
     search_fields: Mapping[str, float] | None,
+    language: str,
     encoded_by: EncodedBy | None,
 ) -> str:
     try:
@@ -188,7 +196,7 @@ def _open_collection(
                 raise typer.BadParameter(f"{error.details}: create it with --create") from error
             raise
         try:
-            collection = client.create_collection(name, model=model, search_fields=search_fields)
+            collection = client.create_collection(name, model=model, search_fields=search_fields, language=language)
         except AlreadyExistsError:  # another client created it first
             collection = client.get_collection(name)
     searched = {field.name: field.weight for field in collection.search_fields}

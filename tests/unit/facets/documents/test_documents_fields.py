@@ -98,7 +98,7 @@ def test_search_fields_of_a_collection_replace_the_default(open_engine: OpenEngi
 
 def test_words_of_a_field_count_as_often_as_it_weighs() -> None:
     said = searched_text("bees fly", {"title": "bees bees", "note": "wasp"}, {"title": 2.0, "note": 0.1})
-    counted = count_terms(said)
+    counted = count_terms(said, "en")
     counts = dict(zip(counted.hashes.tolist(), counted.counts.tolist(), strict=True))
     assert [counts[hash] for hash in hash_terms(["bee", "fli", "wasp"])] == [5, 1, 1]
 

@@ -96,13 +96,13 @@ function modelCard(models) {
 function collectionCard(collections, act) {
   if (!collections.length) return card("Collections", h("p", {}, "There are no collections yet. ", h("a", { href: "#add" }, "Add files"), "."));
   const rows = collections.map((collection) => {
-    const { name, numDocuments, numDamaged, model, indexKind } = collection;
+    const { name, numDocuments, numDamaged, language, model, indexKind } = collection;
     const damaged = Number(numDamaged ?? 0) ? `, ${count(numDamaged)} damaged` : "";
     const action = (label, run) => act(label, (say) => run(collection, say), { "aria-label": `${label} ${name}` });
     const link = h("a", { href: `#documents?${new URLSearchParams({ collection: name })}` }, name);
-    return [link, `${count(numDocuments)}${damaged}`, model, indexKind, h("div", { class: "row" }, action("Download", download), action("Delete", remove))];
+    return [link, `${count(numDocuments)}${damaged}`, language ?? "", model, indexKind, h("div", { class: "row" }, action("Download", download), action("Delete", remove))];
   });
-  return card("Collections", table(["Collection", "Documents", "Model", "Index", ""], rows));
+  return card("Collections", table(["Collection", "Documents", "Language", "Model", "Index", ""], rows));
 }
 
 /** Downloads all documents as JSON lines, which `facets index` and this page read. */
