@@ -49,8 +49,9 @@ _STOP_WORDS = {
 }
 # Vowel signs and accents belong to a word, but `\w` does not match them.
 _MARKS = "".join(mark for mark in map(chr, range(0x300, 0x3100)) if unicodedata.category(mark).startswith("M"))
+_MARKS += "\uff9e\uff9f"  # of half-width kana
 _HAN = "\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_KANA, _THAI = "\u3041-\u30ff\uff66-\uff9f", "\u0e01-\u0e4e"
+_KANA, _THAI = "\u3041-\u30ff\uff66-\uff9d", "\u0e01-\u0e4e"
 _UNSPACED = rf"(?=\w)[{_HAN}{_KANA}{_THAI}]"  # a character of a script without spaces between words
 _SPACED = rf"(?!{_UNSPACED})[^\W_]|[{_MARKS}]"
 HAN = re.compile(f"[{_HAN}]")
@@ -98,14 +99,14 @@ class Language:
     def stop_words(self) -> frozenset[str]:
         """Words that say nothing by themselves, folded."""
         words = _STOP_WORDS.get(self.code) or " ".join(_stop_words_of_spacy(self.code))
-        return frozenset(self.patterns.part.findall(self.fold(words)))
+        return frozenset(word for word in self.patterns.part.findall(self.fold(words)) if not word.isdecimal())
 
     def fold(self, text: str) -> str:
         """The text in one case and with compatible characters replaced (NFKC)."""
         text = unicodedata.normalize("NFKC", text)
         if self.code == "tr":
             text = text.replace("I", "\u0131").replace("\u0130", "i")
-        elif self.code == "th":  # NFKC takes the vowel AM apart
+        if self.code != "en":  # NFKC takes the Thai vowel AM apart
             text = text.replace("\u0e4d\u0e32", "\u0e33")
         return text.casefold()
 
@@ -163,7 +164,7 @@ def detect(texts: Iterable[str]) -> str:
 def _languages_by_stop_word() -> dict[str, list[str]]:
     """The languages with spaces that have a stop word of several letters."""
     found = dict[str, list[str]]()
-    for code in _NAMES.keys() - _UNSPACED_CODES:
+    for code in sorted(_NAMES.keys() - _UNSPACED_CODES):
         words = _stop_words_of_spacy("en") if code == "en" else language_of(code).stop_words  # ours are fewer
         for word in words:
             if len(word) > 1 or not word.isascii():

@@ -50,6 +50,18 @@ def two(open_engine: Open) -> tuple[CollectionEngine, CollectionEngine]:
     return first, second
 
 
+def test_language_of_the_first_documents_reaches_other_servers(open_engine: Open) -> None:
+    first, second = open_engine("first"), open_engine("second")
+    first.create_collection("docs", model="toy", model_revision="1", num_facets=K, dim=DIM)
+    text = "Die alten Häuser am Hafen wurden verkauft, und die neuen sind noch nicht fertig."
+    second.upsert("docs", [Document(id="a", text=text, facet_embeddings=facets_of(1))])
+    first.upsert("docs", [Document(id="b", text="The house", facet_embeddings=facets_of(2))])
+    for one in (first, second):
+        assert one.get_collection("docs").language == "de"
+        found = one.search("docs", SearchRequest(texts=["Haus"], mode="lexical", min_revision=first.revision))
+        assert [hit.id for hit in found.hits[0]] == ["a"]
+
+
 def page(engine: CollectionEngine, *, min_revision: int = 0, **request: object) -> tuple[int, object]:
     asked = SearchRequest(
         facets=facets_of(99)[None], texts=["goat market"], top_k=15, min_revision=min_revision, **request

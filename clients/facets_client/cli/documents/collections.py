@@ -121,7 +121,7 @@ def _print_collections(collections: list[Collection]) -> None:
         cells = (item.language, item.model, item.space, item.num_facets, item.dim, item.index_kind)
         return item.name, f"{item.num_documents}{damaged}", *cells, made
 
-    columns = ("collection", "documents", "language", "model", "space", "facets", "dim", "index", "made")
+    columns = ("collection", "documents", "lang", "model", "space", "facets", "dim", "index", "made")
     print_table(columns, map(row, collections), right=("documents", "facets", "dim"))
 
 
