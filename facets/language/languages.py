@@ -66,7 +66,6 @@ _LEAST_WORDS = 3  # different stop words of a language in Latin letters; 1 of an
 _SPACED_PER_CHARACTER = 3  # letters of other scripts to each Chinese, Japanese or Thai one, at most
 _MOST_KANJI = 5  # Chinese characters to each kana in Japanese, at most
 
-
 _stemmers = threading.local()  # a stemmer must not be shared between threads
 
 
@@ -81,7 +80,9 @@ _ENGLISH = _Patterns(
     re.compile(r"\w+(?:[-_./:]\w+)*"), re.compile(r"[^\W_]+"), re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
 )
 _PART = re.compile(rf"(?:{_CHARACTER.pattern})+|(?:{_SPACED})+")
-_OTHERS = _Patterns(re.compile(rf"(?:{_CHARACTER.pattern})+|(?:{_SPACED})+(?:[-_./:]+(?:{_SPACED})+)*"), _PART, _PART)
+_OTHERS = _Patterns(
+    re.compile(rf"(?:{_CHARACTER.pattern})+|(?:{_SPACED})+(?:(?:[-./:]|_+)(?:{_SPACED})+)*"), _PART, _PART
+)
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001
 """Words, stop words and sentences of other languages than English, and which language a text is in."""
 
 import time
@@ -40,7 +41,7 @@ TEXTS = {
     "yi": "די קאַץ שלאָפֿט אויפֿן סאָפֿע. זי האט ליב שמעטענע און מילך.",
     "zh": "猫在沙发上睡觉。",
 }
-UNCLEAR = ["", "Apple", "SELECT de, la FROM el WHERE que = 1", "고양이가 자고 있다.", "Pferd und Wagen", "12 34 56 \U0001f600"]
+UNCLEAR = ["", "Apple", "SELECT de, la FROM el WHERE que = 1", "고양이가 자고 있다.", "Pferd und Wagen", "12 34 56"]
 
 
 @pytest.mark.parametrize("code", TEXTS)
