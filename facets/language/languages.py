@@ -104,6 +104,8 @@ class Language:
 
     def fold(self, text: str) -> str:
         """The text in one case and with compatible characters replaced (NFKC)."""
+        if self.code != "tr" and text.isascii():
+            return text.lower()
         text = unicodedata.normalize("NFKC", text)
         if self.code == "tr":
             text = text.replace("I", "\u0131").replace("\u0130", "i")

@@ -45,11 +45,15 @@ def terms(text: str, language: str = DEFAULT_LANGUAGE, *, stored: bool = False) 
 def located_terms(text: str, start: int = 0, end: int | None = None, *, language: str) -> list[tuple[str, int, int]]:
     """Stored terms of ``text[start:end]`` with the offsets of their words; identifiers appear only as their parts."""
     rules = language_of(language)
-    patterns, found = rules.patterns, list[tuple[str, int, int]]()
-    for match in patterns.located.finditer(text, start, len(text) if end is None else end):
-        for first, last in _spans(match.group(), rules, stored=True):
-            span = match.start() + first, match.start() + last
-            found += [(part, *span) for part in patterns.part.findall(rules.fold(text[slice(*span)]))]
+    matches = rules.patterns.located.finditer(text, start, len(text) if end is None else end)
+    found: list[tuple[str, int, int]] = []
+    if text.isascii():
+        found = [(rules.fold(match.group()), *match.span()) for match in matches]
+    else:
+        for match in matches:
+            for first, last in _spans(match.group(), rules, stored=True):
+                span = match.start() + first, match.start() + last
+                found += [(part, *span) for part in rules.patterns.part.findall(rules.fold(text[slice(*span)]))]
     words = list({word for word, _, _ in found})
     stems = dict(zip(words, rules.stem(words), strict=True))
     return [(stems[word], first, last) for word, first, last in found]
@@ -79,7 +83,9 @@ def _terms(text: str, rules: Language, *, stored: bool) -> list[tuple[str, str]]
     for match in rules.patterns.word.finditer(rules.fold(text)):
         word = match.group()
         parts = rules.patterns.part.findall(word)
-        own = [part[slice(*span)] for part in parts for span in _spans(part, rules, stored=stored)]
+        own = parts
+        if not word.isascii():
+            own = [part[slice(*span)] for part in parts for span in _spans(part, rules, stored=stored)]
         words += own
         whole += [False] * len(own)
         if len(parts) > 1 and any(character.isdigit() for character in word):

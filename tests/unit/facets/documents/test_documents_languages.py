@@ -62,7 +62,7 @@ def test_unknown_language_is_refused_and_nothing_is_made(open_engine: OpenEngine
     assert made.list_collections() == ()
 
 
-def test_the_first_documents_give_a_collection_its_language(open_engine: OpenEngine) -> None:
+def test_the_first_documents_give_a_collection_its_language(open_engine: OpenEngine, tmp_path: Path) -> None:
     made = open_engine()
     create(made)
     assert made.get_collection("docs").language == ""
@@ -76,9 +76,12 @@ def test_the_first_documents_give_a_collection_its_language(open_engine: OpenEng
     made.upsert("docs", [document("c", GERMAN)])
     assert made.get_collection("docs").language == "de"
     made.close()
-    again = open_engine()
-    assert again.get_collection("docs").language == "de"
-    assert hits(again, "Häusern")[0] == ("c", ["Häuser"])
+    back_up(tmp_path / "data", tmp_path / "backup", [(tmp_path / "data" / STORE_FILE, SCHEMA.counter)])
+    restore(tmp_path / "backup", tmp_path / "restored", stores={STORE_FILE: SCHEMA}, needed=STORE_FILE)
+    for path in (tmp_path / "data", tmp_path / "restored"):
+        with CollectionEngine.open(path) as again:
+            assert again.get_collection("docs").language == "de"
+            assert hits(again, "Häusern")[0] == ("c", ["Häuser"])
 
 
 def test_of_two_first_writes_the_earlier_decides(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,29 +105,14 @@ def test_of_two_first_writes_the_earlier_decides(open_engine: OpenEngine, monkey
 def test_language_moves_to_another_model(open_engine: OpenEngine) -> None:
     made = open_engine()
     create(made)
-    target = TargetModel(
-        model="other",
-        model_revision="1",
-        num_facets=2,
-        dim=32,
-        encode=lambda texts: [EncodedText(np.eye(2, 32, dtype=np.float32)) for _ in texts],
-    )
+    nothing = EncodedText(np.eye(2, 32, dtype=np.float32))
+    shape = {"num_facets": 2, "dim": 32}
+    target = TargetModel(model="other", model_revision="1", encode=lambda texts: [nothing] * len(texts), **shape)
     made.upsert("docs", [document("a", GERMAN)])
     made.reindex("docs", target)
     info = made.get_collection("docs")
     assert (info.model, info.language) == ("other", "de")
     assert hits(made, "Häusern")[0][0] == "a"
-
-
-def test_backups_keep_the_language(open_engine: OpenEngine, tmp_path: Path) -> None:
-    made = open_engine()
-    create(made)
-    made.upsert("docs", [document("a", GERMAN)])
-    back_up(tmp_path / "data", tmp_path / "backup", [(tmp_path / "data" / STORE_FILE, SCHEMA.counter)])
-    restore(tmp_path / "backup", tmp_path / "restored", stores={STORE_FILE: SCHEMA}, needed=STORE_FILE)
-    with closing(CollectionEngine.open(tmp_path / "restored")) as restored:
-        assert restored.get_collection("docs").language == "de"
-        assert hits(restored, "Häusern")[0][0] == "a"
 
 
 def test_collections_from_before_there_were_languages_are_english(open_engine: OpenEngine, tmp_path: Path) -> None:
