@@ -56,14 +56,14 @@ _UNSPACED = rf"(?=\w)[{_HAN}{_KANA}{_THAI}]"  # a character of a script without 
 _SPACED = rf"(?!{_UNSPACED})[^\W_]|[{_MARKS}]"
 HAN = re.compile(f"[{_HAN}]")
 _CHARACTER = re.compile(rf"{_UNSPACED}[{_MARKS}]*")
-_SCRIPT = re.compile(rf"(?P<ja>[{_KANA}])|(?P<zh>[{_HAN}])|(?P<th>[{_THAI}])|[^\W\d_]")
+_SCRIPTS = {"ja": re.compile(f"[{_KANA}]"), "zh": HAN, "th": re.compile(f"[{_THAI}]")}
 _LATIN = re.compile(r"[A-Za-z]")
 
-_EXAMINED_TEXTS, _EXAMINED_CHARS = 100, 1000  # texts, and characters of each, that decide the language
+_EXAMINED_TEXTS, _EXAMINED_CHARS = 50, 500  # texts, and characters of each, that decide the language
 # A text is in another language than English if these are reached. A stop word of n languages counts 1/n.
 _LEAST_SHARE, _LEAST_LEAD = 0.04, 2.0  # stop words among all words; factor to those of English
 _LEAST_WORDS = 3  # different stop words of a language in Latin letters; 1 of another
-_SPACED_PER_CHARACTER = 3  # letters of other scripts to each Chinese, Japanese or Thai one, at most
+_LETTERS_PER_CHARACTER = 4  # letters of all scripts to each Chinese, Japanese or Thai one, at most
 _MOST_KANJI = 5  # Chinese characters to each kana in Japanese, at most
 
 _stemmers = threading.local()  # a stemmer must not be shared between threads
@@ -145,9 +145,9 @@ def language_of(code: str) -> Language:
 def detect(texts: Iterable[str]) -> str:
     """The code of the language that texts are in, from their script and stop words; short and unclear texts: ``en``."""
     text = "\n".join(text[:_EXAMINED_CHARS] for text in islice(texts, _EXAMINED_TEXTS))
-    scripts = Counter(match.lastgroup or "" for match in _SCRIPT.finditer(text))
-    num_other = scripts.pop("", 0)
-    if scripts and num_other <= _SPACED_PER_CHARACTER * scripts.total():
+    scripts = {code: len(script.findall(text)) for code, script in _SCRIPTS.items()}
+    num_unspaced, num_letters = sum(scripts.values()), sum(map(str.isalpha, text))
+    if num_unspaced and num_letters <= _LETTERS_PER_CHARACTER * num_unspaced:
         is_japanese = scripts["ja"] * _MOST_KANJI >= scripts["zh"] and scripts["ja"] >= scripts["th"]
         return "ja" if is_japanese else max(scripts, key=scripts.__getitem__)
     words = Counter(_PART.findall(unicodedata.normalize("NFKC", text).casefold()))
@@ -158,7 +158,7 @@ def detect(texts: Iterable[str]) -> str:
             shares[code] += count / len(languages[word]) / words.total()
             found[code] += 1
     best = max(shares, key=shares.__getitem__, default=DEFAULT_LANGUAGE)
-    least_words = _LEAST_WORDS if 2 * len(_LATIN.findall(text)) >= num_other else 1
+    least_words = _LEAST_WORDS if 2 * len(_LATIN.findall(text)) >= num_letters else 1
     is_clear = found[best] >= least_words and shares[best] >= max(_LEAST_SHARE, _LEAST_LEAD * shares["en"])
     return best if is_clear else DEFAULT_LANGUAGE
 
