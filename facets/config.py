@@ -167,22 +167,6 @@ class PatternNetworkConfig(Settings):
         return self.encoder.width + self.order_dim
 
 
-class PassageNetworkConfig(Settings):
-    """Shape of the passage network: the encoder and the facets that pool its states."""
-
-    num_facets: AtLeastOne = 16  # maximum number of facets of a text, K
-    tokens_per_facet: Positive = 14.0  # tokens of a text for each of its facets
-    num_heads: AtLeastOne = 6
-    feedforward_dim: AtLeastOne = 768
-    own_vector_weight: NonNegative = 0.2  # weight of the whole text's vector in each of its facets
-    encoder: SentenceEncoderConfig = SentenceEncoderConfig()
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self.require("num_heads", self.encoder.width % self.num_heads == 0, f"a divisor of {self.encoder.width}")
-        return self
-
-
 def _sentence(cls: type[Settings], error: ValidationError) -> str:
     return "; ".join(_problem(cls, details) for details in error.errors(include_url=False))
 

@@ -23,7 +23,7 @@ RowT = TypeVar("RowT", bound=Sized)
 
 # Tokens per forward pass, padding included: enough for efficient matrix products, few enough for the CPU cache.
 _BATCH_TOKENS = 4096
-_tokenizer = cache(Tokenizer)  # one for all models, so that they share its cache of words
+shared_tokenizer = cache(Tokenizer)  # one for all models, so that they share its cache of words
 
 
 class ModelConfig(Settings):
@@ -58,7 +58,7 @@ class CheckpointModel(Generic[NetworkT, ConfigT]):
         self.vocabulary_size = words.vocabulary.num_words
         self.network = network.to(self._device, precision(self._device)).eval().requires_grad_(False)
         self.words = words
-        self.tokenizer = _tokenizer()
+        self.tokenizer = shared_tokenizer()
         self.revision = revision
         self.space = f"{self.name}@{revision}"
 

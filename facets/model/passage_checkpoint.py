@@ -2,7 +2,7 @@ r"""The checkpoint folder of a passage model, which is self-contained.
 
 ::
 
-    config.json          format, name, task, space, shape of the network, windows
+    config.json          format, name, task, space, shape of the encoder, facets, windows
     model.safetensors    weights: matrices with one byte per number and scales, the rest in half precision
     tokenizer.json       word pieces
     vocabulary.tsv       words and counts      \\  words with vectors in the space of the facets
@@ -18,7 +18,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from facets.config import AtLeastOne, Name, NonNegativeInt, PassageNetworkConfig
+from facets.config import AtLeastOne, Name, SentenceEncoderConfig
 from facets.errors import CheckpointError
 from facets.language.vectors import WordVectors, dequantize, quantize
 from facets.model.base import ModelConfig
@@ -36,24 +36,19 @@ class PassageModelConfig(ModelConfig):
 
     task: Literal["passages"] = TASK
     space: Name  # name of the vector space; models with the same space can search each other's collections
-    network: PassageNetworkConfig = PassageNetworkConfig()  # shape of the network
-    window_tokens: Annotated[int, Field(ge=3)] = 256  # tokens read at once, including the two special ones
-    window_overlap: NonNegativeInt = 32  # tokens that two windows of a longer text share
+    encoder: SentenceEncoderConfig = SentenceEncoderConfig()
+    num_facets: AtLeastOne = 16  # most facets of a text, K
     max_facets: AtLeastOne = 128  # most facets kept for a document with more than K sentences; >= K
     tokens_per_long_facet: AtLeastOne = 8  # tokens per facet that is kept for such a document
+    window_tokens: Annotated[int, Field(ge=3)] = 256  # tokens read at once, including the two special ones
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        most, overlap, least = self.network.encoder.max_tokens, self.window_tokens - 3, self.network.num_facets
+        most = self.encoder.max_tokens
         self.require("window_tokens", self.window_tokens <= most, f"in [3, {most}]")
-        self.require("window_overlap", self.window_overlap <= overlap, f"in [0, {overlap}]")
-        self.require("max_facets", self.max_facets >= least, f"num_facets, {least}, or more")
+        self.require("max_facets", self.max_facets >= self.num_facets, f"num_facets, {self.num_facets}, or more")
         return self
-
-    def facets_kept(self, num_tokens: int) -> int:
-        """Maximum number of facets kept for a document of ``num_tokens`` tokens."""
-        return min(self.max_facets, max(self.network.num_facets, -(-num_tokens // self.tokens_per_long_facet)))
 
 
 def write_passage_checkpoint(
@@ -84,7 +79,7 @@ def read_word_pieces(folder: Path, config: PassageModelConfig, *, read: ReadFile
         pieces = WordPieces.from_json(read(path))
     except (OSError, CheckpointError) as error:
         raise CheckpointError(f"{path}: expected the model's word pieces: {error}") from error
-    expected = config.network.encoder.vocabulary_size
+    expected = config.encoder.vocabulary_size
     if len(pieces) != expected:
         raise CheckpointError(f"{path}: has {len(pieces)} word pieces, the network expects {expected}")
     return pieces

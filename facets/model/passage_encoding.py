@@ -1,119 +1,132 @@
-"""Encodes passages of any length: facets with the spans that they attend to, and one vector per text.
+"""Turns passages of any length into facets, one for each sentence, with any encoder of windows.
 
-Each sentence is encoded separately, because states of short sentences that are read together are hard to tell apart. A
-long text is cut between sentences into runs, whose facets are reduced to fewer.
+A facet mixes three unit vectors: of the sentence read by itself, of its states within its window (late chunking), and
+of the whole text. A long text is cut between sentences into windows, whose facets are reduced to fewer.
 
-Shape suffixes: N texts, R runs, B runs of a batch, K facets, M facets of a part of a text, S sentences, L pieces,
-T tokens of all runs, D dimensions.
+Shape suffixes: N texts, W windows, B windows of a batch, K facets, M facets of a part of a text, S sentences,
+D dimensions.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from facets.arrays import Bools, Floats, Ints, Ints32
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
 from facets.model.facet_reduction import merged_facets, reduce_facets
-from facets.model.passage_checkpoint import PassageModelConfig
-from facets.model.passage_network import PassageNetwork, RaggedBatch, Slots, average_states, sentence_slots
-from facets.model.word_pieces import Pieces, WordPieces
+from facets.model.word_pieces import Pieces
 
 logger = logging.getLogger(__name__)
 
-NUM_SPECIAL = 2  # special pieces around everything that is read
-_SHORTEST_SENTENCE = 2  # pieces, not counting punctuation; a shorter sentence ("Yes.", "3.") is read with the next one
+_SHORTEST_SENTENCE = 2  # pieces with a letter or digit; a shorter sentence ("Yes.", "3.") is read with the next one
 _LONGEST_SENTENCE = 128  # pieces; a longer one (a table, a list without full stops) is read in parts
 _BATCH_TOKENS = 2048  # per forward pass: enough for efficient matrix products, few enough for the CPU cache
-_CHUNK_TOKENS = 16_384  # tokens of the runs whose sentences are sorted by length together
-# Runs encoded at once. A longer text is reduced section by section, which bounds the memory for its facets.
-_SECTION_RUNS = 256
-_SLICE_RUNS = 1024
+# Share of the whole text's vector in a facet, where the sentence itself counts 1 for each way that it was read.
+_WHOLE_SHARE = 0.75
+_WHOLE_SHARE_ALONE = 1.0  # for encoders that give no states of a sentence within its window
+# Windows encoded at once. A longer text is reduced section by section, which bounds the memory for its facets.
+_SECTION_WINDOWS = 256
+_SLICE_WINDOWS = 1024
 _SECTION_FACETS = 256
 
 
-def sentence_bounds(starts_S: NDArray[np.integer], says_L: Bools, *, longest: int) -> Ints:
-    """Bounds of the sentences as they are read: very short ones joined with the next, very long ones split evenly.
+class WindowEncoder(Protocol):
+    """What a passage model needs of an encoder."""
 
-    ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece is more than a punctuation
-    mark. ``longest``: most pieces read at once. Returns the first piece of each sentence, then the number of pieces.
+    dim: int  # D, width of a vector
+    longest: int  # most pieces of a window
+    num_special: int  # tokens that every window has beside its pieces: special ones and the prompt
+
+    def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
+        """Pieces of texts, with offsets in characters."""
+
+    def encode(
+        self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
+    ) -> tuple[Floats, Floats | None]:
+        """Vectors of windows ``[B, D]``, and of the sentences in them, ``[S, D]``.
+
+        ``bounds``: for each window the first piece of each sentence, then the number of pieces; None: the vectors of
+        sentences are not needed. They are None too if the encoder has no states of pieces.
+        """
+
+
+def sentence_bounds(starts_S: NDArray[np.integer], says_L: Bools, gaps_L: Bools, *, longest: int) -> Ints:
+    """Bounds of the sentences as they are read: very short ones joined with the next, very long ones cut.
+
+    ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece has a letter or digit.
+    ``gaps_L``: whether white space precedes each piece; long sentences are cut there if possible. ``longest``: most
+    pieces read at once. Returns the first piece of each sentence, then the number of pieces.
     """
     longest = min(longest, _LONGEST_SENTENCE)
     said_L1 = np.concatenate([np.zeros(1, dtype=np.int64), says_L.cumsum()])
     bounds, last = [0], len(says_L)
     for start, said in zip(starts_S.tolist(), said_L1[starts_S].tolist(), strict=True):
-        enough = min(said - said_L1[bounds[-1]], said_L1[last] - said)
-        if enough >= _SHORTEST_SENTENCE:
+        if min(said - said_L1[bounds[-1]], said_L1[last] - said) >= _SHORTEST_SENTENCE:
             bounds.append(start)
     bounds_S1 = np.array([*bounds, last], dtype=np.int64)
     if (np.diff(bounds_S1) <= longest).all():
         return bounds_S1
-    cuts = [np.linspace(a, b, -(-(b - a) // longest) + 1).astype(np.int64)[1:] for a, b in pairwise(bounds_S1.tolist())]
-    return np.concatenate([np.zeros(1, dtype=np.int64), *cuts])
+    cut = [0]
+    for end in bounds_S1[1:].tolist():
+        while end - cut[-1] > longest:
+            left = end - cut[-1]
+            wanted, least = cut[-1] + -(-left // -(-left // longest)), cut[-1] + longest // 2
+            gaps = np.flatnonzero(gaps_L[least : wanted + 1])
+            cut.append(least + int(gaps[-1]) if len(gaps) else wanted)
+        cut.append(end)
+    return np.array(cut, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceRun:
-    """Whole sentences of one text whose facets are made together, or a window that is read like one sentence."""
+class Window:
+    """Whole sentences of one text that are read together."""
 
     text: int  # index of the text
     bounds: Ints  # first piece of each sentence, then one past the last piece
 
     @property
     def pieces(self) -> slice:
-        """The pieces of the text that belong to the run."""
+        """The pieces of the text that belong to the window."""
         return slice(int(self.bounds[0]), int(self.bounds[-1]))
 
-    @property
-    def sentences(self) -> Ints:
-        """Number of tokens of each sentence, special pieces included."""
-        return np.diff(self.bounds) + NUM_SPECIAL
-
     def __len__(self) -> int:
-        return int(self.bounds[-1] - self.bounds[0]) + NUM_SPECIAL * (len(self.bounds) - 1)
+        return int(self.bounds[-1] - self.bounds[0])
 
 
-def cut_runs(text: int, bounds_S1: Ints, *, longest: int, most: int) -> list[SentenceRun]:
-    """Cuts a text into runs of about equal length: at most ``longest`` tokens and ``most`` sentences each.
+def cut_windows(text: int, bounds_S1: Ints, *, longest: int) -> list[Window]:
+    """Cuts a text between sentences into windows of about equal length, at most ``longest`` pieces each.
 
-    ``bounds_S1``: bounds of its sentences, none longer than ``longest`` tokens.
-    """
-    ends_S = np.cumsum(np.diff(bounds_S1) + NUM_SPECIAL)
-    count = max(-(-int(ends_S[-1]) // longest), -(-len(ends_S) // most))
-    if count == 1:
-        return [SentenceRun(text, bounds_S1)]
-    runs: list[SentenceRun] = []
-    first = done = 0
-    while first < len(ends_S):
-        share = (ends_S[-1] - done) / max(1, count - len(runs))
-        wanted = int(np.searchsorted(ends_S, done + share)) + 1
-        fitting = int(np.searchsorted(ends_S, done + longest, side="right"))
-        last = min(wanted, fitting, first + most, len(ends_S))
-        runs.append(SentenceRun(text, bounds_S1[first : last + 1]))
-        first, done = last, int(ends_S[last - 1])
-    return runs
-
-
-def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> list[SentenceRun]:
-    """The fewest windows of at most ``longest`` pieces that cover a text, of about equal length.
-
-    ``overlap``: fewest pieces that neighbours share, below ``longest``.
+    ``bounds_S1``: bounds of its sentences, none longer than ``longest``.
 
     Example:
-        >>> [window.bounds.tolist() for window in cut_windows(0, 10, longest=6, overlap=1)]
-        [[0, 6], [4, 10]]
+        >>> [window.bounds.tolist() for window in cut_windows(0, np.array([0, 4, 7, 10]), longest=8)]
+        [[0, 4, 7], [7, 10]]
     """
-    count = max(1, -(-(num_pieces - overlap) // (longest - overlap)))
-    length = min(longest, -(-(num_pieces + (count - 1) * overlap) // count))
-    starts = [(num_pieces - length) * i // max(1, count - 1) for i in range(count)]
-    return [SentenceRun(text, np.array([start, start + length])) for start in starts]
+    num_pieces = int(bounds_S1[-1])
+    count = -(-num_pieces // longest)
+    if count == 1:
+        return [Window(text, bounds_S1)]
+    windows: list[Window] = []
+    first = done = 0
+    while done < num_pieces:
+        share = (num_pieces - done) / max(1, count - len(windows))
+        wanted = int(np.searchsorted(bounds_S1, done + share))
+        fitting = int(np.searchsorted(bounds_S1, done + longest, side="right")) - 1
+        last = min(wanted, fitting)
+        windows.append(Window(text, bounds_S1[first : last + 1]))
+        first, done = last, int(bounds_S1[last])
+    return windows
+
+
+def even_bounds(num_pieces: int, longest: int) -> Ints:
+    """Bounds of the fewest parts of at most ``longest`` pieces, of about equal length."""
+    return np.linspace(0, num_pieces, max(1, -(-num_pieces // longest)) + 1).astype(np.int64)
 
 
 def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[Ints]:
@@ -129,46 +142,13 @@ def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: 
         start = end
 
 
-def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, Tensor]:
-    """The shortest run of pieces that includes a facet's heaviest piece and holds the given share of its weight.
-
-    ``weights_BKL``: weight of each piece in each facet, >= 0; 0 for pieces that must not be shown. Returns first and
-    last piece of each run, int64 ``[B, K]`` each; among equally short runs the first one. A facet without weight has
-    the run (0, 0).
-    """
-    num_pieces = weights_BKL.shape[2]
-    weights_BKL = weights_BKL.double()
-    places_L = torch.arange(num_pieces, device=weights_BKL.device)
-    peaks_BK1 = weights_BKL.argmax(dim=2, keepdim=True)
-    ends_BKL = weights_BKL.cumsum(dim=2)
-    wanted_BK1 = share * ends_BKL[:, :, -1:] * (1 - 1e-9)
-    # A run from i ends at the first j, not before the peak, with sum(0..j) >= sum(0..i-1) + wanted.
-    lasts_BKL = torch.searchsorted(ends_BKL, ends_BKL - weights_BKL + wanted_BK1)
-    is_whole_BKL = (places_L <= peaks_BK1) & (lasts_BKL < num_pieces)
-    lasts_BKL = torch.maximum(lasts_BKL, peaks_BK1)
-    lengths_BKL = torch.where(is_whole_BKL, lasts_BKL - places_L, num_pieces)
-    firsts_BK1 = lengths_BKL.argmin(dim=2, keepdim=True)
-    lasts_BK1 = lasts_BKL.gather(2, firsts_BK1).clamp_max(num_pieces - 1)
-    return firsts_BK1[:, :, 0], lasts_BK1[:, :, 0]
-
-
-def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) -> tuple[Tensor, Tensor]:
-    """Widens runs of pieces to whole words; ``continues_BL``: whether a piece continues the word before it."""
-    num_pieces = continues_BL.shape[1]
-    places_L = torch.arange(num_pieces, device=continues_BL.device)
-    starts_BL = torch.where(continues_BL, 0, places_L).cummax(dim=1).values
-    is_last_BL = torch.nn.functional.pad(~continues_BL[:, 1:], (0, 1), value=True)
-    ends_BL = torch.where(is_last_BL, places_L, num_pieces).flip(1).cummin(dim=1).values.flip(1)
-    return starts_BL.gather(1, firsts_BK), ends_BL.gather(1, lasts_BK)
-
-
 @dataclass(frozen=True, slots=True)
 class PassageFacets:
-    """Facets of passages and where they attend."""
+    """Facets of passages and their sentences."""
 
     facets: Floats  # `[N, K, D]`, unit norm; zero rows where a text has fewer facets
-    spans: Ints32  # `[N, K, 2]`, characters `[start, end)` that each facet attends to; (0, 0) for zero rows only
-    num_tokens: Ints  # `[N]`, word pieces of each text; all of them are read
+    spans: Ints32  # `[N, K, 2]`, characters `[start, end)` of each facet's sentence; (0, 0) for zero rows only
+    num_tokens: Ints  # `[N]`, pieces of each text; all of them are read
     # Facets `[M, D]` and spans `[M, 2]` of long texts, whose documents keep more than K facets, by text index.
     kept: Mapping[int, tuple[Floats, Ints32]] = field(default_factory=dict)
 
@@ -197,228 +177,157 @@ class _Section(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _RunBatch:
-    """Runs whose facets are pooled together."""
-
-    batch: RaggedBatch  # their tokens, with special pieces around every sentence
-    pieces: Ints  # index of each token among the pieces of all runs, `[T]`; -1 for special pieces
-    characters: Ints32  # start and end offset of each piece in its text, `[pieces, 2]`
-    slots: Slots  # where facets start looking
-    sentences: Ints  # the sentence of each slot, `[B, K]`
-
-
-@dataclass(frozen=True, slots=True)
 class PassageEncoder:
-    """Runs the passage network over word pieces of any length."""
+    """Makes facets and vectors of texts of any length."""
 
-    _network: PassageNetwork
-    _pieces: WordPieces
-    _config: PassageModelConfig
-    _device: torch.device
+    encoder: WindowEncoder
+    num_facets: int  # K
+    max_facets: int  # most facets kept for a text of more than K sentences; >= K
+    tokens_per_long_facet: int  # pieces per facet that is kept for such a text
 
-    @torch.inference_mode()
-    def facets(self, texts: Sequence[Pieces], starts: Sequence[NDArray[np.integer]]) -> PassageFacets:
-        """Facets and spans of texts of at least one piece each; ``starts``: first piece of each sentence of a text."""
-        num_facets = self._config.network.num_facets
-        facets_NKD, spans_NK2 = self._nothing(len(texts))
-        unfinished: dict[int, list[_Section]] = {}
-
-        def runs_of(text: int) -> list[SentenceRun]:
-            longest = self._config.window_tokens - NUM_SPECIAL
-            says_L = ~self._pieces.is_mark[texts[text].ids]
-            bounds_S1 = sentence_bounds(starts[text], says_L, longest=longest)
-            return cut_runs(text, bounds_S1, longest=self._config.window_tokens, most=num_facets)
-
-        for sections in _slices(len(texts), runs_of):
-            facets_RKD, spans_RK2 = self._run_facets([run for section in sections for run in section], texts)
-            start = 0
-            for section in sections:
-                rows = slice(start, start + len(section))
-                start = rows.stop
-                text = section[0].text
-                if section[0].pieces == slice(0, len(texts[text])):
-                    facets_NKD[text], spans_NK2[text] = facets_RKD[rows.start], spans_RK2[rows.start]
-                    continue
-                used_RK = facets_RKD[rows].any(axis=2)
-                weights = np.ones(np.count_nonzero(used_RK), dtype=np.float32)
-                part = _Section(facets_RKD[rows][used_RK], spans_RK2[rows][used_RK], weights)
-                unfinished.setdefault(text, []).append(part.reduced(_SECTION_FACETS))
+    def facets(self, texts: Sequence[Pieces], bounds: Sequence[Ints]) -> PassageFacets:
+        """Facets and spans of texts of at least one piece each; ``bounds``: see ``sentence_bounds``."""
+        facets_NKD = np.zeros((len(texts), self.num_facets, self.encoder.dim), dtype=np.float32)
+        spans_NK2 = np.zeros((len(texts), self.num_facets, 2), dtype=np.int32)
+        sections: dict[int, list[_Section]] = {}
+        longest = self.encoder.longest
+        for part in _slices(len(texts), lambda text: cut_windows(text, bounds[text], longest=longest)):
+            for text, section in self._sections(texts, part):
+                sections.setdefault(text, []).append(section)
         kept = {}
-        for text, parts in unfinished.items():
-            joined = _Section(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-            whole = joined.reduced(self._config.facets_kept(len(texts[text]))).merged()
-            few = whole.reduced(num_facets).merged()
+        whole = {text: _joined(parts) for text, parts in sections.items()}
+        short = [text for text, section in whole.items() if len(section.facets) <= self.num_facets]
+        weights_NK = np.zeros((len(short), self.num_facets), dtype=np.float32)
+        for row, text in enumerate(short):
+            section = whole.pop(text)
+            facets_NKD[text, : len(section.facets)] = section.facets
+            spans_NK2[text, : len(section.facets)] = section.spans
+            weights_NK[row, : len(section.facets)] = section.weights
+        merged = merged_facets(facets_NKD[short], weights_NK)
+        facets_NKD[short] = merged.facets
+        spans_SK2 = np.take_along_axis(spans_NK2[short], merged.closest[:, :, None], axis=1)
+        spans_NK2[short] = spans_SK2 * merged.facets.any(axis=2, keepdims=True)
+        for text, section in whole.items():
+            wanted = min(self.max_facets, -(-len(texts[text]) // self.tokens_per_long_facet))
+            many = section.reduced(max(self.num_facets, wanted)).merged()
+            few = many.reduced(self.num_facets).merged()
             facets_NKD[text, : len(few.facets)], spans_NK2[text, : len(few.spans)] = few.facets, few.spans
-            if len(whole.facets) > num_facets:
-                kept[text] = (whole.facets, whole.spans)
+            if len(many.facets) > self.num_facets:
+                kept[text] = (many.facets, many.spans)
         num_tokens_N = np.array([len(pieces) for pieces in texts], dtype=np.int64)
         return PassageFacets(facets_NKD, spans_NK2, num_tokens_N, kept)
 
-    @torch.inference_mode()
-    def vectors(self, texts: Sequence[Ints32]) -> Floats:
-        """Unit vectors ``[N, D]`` of texts given as piece ids; the mean over windows for long texts."""
-        vectors_ND = np.zeros((len(texts), self._config.network.encoder.width), dtype=np.float32)
-        for sections in _slices(len(texts), lambda text: self._windows(text, len(texts[text]))):
+    def _sections(self, texts: Sequence[Pieces], sections: list[list[Window]]) -> Iterator[tuple[int, _Section]]:
+        """The facets of sections, each with the index of its text."""
+        windows = [window for section in sections for window in section]
+        facets_SD = self._mixed(texts, windows, np.array([len(section) for section in sections]))
+        start = 0
+        for section in sections:
+            own = texts[section[0].text]
+            firsts = np.concatenate([window.bounds[:-1] for window in section])
+            lasts = np.concatenate([window.bounds[1:] for window in section]) - 1
+            spans = np.stack([own.starts[firsts], np.maximum(own.ends[lasts], own.starts[firsts] + 1)], axis=1)
+            rows = slice(start, start + len(firsts))
+            start = rows.stop
+            weights = np.ones(len(firsts), dtype=np.float32)
+            yield section[0].text, _Section(facets_SD[rows], spans, weights).reduced(_SECTION_FACETS)
+
+    def _mixed(self, texts: Sequence[Pieces], windows: Sequence[Window], sizes: Ints) -> Floats:
+        """Facets of all sentences of windows, ``[S, D]``; ``sizes``: number of windows of each text or section."""
+        whole_WD, context_SD = self._read(texts, windows, in_context=True)
+        counts_W = np.array([len(window.bounds) - 1 for window in windows])
+        sentences = [
+            Window(window.text, window.bounds[place : place + 2])
+            for window, count in zip(windows, counts_W.tolist(), strict=True)
+            for place in range(count)
+        ]
+        # A window of one sentence has been read by itself already.
+        is_single_S = np.repeat(counts_W == 1, counts_W)
+        alone_SD = np.repeat(whole_WD, counts_W, axis=0)
+        several = np.flatnonzero(~is_single_S)
+        alone_SD[several], _ = self._read(texts, [sentences[place] for place in several], in_context=False)
+        lengths_W = np.array([len(window) for window in windows], dtype=np.float32)
+        firsts = np.cumsum(sizes) - sizes
+        sections_XD = unit_rows(np.add.reduceat(whole_WD * lengths_W[:, None], firsts))
+        sentences_X = np.add.reduceat(counts_W, firsts)
+        share = _WHOLE_SHARE_ALONE if context_SD is None else _WHOLE_SHARE
+        mixed_SD = alone_SD + share * np.repeat(sections_XD, sentences_X, axis=0)
+        return unit_rows(mixed_SD if context_SD is None else mixed_SD + context_SD)
+
+    def vectors(self, texts: Sequence[Pieces], *, query: bool = False) -> Floats:
+        """Unit vectors ``[N, D]`` of texts; the mean over windows for long texts."""
+        longest, vectors_ND = self.encoder.longest, np.zeros((len(texts), self.encoder.dim), dtype=np.float32)
+
+        def windows_of(text: int) -> list[Window]:
+            return [Window(text, np.array(pair)) for pair in pairwise(even_bounds(len(texts[text]), longest).tolist())]
+
+        for sections in _slices(len(texts), windows_of):
             windows = [window for section in sections for window in section]
-            lengths_W = np.array([len(window) for window in windows])
-            owners_W = np.array([window.text for window in windows])
-            for part in length_batches(lengths_W, max_tokens=_BATCH_TOKENS):
-                check_interrupted()
-                batch = self._batch([texts[windows[i].text][windows[i].pieces] for i in part])
-                window_vectors = average_states(self._network.encoder(batch), batch).cpu().numpy()
-                np.add.at(vectors_ND, owners_W[part], window_vectors * (lengths_W[part, None] - NUM_SPECIAL))
+            read_WD, _ = self._read(texts, windows, in_context=False, query=query)
+            lengths_W = np.array([len(window) for window in windows], dtype=np.float32)
+            np.add.at(vectors_ND, [window.text for window in windows], read_WD * lengths_W[:, None])
         return unit_rows(vectors_ND)
 
-    @torch.inference_mode()
-    def part_vectors(self, texts: Sequence[Pieces], bounds: Sequence[Ints]) -> Floats:
-        """Unit vectors ``[P, D]`` of parts of texts: the mean of the part encoded separately and within its text.
+    def query_vectors(self, texts: Sequence[Pieces], bounds: Sequence[Ints]) -> Floats:
+        """Unit vectors ``[P, D]`` of parts of queries: the mean of the part read by itself and within its query.
 
         ``bounds``: for each text, the first piece of each part, then the number of pieces (at least 1).
         """
-        rows = [pieces.ids[a:b] for pieces, cut in zip(texts, bounds, strict=True) for a, b in pairwise(cut.tolist())]
-        alone_PD = self.vectors(rows)
+        parts = [text.cut(slice(a, b)) for text, cut in zip(texts, bounds, strict=True) for a, b in pairwise(cut)]
+        vectors_PD = self.vectors(parts, query=True)
         counts_N = np.array([len(cut) - 1 for cut in bounds], dtype=np.int64)
         firsts_N = np.cumsum(counts_N) - counts_N
-        several = np.flatnonzero(counts_N > 1)
-        sums_PD = torch.zeros(len(rows) + 1, alone_PD.shape[1], device=self._device)
-        for text in several.tolist():
-            windows = self._windows(text, len(texts[text]))
-            batch = self._batch([texts[text].ids[window.pieces] for window in windows])
-            part_of_piece = np.repeat(np.arange(counts_N[text]), np.diff(bounds[text])) + firsts_N[text]
-            # Special pieces belong to no part.
-            parts_T = np.concatenate([np.pad(part_of_piece[w.pieces], 1, constant_values=len(rows)) for w in windows])
-            states_TD = self._network.encoder(batch).float()
-            sums_PD.index_add_(0, torch.from_numpy(parts_T).to(self._device), states_TD)
-        return unit_rows(alone_PD + unit_rows(sums_PD[:-1].cpu().numpy()))
+        longest = self.encoder.longest
+        several = [text for text in np.flatnonzero(counts_N > 1) if np.diff(bounds[text]).max() <= longest]
+        windows = [window for text in several for window in cut_windows(text, bounds[text], longest=longest)]
+        context_SD = self._read(texts, windows, in_context=True, query=True)[1] if windows else None
+        if context_SD is not None:
+            places = np.concatenate([firsts_N[text] + np.arange(counts_N[text]) for text in several])
+            vectors_PD[places] += context_SD
+        return unit_rows(vectors_PD)
 
-    def _windows(self, text: int, num_pieces: int) -> list[SentenceRun]:
-        longest = self._config.window_tokens - NUM_SPECIAL
-        return cut_windows(text, num_pieces, longest=longest, overlap=self._config.window_overlap)
-
-    def _batch(self, rows: Sequence[Ints32]) -> RaggedBatch:
-        first, last = np.int32(self._pieces.first_id), np.int32(self._pieces.last_id)
-        return RaggedBatch.of([np.concatenate([[first], row, [last]]) for row in rows], self._device)
-
-    def _run_facets(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> tuple[Floats, Ints32]:
-        """Facets ``[R, K, D]`` and spans ``[R, K, 2]`` of runs."""
-        facets_RKD, spans_RK2 = self._nothing(len(runs))
-        lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
-        for chunk in length_batches(lengths_R, max_tokens=_CHUNK_TOKENS):
-            chunk_runs = [runs[i] for i in chunk]
-            facets_RKD[chunk], spans_RK2[chunk] = self._chunk_facets(chunk_runs, texts)
-            if not np.isfinite(facets_RKD[chunk]).all():
-                # Rare, and never twice for the same texts: caused by kernels, not by weights or texts.
-                logger.warning("facets of %d runs were not finite, reading them again", len(chunk))
-                facets_RKD[chunk], spans_RK2[chunk] = self._chunk_facets(chunk_runs, texts)
-        return facets_RKD, spans_RK2
-
-    def _nothing(self, num_rows: int) -> tuple[Floats, Ints32]:
-        """Zero facets ``[rows, K, D]`` and their spans ``[rows, K, 2]``."""
-        num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
-        return np.zeros((num_rows, num_facets, dim), np.float32), np.zeros((num_rows, num_facets, 2), np.int32)
-
-    def _chunk_facets(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> tuple[Floats, Ints32]:
-        facets_RKD, spans_RK2 = self._nothing(len(runs))
-        lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
-        states_TD, ends_R = self._states(runs, texts), lengths_R.cumsum()
-        for part in length_batches(lengths_R, max_tokens=_BATCH_TOKENS):  # the order of the runs
-            part_TD = states_TD[ends_R[part[0]] - lengths_R[part[0]] : ends_R[part[-1]]]
-            read = self._run_batch([runs[i] for i in part], texts)
-            vectors_BD = average_states(part_TD, read.batch)
-            facets_BKD, weights_BKL = self._network.pooling(part_TD, vectors_BD, read.batch, slots=read.slots)
-            facets_RKD[part], spans_RK2[part] = self._merged(facets_BKD, weights_BKL, read)
-        return facets_RKD, spans_RK2
-
-    def _states(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> Tensor:
-        """States ``[T, D]`` of the sentences of runs, each encoded separately."""
-        rows = [texts[run.text].ids[a:b] for run in runs for a, b in pairwise(run.bounds.tolist())]
-        lengths_S = np.array([len(row) + NUM_SPECIAL for row in rows], dtype=np.int64)
-        firsts_S = torch.from_numpy(lengths_S.cumsum() - lengths_S).to(self._device)
-        states_TD: Tensor | None = None
-        for part in length_batches(lengths_S, max_tokens=_BATCH_TOKENS):
+    def _read(
+        self, texts: Sequence[Pieces], windows: Sequence[Window], *, in_context: bool, query: bool = False
+    ) -> tuple[Floats, Floats | None]:
+        """Unit vectors of windows ``[W, D]`` and, ``in_context``, of their sentences ``[S, D]``, if the encoder can."""
+        vectors_WD = np.zeros((len(windows), self.encoder.dim), dtype=np.float32)
+        counts_W = np.array([len(window.bounds) - 1 for window in windows], dtype=np.int64)
+        ends_W = counts_W.cumsum()
+        sentences_SD = np.zeros((int(counts_W.sum()) if in_context else 0, self.encoder.dim), dtype=np.float32)
+        lengths_W = np.array([len(window) for window in windows], dtype=np.int64) + self.encoder.num_special
+        for part in length_batches(lengths_W, max_tokens=_BATCH_TOKENS):
             check_interrupted()
-            batch = self._batch([rows[i] for i in part])
-            part_TD: Tensor = self._network.encoder(batch)
-            if len(part) == len(rows) and (np.diff(part) == 1).all():
-                return part_TD
-            if states_TD is None:
-                states_TD = part_TD.new_empty(int(lengths_S.sum()), part_TD.shape[1])
-            tokens_T = firsts_S[torch.from_numpy(part).to(self._device)][batch.text_numbers] + batch.positions
-            states_TD.index_copy_(0, tokens_T, part_TD)
-        assert states_TD is not None
-        return states_TD
-
-    def _run_batch(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> _RunBatch:
-        cut = [texts[run.text].cut(run.pieces) for run in runs]
-        lengths_S = np.concatenate([run.sentences for run in runs])
-        ends_S = lengths_S.cumsum()
-        is_piece_T = np.ones(int(ends_S[-1]), dtype=np.bool_)
-        is_piece_T[ends_S - lengths_S] = is_piece_T[ends_S - 1] = False
-        ids_T = np.full(len(is_piece_T), self._pieces.last_id, dtype=np.int32)
-        ids_T[ends_S - lengths_S] = self._pieces.first_id
-        ids_T[is_piece_T] = np.concatenate([pieces.ids for pieces in cut])
-        batch = RaggedBatch.of(np.split(ids_T, np.cumsum([len(run) for run in runs])[:-1]), self._device)
-        sentences_BS = np.zeros((len(runs), max(len(run.bounds) for run in runs) - 1), dtype=np.int64)
-        for row, run in zip(sentences_BS, runs, strict=True):
-            row[: len(run.bounds) - 1] = run.sentences
-        slots, sentences_BK = sentence_slots(sentences_BS, self._config.network, device=self._device)
-        characters = np.stack([np.concatenate([getattr(p, end) for p in cut]) for end in ("starts", "ends")], axis=1)
-        pieces_T = np.where(is_piece_T, is_piece_T.cumsum() - 1, -1)
-        return _RunBatch(batch, pieces_T, characters, slots, sentences_BK)
-
-    def _merged(self, facets_BKD: Tensor, weights_BKL: Tensor, read: _RunBatch) -> tuple[Floats, Ints32]:
-        """Merged facets and their spans; a facet merged from several sentences has its span in the closest one."""
-        facets = facets_BKD.float().cpu().numpy()
-        begin_BK = (read.slots.firsts + 1) * read.slots.used
-        used_BK, short = facets.any(axis=2), facets.shape[1] - begin_BK.shape[1]
-        begin_BK = torch.nn.functional.pad(begin_BK, (0, short), value=1)
-        merged = merged_facets(facets, np.asarray(used_BK, dtype=np.float32))
-        if merged.members.sum() > merged.members.any(axis=2).sum():
-            sentence_BK = np.pad(read.sentences, ((0, 0), (0, short)), constant_values=-1)
-            own_BK = np.take_along_axis(sentence_BK, merged.closest, axis=1)
-            beside_BKK = merged.members & (sentence_BK[:, None] == own_BK[:, :, None])
-            weights_BKL = torch.from_numpy(beside_BKK).to(weights_BKL) @ weights_BKL
-            begin_BK = begin_BK.gather(1, torch.from_numpy(merged.closest).to(self._device))
-        spans_BK2 = self._spans(read, weights_BKL, begin_BK)
-        return merged.facets, spans_BK2 * merged.facets.any(axis=2, keepdims=True)
-
-    def _of_pieces(self, flags_V: Bools, batch: RaggedBatch) -> Tensor:
-        """Flags of the pieces of a batch ``[B, L]``, looked up in the flags of the vocabulary."""
-        flags_T = torch.from_numpy(flags_V).to(self._device)[batch.ids]
-        return batch.pad(flags_T[:, None])[:, :, 0]
-
-    def _spans(self, read: _RunBatch, weights_BKL: Tensor, begin_BK: Tensor) -> Ints32:
-        """Characters that facets attend to, ``[B, K, 2]``; the piece ``begin_BK`` for facets without weight."""
-        batch = read.batch
-        places_BL = batch.pad(torch.from_numpy(read.pieces).to(self._device)[:, None] + 1)[:, :, 0] - 1
-        # A span must not begin with the full stop of the previous sentence.
-        unshown_BL = (places_BL < 0) | self._of_pieces(self._pieces.is_mark, batch)
-        shown_BKL = weights_BKL.masked_fill(unshown_BL[:, None], 0.0)
-        firsts_BK, lasts_BK = attended_runs(shown_BKL)
-        is_somewhere_BK = shown_BKL.any(dim=2)
-        firsts_BK = torch.where(is_somewhere_BK, firsts_BK, begin_BK)
-        lasts_BK = torch.where(is_somewhere_BK, lasts_BK, begin_BK)
-        continues_BL = self._of_pieces(self._pieces.continues_word, batch)
-        firsts_BK, lasts_BK = widen_to_words(firsts_BK, lasts_BK, continues_BL)
-        # A sentence that was cut may begin inside a word; the piece before it is then the special one.
-        first_BK, last_BK = (
-            places_BL.gather(1, places).cpu().numpy()
-            for places in (firsts_BK + (places_BL.gather(1, firsts_BK) < 0), lasts_BK)
-        )
-        starts_BK, ends_BK = read.characters[first_BK, 0], read.characters[last_BK, 1]
-        return np.stack([starts_BK, np.maximum(ends_BK, starts_BK + 1)], axis=2)
+            own = [windows[i] for i in part]
+            cut = [texts[window.text].cut(window.pieces) for window in own]
+            bounds = [window.bounds - window.bounds[0] for window in own] if in_context else None
+            read_BD, read_SD = self.encoder.encode(cut, bounds, query=query)
+            if not np.isfinite(read_BD).all():
+                # Rare, and never twice for the same texts: caused by kernels, not by weights or texts.
+                logger.warning("vectors of %d windows were not finite, reading them again", len(own))
+                read_BD, read_SD = self.encoder.encode(cut, bounds, query=query)
+            vectors_WD[part] = read_BD
+            if read_SD is None:
+                in_context = False
+            else:
+                places = [np.arange(end - count, end) for end, count in zip(ends_W[part], counts_W[part], strict=True)]
+                sentences_SD[np.concatenate(places)] = read_SD
+        return unit_rows(vectors_WD), unit_rows(sentences_SD) if in_context else None
 
 
-def _slices(num_texts: int, parts_of: Callable[[int], list[SentenceRun]]) -> Iterator[list[list[SentenceRun]]]:
-    """Splits the work into slices: lists of sections, each with runs of one text."""
-    sections: list[list[SentenceRun]] = []
+def _joined(parts: Sequence[_Section]) -> _Section:
+    return parts[0] if len(parts) == 1 else _Section(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _slices(num_texts: int, parts_of: Callable[[int], list[Window]]) -> Iterator[list[list[Window]]]:
+    """Splits the work into slices: lists of sections, each with windows of one text."""
+    sections: list[list[Window]] = []
     size = 0
     for text in range(num_texts):
         parts = parts_of(text)
-        for start in range(0, len(parts), _SECTION_RUNS):
-            sections.append(parts[start : start + _SECTION_RUNS])
+        for start in range(0, len(parts), _SECTION_WINDOWS):
+            sections.append(parts[start : start + _SECTION_WINDOWS])
             size += len(sections[-1])
-            if size >= _SLICE_RUNS:
+            if size >= _SLICE_WINDOWS:
                 yield sections
                 sections, size = [], 0
     if sections:

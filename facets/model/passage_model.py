@@ -9,7 +9,7 @@ Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries,
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 from weakref import WeakValueDictionary
@@ -17,24 +17,18 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from facets.arrays import Bools, Floats, Ints
+from facets.errors import InvalidInputError
 from facets.language.reading import read
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
-from facets.model.base import CheckpointModel
+from facets.model.base import shared_tokenizer
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words
-from facets.model.passage_checkpoint import (
-    PASSAGE_FILES,
-    PassageModelConfig,
-    read_passage_weights,
-    read_word_pieces,
-    write_passage_checkpoint,
-)
-from facets.model.passage_encoding import PassageEncoder, PassageFacets
-from facets.model.passage_network import PassageNetwork
-from facets.model.precision import fastest_precision, wants_int8
+from facets.model.passage_checkpoint import PASSAGE_FILES, PassageModelConfig, read_passage_weights, read_word_pieces
+from facets.model.passage_encoding import PassageEncoder, PassageFacets, WindowEncoder, sentence_bounds
+from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.score_curves import ScoreCurves, read_score_curves
-from facets.model.word_pieces import Pieces, WordPieces
+from facets.model.word_pieces import Pieces
 
 _FIRST_CHARS = 200  # nearly every text without letters has a word piece here
 _WORD_CHARACTER = re.compile(r"\w")
@@ -80,52 +74,44 @@ def are_questions(sentences: Sequence[Sentence]) -> bool:
     return len(sentences) > 1 and all(sentence.text.rstrip("\"')\u201d\u2019").endswith("?") for sentence in sentences)
 
 
-def _read_pieces(encoder: WordPieces, texts: Sequence[str]) -> list[Pieces]:
-    """Word pieces of the texts as they are read, with offsets in the original texts."""
-    check_sequence(texts, "encode")
-    readings = [read(text) for text in texts]
-    all_pieces = encoder.encode([reading.text for reading in readings])
-    for i, (reading, pieces) in enumerate(zip(readings, all_pieces, strict=True)):
-        if reading.places is not None:
-            starts, ends = reading.original(np.stack((pieces.starts, pieces.ends), axis=1)).T
-            all_pieces[i] = Pieces(pieces.ids, starts, ends)
-    return all_pieces
-
-
 # Loaded models by folder, device, and the files' modification time and size.
 _shared: "WeakValueDictionary[tuple[object, ...], PassageModel]" = WeakValueDictionary()
 _loading = threading.Lock()
 
 
-class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
-    """Turns passages into facets and queries into vectors of the same space; implements ``TextModel``.
+class PassageModel:
+    """Turns passages into facets and queries into vectors of the same space, with any encoder; a ``TextModel``.
 
     A text has the same facets alone and in a batch, up to rounding: cosines are at least 0.9998 on processors with
-    bfloat16. Other processors run the encoder in integers; cosines with the float32 results are then 0.998.
+    bfloat16. On other processors the encoders of checkpoints run in integers; cosines with the float32 results are then
+    0.998.
     """
+
+    task = "passages"
 
     def __init__(
         self,
-        network: PassageNetwork,
+        encoder: WindowEncoder,
         words: WordVectors,
         *,
-        pieces: WordPieces,
-        config: PassageModelConfig,
+        name: str,
         revision: str = "unsaved",
+        space: str = "",
+        num_facets: int = 16,
+        max_facets: int = 128,
+        tokens_per_long_facet: int = 8,
         score_curves: ScoreCurves | None = None,
-        device: str = "cpu",
     ) -> None:
-        sizes = config.network.num_facets, config.network.encoder.width, config.window_tokens
-        super().__init__(
-            network, words, config=config, sizes=sizes, revision=revision, device=device, precision=fastest_precision
-        )
-        if wants_int8(self._device):
-            self.network.encoder.use_int8()
-        self.space = config.space
-        self.pieces = pieces
+        """``space``: by default of this revision alone. For the other settings see ``PassageModelConfig``."""
+        self.encoder, self.words = encoder, words
+        self.name, self.revision, self.space = name, revision, space or f"{name}@{revision}"
+        self.num_facets, self.dim = num_facets, encoder.dim
+        self.max_tokens = encoder.longest + encoder.num_special
+        self.vocabulary_size = words.vocabulary.num_words
+        self.tokenizer = shared_tokenizer()
         self.common_components: Mapping[str, Floats] = {}  # SIF applies to word vectors only
         self.score_curves: ScoreCurves = score_curves or {}
-        self._encoder = PassageEncoder(self.network, pieces, config, self._device)
+        self._facets = PassageEncoder(encoder, num_facets, max_facets, tokens_per_long_facet)
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.
@@ -142,9 +128,9 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
     def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
         """Facet embeddings of documents, and the characters that each facet attends to; raises as ``encode``.
 
-        A text of more than K sentences or several windows is read in runs. The runs' facets are reduced to K, and for
-        the document to one per ``tokens_per_long_facet`` tokens; a reduced facet has the span of the facet closest to
-        it. Facets under a heading include a share of the heading's vector.
+        Each sentence gives a facet. Those of a text of more than K sentences are reduced to K, and for the document to
+        one per ``tokens_per_long_facet`` tokens; a reduced facet has the span of the facet closest to it. Facets under
+        a heading include a share of the heading's vector.
 
         Example:
             >>> import facets
@@ -153,13 +139,35 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             >>> passages.facets.shape, int(passages.facets.any(axis=2).sum()), passages.num_tokens.tolist()
             ((1, 16, 384), 2, [14])
         """
-        pieces, starts = self._nonempty(_read_pieces(self.pieces, texts)), []
-        for text, own in zip(texts, pieces, strict=True):
-            firsts = np.searchsorted(own.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
-            starts.append(np.unique(firsts[firsts < len(own)]))
-        encoded = self._encoder.facets(pieces, starts)
+        pieces = self._pieces(texts)
+        bounds = [self._sentence_bounds(*pair) for pair in zip(texts, pieces, strict=True)]
+        encoded = self._facets.facets(pieces, bounds)
         self._mix_in_headings(texts, encoded)
         return encoded
+
+    def _pieces(self, texts: Sequence[str], *, query: bool = False, path: str = "texts") -> list[Pieces]:
+        """Pieces of the texts as they are read, with offsets in the original texts; checks that each has one."""
+        check_sequence(texts, "encode")
+        readings = [read(text) for text in texts]
+        all_pieces = self.encoder.split([reading.text for reading in readings], query=query)
+        for i, (reading, pieces) in enumerate(zip(readings, all_pieces, strict=True)):
+            if not len(pieces):
+                raise InvalidInputError("has no words, expected at least one", path=(path, i))
+            if reading.places is not None:
+                starts, ends = reading.original(np.stack((pieces.starts, pieces.ends), axis=1)).T
+                all_pieces[i] = replace(pieces, starts=starts, ends=ends)
+        return all_pieces
+
+    def _sentence_bounds(self, text: str, pieces: Pieces) -> Ints:
+        firsts = np.searchsorted(pieces.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
+        characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        codes, of_code = np.unique(characters, return_inverse=True)
+        is_letter = np.array([chr(code).isalnum() for code in codes.tolist()])[of_code]
+        num_letters = np.concatenate([[0], is_letter.cumsum()])
+        says_L = num_letters[pieces.ends] > num_letters[pieces.starts]
+        gaps_L = pieces.starts > np.concatenate([[-1], pieces.ends[:-1]])
+        starts = np.unique(firsts[firsts < len(pieces)])
+        return sentence_bounds(starts, says_L, gaps_L, longest=self.encoder.longest)
 
     def _mix_in_headings(self, texts: Sequence[str], encoded: PassageFacets) -> None:
         """Mixes into each facet, in place, the vector of the heading above its sentence.
@@ -171,10 +179,10 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         if not readings:
             return
         headings = [texts[text][a:b] for text, reading in readings.items() for a, b in reading.headings.tolist()]
-        ids = [pieces.ids for pieces in _read_pieces(self.pieces, headings)]
-        vectors_HD = np.zeros((len(ids), self.dim), dtype=np.float32)  # zero for a heading that is only punctuation
-        with_words = [i for i, row in enumerate(ids) if len(row)]
-        vectors_HD[with_words] = self._encoder.vectors([ids[i] for i in with_words])
+        pieces = self.encoder.split([read(heading).text for heading in headings])
+        vectors_HD = np.zeros((len(pieces), self.dim), dtype=np.float32)  # zero for a heading without a piece
+        with_words = [i for i, own in enumerate(pieces) if len(own)]
+        vectors_HD[with_words] = self._facets.vectors([pieces[i] for i in with_words])
         ends = np.cumsum([len(reading.headings) for reading in readings.values()])
         for (text, reading), text_HD in zip(readings.items(), np.split(vectors_HD, ends[:-1]), strict=True):
             has_title = reading.origins is not None and reading.origins[0] == reading.headings[0, 0]
@@ -196,13 +204,13 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             >>> model.encode_queries(["Who wrote the first program?"]).weights.tolist()
             [[1.0]]
         """
-        pieces = self._nonempty(_read_pieces(self.pieces, texts))
+        pieces = self._pieces(texts, query=True)
         sentences = [self.tokenizer.sentences(text) for text in texts]
         bounds = [query_parts(*pair) for pair in zip(pieces, sentences, strict=True)]
         counts_Q = np.array([len(parts) - 1 for parts in bounds], dtype=np.int64)
         is_part_QJ = np.arange(counts_Q.max(initial=1)) < counts_Q[:, None]
         facets_QJD = np.zeros((*is_part_QJ.shape, self.dim), dtype=np.float32)
-        facets_QJD[is_part_QJ] = self._encoder.part_vectors(pieces, bounds)
+        facets_QJD[is_part_QJ] = self._facets.query_vectors(pieces, bounds)
         weights_QJ = (is_part_QJ / counts_Q[:, None]).astype(np.float32)
         several_Q = np.array([are_questions(own) for own in sentences], dtype=np.bool_)
         return QueryFacets(facets_QJD, weights_QJ, several_Q & (counts_Q > 1))
@@ -211,18 +219,17 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         """Why the model cannot read a non-blank text, e.g. of invisible characters, as a rule; empty if it can."""
         if _WORD_CHARACTER.search(text):
             return ""
-        if any(len(self.pieces.ids([part])[0]) for part in (text.strip()[:_FIRST_CHARS], text)):
+        if any(map(len, self.encoder.split([text.strip()[:_FIRST_CHARS], text]))):
             return ""
         return "has no words, expected at least one"
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """One unit vector per text from the sentence encoder, ``[len(texts), D]``; raises as ``encode``."""
-        return self._encoder.vectors(self._nonempty([pieces.ids for pieces in _read_pieces(self.pieces, texts)]))
+        return self._facets.vectors(self._pieces(texts))
 
-    def save(self, folder: Path) -> None:
-        """Writes a checkpoint folder, except its README."""
-        weights = self.network.state_dict()
-        write_passage_checkpoint(folder, self.config, weights, pieces=self.pieces, words=self.words)
+    def num_tokens(self, texts: Sequence[str]) -> Ints:
+        """Pieces of each text, ``[len(texts)]``; all of them are read."""
+        return np.array([len(pieces) for pieces in self.encoder.split(texts)], dtype=np.int64)
 
     @classmethod
     def shared(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
@@ -242,8 +249,17 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         config = read_config(folder, PassageModelConfig, read=files)
         weights = read_passage_weights(folder, read=files)
         pieces = read_word_pieces(folder, config, read=files)
-        words = read_words(folder, config.network.encoder.width, read=files)
-        network = fit_weights(folder, lambda: PassageNetwork(config.network), weights)
+        words = read_words(folder, config.encoder.width, read=files)
+        network = fit_weights(folder, lambda: SentenceEncoder(config.encoder), weights)
         revision = files.revision(*(folder / name for name in PASSAGE_FILES))
-        curves = read_score_curves(folder, revision)
-        return cls(network, words, pieces=pieces, config=config, revision=revision, score_curves=curves, device=device)
+        return cls(
+            NetworkEncoder(network, pieces, window_tokens=config.window_tokens, device=device),
+            words,
+            name=config.name,
+            revision=revision,
+            space=config.space,
+            num_facets=config.num_facets,
+            max_facets=config.max_facets,
+            tokens_per_long_facet=config.tokens_per_long_facet,
+            score_curves=read_score_curves(folder, revision),
+        )

@@ -1,16 +1,12 @@
-"""The passage network: an encoder without padding, and facets as soft spans of its states.
+"""The sentence encoder of our checkpoints: BERT without padding.
 
 The tokens of all texts in a batch are concatenated, so linear layers process no padding; only attention is padded.
-Facets are the predicted centres of a passage's contexts, the sentences it holds and the questions it answers (Chang
-2022, section 3.2.1, with another target space).
 
-Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, K facets, S sentences, W width, H heads.
+Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, S sentences, W width, H heads.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,9 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from facets.arrays import Ints
-from facets.config import PassageNetworkConfig, SentenceEncoderConfig
-from facets.model.precision import Int8Linear, Traced
+from facets.arrays import Floats, Ints
+from facets.config import SentenceEncoderConfig
+from facets.model.precision import Int8Linear, Traced, fastest_precision, wants_int8
+from facets.model.word_pieces import Pieces, WordPieces
 
 _LAYER_NORM_EPSILON = 1e-12  # BERT's
 _LEAST_GELU = -0.17  # minimum of GELU, at -0.75
@@ -156,169 +153,37 @@ def average_states(states_TW: Tensor, batch: RaggedBatch) -> Tensor:
     return functional.normalize(totals.index_add(0, batch.text_numbers, states_TW.float()), dim=1)
 
 
-_NUM_WAVES = 16  # sines and cosines that encode the position of a facet
-_SHIFT_SCALE = 0.3  # shift of a facet per unit of the shift layer's output, as a fraction of the text's length
-_LENGTH_STEP = 32  # keeps the number of different shapes low, see `_ROWS_STEP`
+class NetworkEncoder:
+    """Encodes windows with the network of a checkpoint; implements ``WindowEncoder``."""
 
+    num_special = 2
 
-class Slots(NamedTuple):
-    """Where the facets of texts start looking; unused facets come last."""
+    def __init__(self, network: SentenceEncoder, pieces: WordPieces, *, window_tokens: int, device: str) -> None:
+        """``window_tokens``: most tokens read at once, special ones included."""
+        self._device = torch.device(device)
+        self.network = network.to(self._device, fastest_precision(self._device)).eval().requires_grad_(False)
+        if wants_int8(self._device):
+            self.network.use_int8()
+        self.pieces = pieces
+        self.dim, self.longest = network.config.width, window_tokens - self.num_special
 
-    centres: Tensor  # middle of the segment that a facet starts from, in (0, 1) of its text, `[B, K]` float32
-    counts: Tensor  # number of segments of the same length that fit the text, `[B, K]` float32
-    firsts: Tensor  # first token that a facet may look at, `[B, K]` int64
-    lasts: Tensor  # one past the last token, `[B, K]` int64
-    used: Tensor  # whether the text has this facet, `[B, K]`; always True for the first
+    def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
+        """Word pieces; those of queries are no different."""
+        return self.pieces.encode(texts)
 
-    def padded(self, num_texts: int, num_facets: int) -> "Slots":
-        """Adds unused texts and facets."""
-        more = (0, num_facets - self.used.shape[1], 0, num_texts - len(self.used))
-        fills = (0.5, 1, 0, 1, False)
-        slots = Slots(*(functional.pad(old, more, value=fill) for old, fill in zip(self, fills, strict=True)))
-        slots.used[len(self.used) :, 0] = True
-        return slots
-
-
-def sentence_slots(
-    sentences_BS: Ints, config: PassageNetworkConfig, *, device: torch.device | str = "cpu"
-) -> tuple[Slots, Ints]:
-    """Equal segments of sentences: at least one per sentence, and one for each ``tokens_per_facet`` of a text.
-
-    Each further segment goes to the sentence with the longest segments. ``sentences_BS``: tokens of each sentence, at
-    most K sentences per text, 0 after the last one. Returns slots that look only at their own sentence, and the index
-    of each slot's sentence, ``[B, K]``.
-    """
-    totals_B = sentences_BS.sum(axis=1)
-    parts_BS = (sentences_BS > 0).astype(np.int64)
-    wanted_B = np.minimum(np.ceil(totals_B / config.tokens_per_facet).astype(np.int64), config.num_facets)
-    while len(short_B := np.flatnonzero(parts_BS.sum(axis=1) < wanted_B)):
-        longest_B = (sentences_BS[short_B] / np.maximum(parts_BS[short_B], 1)).argmax(axis=1)
-        parts_BS[short_B, longest_B] += 1
-    ends_BS = parts_BS.cumsum(axis=1)
-    facets_K = np.arange(ends_BS[:, -1].max())
-    used_BK = facets_K < ends_BS[:, -1:]
-    sentence_BK = np.minimum((facets_K >= ends_BS[:, :, None]).sum(axis=1), sentences_BS.shape[1] - 1)
-
-    def of_sentence(values_BS: Ints) -> Ints:
-        return np.take_along_axis(values_BS, sentence_BK, axis=1)
-
-    lengths_BK, parts_BK = np.maximum(of_sentence(sentences_BS), 1), np.maximum(of_sentence(parts_BS), 1)
-    firsts_BK = of_sentence(sentences_BS.cumsum(axis=1) - sentences_BS)
-    place_BK = facets_K - of_sentence(ends_BS - parts_BS) + 0.5
-    centres_BK = (firsts_BK + lengths_BK * place_BK / parts_BK) / totals_B[:, None]
-    counts_BK = totals_B[:, None] * parts_BK / lengths_BK
-    arrays = centres_BK.astype(np.float32), counts_BK.astype(np.float32), firsts_BK, firsts_BK + lengths_BK, used_BK
-    return Slots(*(torch.from_numpy(array).to(device) for array in arrays)), sentence_BK
-
-
-class FacetPooling(nn.Module):
-    """Pools token states into facets.
-
-    A text of n tokens has ``ceil(n / tokens_per_facet)`` facets, at most K, which start as equal segments of the text
-    or of its sentences. The query of a facet combines its position and the text's vector and passes through a decoder
-    layer over the text. A softmax of a content score and a Gaussian over positions then weights the tokens.
-    """
-
-    def __init__(self, config: PassageNetworkConfig) -> None:
-        super().__init__()
-        width = config.encoder.width
-        self.config = config
-        self.from_vector = nn.Linear(width, width)
-        self.from_place = nn.Linear(2 * _NUM_WAVES, width)
-        # With the batch first, PyTorch's attention would copy its weights for every token.
-        self.decoder = nn.TransformerDecoderLayer(
-            width, config.num_heads, config.feedforward_dim, dropout=0.0, batch_first=False, norm_first=True
-        )
-        self.asks = nn.Linear(width, width)
-        self.answers = nn.Linear(width, width)
-        self.shift = _zero_linear(width, 1)
-        self.log_width = _zero_linear(width, 1)
-        self.correction = _zero_linear(width, width)
-        self._run_facets = Traced(self, self._facets, small=_SMALL_TOKENS * width)
-
-    def forward(
-        self, states_TW: Tensor, vectors_BW: Tensor, batch: RaggedBatch, *, slots: Slots | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Facets of unit norm ``[B, K, W]``, zero rows where a text has fewer, and their weights ``[B, K, L]``.
-
-        The weights of a facet sum to 1 over the tokens of the text. ``vectors_BW``: unit vectors of the texts.
-        ``slots``: where facets start looking; None: equal segments of the texts.
-        """
-        if slots is None:
-            device = batch.lengths.device
-            slots, _ = sentence_slots(batch.lengths[:, None].cpu().numpy(), self.config, device=device)
-        size, length = _round_up(len(vectors_BW)), -(-batch.max_length // _LENGTH_STEP) * _LENGTH_STEP
-        more = size - len(vectors_BW)
-        facets_BKW, weights_BKL = self._run_facets(
-            batch.pad(states_TW, shape=(size, length)),
-            functional.pad(vectors_BW, (0, 0, 0, more)),
-            functional.pad(batch.lengths, (0, more), value=1),
-            *slots.padded(size, min(_round_up(slots.used.shape[1]), self.config.num_facets)),
-        )
-        short = self.config.num_facets - facets_BKW.shape[1]
-        facets_BKW = functional.pad(facets_BKW[: len(vectors_BW)], (0, 0, 0, short))
-        return facets_BKW, functional.pad(weights_BKL[: len(vectors_BW), :, : batch.max_length], (0, 0, 0, short))
-
-    def _facets(
-        self, states_BLW: Tensor, vectors_BW: Tensor, lengths_B: Tensor, *parts_of_slots: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """``forward`` for padded states."""
-        slots = Slots(*parts_of_slots)
-        places_L = torch.arange(states_BLW.shape[1], device=states_BLW.device)
-        unseen_BL = places_L >= lengths_B[:, None]
-        queries_BKW = self.from_place(_waves(slots.centres).to(states_BLW.dtype))
-        queries_BKW = queries_BKW + self.from_vector(vectors_BW.to(states_BLW.dtype))[:, None]
-        queries_KBW, states_LBW = (values.transpose(0, 1).contiguous() for values in (queries_BKW, states_BLW))
-        queries_KBW = self.decoder(
-            queries_KBW, states_LBW, tgt_key_padding_mask=~slots.used, memory_key_padding_mask=unseen_BL
-        )
-        # A non-contiguous tensor would cause a copy of the weights for every text.
-        queries_BKW = queries_KBW.transpose(0, 1).contiguous()
-        # Mapping the few facets is cheaper than mapping the many tokens; the bias is the same for all tokens.
-        asked_BKW = self.asks(queries_BKW) @ self.answers.weight
-        content_BKL = asked_BKW @ states_BLW.mT / math.sqrt(states_BLW.shape[2])
-        positions_BL = (places_L + 0.5) / lengths_B[:, None]
-        near_BKL = self._nearness(queries_BKW, slots, positions_BL)
-        elsewhere_BKL = (places_L < slots.firsts[:, :, None]) | (places_L >= slots.lasts[:, :, None])
-        weights_BKL = (content_BKL.float() + near_BKL).masked_fill(elsewhere_BKL, -torch.inf).softmax(dim=2)
-        seen_BKW = weights_BKL.to(states_BLW.dtype) @ states_BLW
-        pooled_BKW = functional.normalize((seen_BKW + self.correction(seen_BKW)).float(), dim=2)
-        # Add a share of the text's own vector, as if it counted in every score.
-        shared_B1W = self.config.own_vector_weight * vectors_BW.float()[:, None]
-        facets_BKW = functional.normalize(pooled_BKW + shared_B1W, dim=2)
-        return facets_BKW * slots.used[:, :, None], weights_BKL * slots.used[:, :, None]
-
-    def _nearness(self, queries_BKW: Tensor, slots: Slots, positions_BL: Tensor) -> Tensor:
-        """Log of each facet's Gaussian at each token, up to a constant, ``[B, K, L]``."""
-        moved_BK = slots.centres + _SHIFT_SCALE * self.shift(queries_BKW).squeeze(2).float()
-        widths_BK = torch.exp(self.log_width(queries_BKW).squeeze(2).float()) * 0.5 / slots.counts
-        return -0.5 * ((positions_BL[:, None] - moved_BK[:, :, None]) / widths_BK[:, :, None]).square()
-
-
-class PassageNetwork(nn.Module):
-    """The encoder of passages and the pooling of its states."""
-
-    def __init__(self, config: PassageNetworkConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder = SentenceEncoder(config.encoder)
-        self.pooling = FacetPooling(config)
-
-
-def _round_up(size: int) -> int:
-    """The next power of two."""
-    return 1 << max(0, size - 1).bit_length()
-
-
-def _zero_linear(inputs: int, outputs: int) -> nn.Linear:
-    layer = nn.Linear(inputs, outputs)
-    nn.init.zeros_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer
-
-
-def _waves(places: Tensor) -> Tensor:
-    """Sines and cosines of positions in (0, 1), at multiples of half a turn, ``[..., 2 * _NUM_WAVES]``."""
-    turns = torch.arange(1, _NUM_WAVES + 1, device=places.device) / 2
-    angles = 2 * math.pi * places[..., None] * turns
-    return torch.cat([angles.sin(), angles.cos()], dim=-1)
+    @torch.inference_mode()
+    def encode(
+        self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
+    ) -> tuple[Floats, Floats | None]:
+        """Means of the states of windows, special pieces included, and of the sentences in them."""
+        before, after = self.pieces.before, self.pieces.after
+        batch = RaggedBatch.of([np.concatenate([before, window.ids, after]) for window in windows], self._device)
+        states_TD = self.network(batch)
+        vectors_BD = average_states(states_TD, batch).cpu().numpy()
+        if bounds is None:
+            return vectors_BD, None
+        counts = np.concatenate([[1, *np.diff(own), 1] for own in bounds])
+        is_sentence = np.concatenate([[False, *[True] * (len(own) - 1), False] for own in bounds])
+        groups_T = torch.from_numpy(np.repeat(np.arange(len(counts)), counts)).to(self._device)
+        sums = torch.zeros(len(counts), self.dim, device=self._device).index_add_(0, groups_T, states_TD.float())
+        return vectors_BD, sums.cpu().numpy()[is_sentence]

@@ -1,19 +1,17 @@
-"""Splits texts into word pieces: ids for the encoder, and the characters of each piece."""
+"""Splits texts into the pieces of a tokenizer: ids for the encoder, and the characters of each piece."""
 
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
-from facets.arrays import Bools, Ints32
+from facets.arrays import Ints32
 from facets.errors import CheckpointError
 from facets.language.tokenizer import check_sequence, grouped
-from facets.language.vocabulary import PIECE_MARK
 
 # The tokenizers library uses much memory per piece, so long texts are cut into parts and few parts are tokenized at
 # once.
@@ -28,7 +26,7 @@ _REPLACEMENT = "\ufffd"
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The word pieces of one text, without special pieces."""
+    """The pieces of one text, without special pieces."""
 
     ids: Ints32  # `[L]` int32
     starts: Ints32  # offset of the first character of each piece in the text, `[L]` int32
@@ -42,46 +40,22 @@ class Pieces:
         return Pieces(self.ids[part], self.starts[part], self.ends[part])
 
 
-class WordPieces:
-    """A word-piece tokenizer loaded from ``tokenizer.json``; may be shared by threads."""
+class PieceTokenizer:
+    """A tokenizer of the ``tokenizers`` library; may be shared by threads."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Wraps a tokenizer without truncation and padding; raises CheckpointError if it lacks a special piece."""
+        """Wraps a tokenizer and turns its truncation and padding off."""
         tokenizer.no_padding()
         tokenizer.no_truncation()
         self._tokenizer = tokenizer
-        self.first_id, self.last_id, self.unknown_id = map(self._id_of, ("[CLS]", "[SEP]", "[UNK]"))
-
-    @classmethod
-    def from_json(cls, content: bytes) -> "WordPieces":
-        """Reads ``tokenizer.json``; raises CheckpointError if it is damaged or not a word-piece tokenizer."""
-        try:
-            tokenizer = Tokenizer.from_str(content.decode("utf-8"))
-        except Exception as error:  # the library raises nothing more specific
-            raise CheckpointError(f"expected a tokenizer, it is damaged: {error}") from error
-        return cls(tokenizer)
-
-    def to_json(self) -> bytes:
-        """The content of ``tokenizer.json``."""
-        return json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False, separators=(",", ":")).encode()
+        sample = tokenizer.encode("a")
+        is_piece = ~np.array(sample.special_tokens_mask, dtype=np.bool_)
+        self.before = _ids(sample)[: int(is_piece.argmax())]  # ids of the special pieces before a text, such as [CLS]
+        self.after = _ids(sample)[len(is_piece) - int(is_piece[::-1].argmax()) :]  # and after it, such as [SEP]
 
     def __len__(self) -> int:
         """Number of pieces V, special ones included."""
         return int(self._tokenizer.get_vocab_size())
-
-    @cached_property
-    def continues_word(self) -> Bools:
-        """Whether each piece continues the word of the piece before it, ``[V]``."""
-        return np.array([name.startswith(PIECE_MARK) for name in self._names])
-
-    @cached_property
-    def is_mark(self) -> Bools:
-        """Whether each piece has neither a letter nor a digit, ``[V]``."""
-        return np.array([not any(map(str.isalnum, name)) for name in self._names])
-
-    @cached_property
-    def _names(self) -> list[str]:
-        return [self._tokenizer.id_to_token(i) or "" for i in range(len(self))]
 
     def encode(self, texts: Sequence[str]) -> list[Pieces]:
         """All pieces of each text with their offsets, which count characters (code points) of the text."""
@@ -109,6 +83,29 @@ class WordPieces:
         all_parts = (part for position, text in enumerate(texts) for part in _parts(position, text))
         for parts in grouped(all_parts, _BATCH_CHARS, size=lambda part: len(part[2])):
             yield from zip(parts, encode([part for _, _, part in parts], add_special_tokens=False), strict=True)
+
+
+class WordPieces(PieceTokenizer):
+    """A word-piece tokenizer, such as BERT's, loaded from ``tokenizer.json``."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Wraps a tokenizer; raises CheckpointError if it lacks a special piece."""
+        super().__init__(tokenizer)
+        self.first_id, self.last_id, self.unknown_id = map(self._id_of, ("[CLS]", "[SEP]", "[UNK]"))
+        self.before, self.after = np.array([[self.first_id], [self.last_id]], dtype=np.int32)
+
+    @classmethod
+    def from_json(cls, content: bytes) -> "WordPieces":
+        """Reads ``tokenizer.json``; raises CheckpointError if it is damaged or not a word-piece tokenizer."""
+        try:
+            tokenizer = Tokenizer.from_str(content.decode("utf-8"))
+        except Exception as error:  # the library raises nothing more specific
+            raise CheckpointError(f"expected a tokenizer, it is damaged: {error}") from error
+        return cls(tokenizer)
+
+    def to_json(self) -> bytes:
+        """The content of ``tokenizer.json``."""
+        return json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False, separators=(",", ":")).encode()
 
     def _id_of(self, piece: str) -> int:
         found = self._tokenizer.token_to_id(piece)

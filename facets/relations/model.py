@@ -199,7 +199,7 @@ def _runs(pattern: Sequence[str]) -> list[str]:
 
 
 TASK: Literal["relations"] = "relations"
-_PIECES = "encoder.pieces.weight"
+_PIECES = "pieces.weight"
 _BATCH_TOKENS = 4096
 
 
@@ -294,10 +294,10 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         config = read_config(folder, RelationModelConfig, read=files)
         source = borrowed_folder(folder, config.encoder_of)
         passages = read_config(source, PassageModelConfig, read=files)
-        if passages.network.encoder != config.network.encoder:
+        if passages.encoder != config.network.encoder:
             raise CheckpointError(f"{source}: expected the encoder that {folder} was made from, got another shape")
         pieces = PatternPieces(read_word_pieces(source, passages, read=files), config.network.max_tokens)
-        words = read_words(source, passages.network.encoder.width, read=files)
+        words = read_words(source, passages.encoder.width, read=files)
         pieces_VW = encoder_pieces(source, read=files)
         tensors = read_passage_weights(folder, read=files)
         vectors = {name: tensors.pop(name).numpy().astype(np.float32) for name in TABLES if name in tensors}

@@ -171,7 +171,7 @@ def relation_model(trainer: RelationTrainer, result: TrainingResult, folder: Pat
     sizes = dict(zip(matrix.patterns, matrix.row_sizes.tolist(), strict=False))
     return RelationModel(
         trainer.network.patterns,
-        read_words(source, read_config(source, PassageModelConfig).network.encoder.width),
+        read_words(source, read_config(source, PassageModelConfig).encoder.width),
         pieces=trainer.pieces,
         config=RelationModelConfig(
             name=config.name,

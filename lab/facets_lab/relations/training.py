@@ -40,7 +40,6 @@ logger = logging.getLogger(__name__)
 _FIRST_WORDS = ("x", "y", "z")  # initial embeddings of the placeholders
 _FIRST_THRESHOLD = 0.75
 _SPREAD = 0.002  # initial distance of the facets of a relation
-_ENCODER = "encoder."
 _BATCH_TOKENS = 4096
 
 
@@ -96,9 +95,9 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
     def _pattern_network(self, folder: Path) -> PatternNetwork:
         """A network that uses the encoder of a passage model."""
         passages = read_config(folder, PassageModelConfig)
-        if passages.network.encoder != self.config.model.encoder:
+        if passages.encoder != self.config.model.encoder:
             raise ConfigError(
-                f"model.encoder must match the encoder of {folder}: {passages.network.encoder.to_dict()}, "
+                f"model.encoder must match the encoder of {folder}: {passages.encoder.to_dict()}, "
                 f"got {self.config.model.encoder.to_dict()}"
             )
         pieces = read_word_pieces(folder, passages)
@@ -106,9 +105,9 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         pieces_VW = encoder_pieces(folder)
         network = PatternNetwork(self.config.model, pieces_VW)
         weights = {
-            name.removeprefix(_ENCODER): tensor.float()
+            name: tensor.float()
             for name, tensor in read_passage_weights(folder).items()
-            if name.startswith(_ENCODER) and not name.startswith(f"{_ENCODER}pieces.")
+            if not name.startswith("pieces.")
         }
         network.encoder.load_state_dict(weights, strict=False)
         starts = torch.stack([pieces_VW[int(pieces.ids([word])[0][0])] for word in _FIRST_WORDS])

@@ -1,0 +1,315 @@
+"""Passage models of any sentence-transformers encoder: ``facets.load("sentence-transformers:NAME_OR_PATH")``.
+
+Pooling, prompts, ``Dense`` layers, normalization, truncation of vectors and the longest text come from the model's own
+files. Extra ``backbone``.
+
+Shape suffixes: B windows, L tokens of the longest window, S sentences, P pieces of the longest sentence, D dimensions.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer as FastTokenizer
+from torch import Tensor
+
+from facets.arrays import Floats, Ints, Ints32
+from facets.errors import CheckpointError, NotFoundError
+from facets.extras import require_extra
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
+from facets.model.passage_encoding import PassageEncoder, WindowEncoder
+from facets.model.passage_model import PassageModel
+from facets.model.precision import fastest_precision
+from facets.model.shipped import find_model
+from facets.model.word_pieces import Pieces, PieceTokenizer
+
+PREFIX = "sentence-transformers:"
+_LONGEST = 1024  # most tokens of a window: attention over more takes longer than it helps
+_QUERY_PROMPTS, _DOCUMENT_PROMPTS = ("query",), ("document", "passage", "corpus")
+_SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()], dtype=np.uint32)
+_HASHED = {".json", ".txt", ".model", ".safetensors", ".bin", ".py"}
+_WORD = re.compile(r"\s*(?:\w{1,24}|[^\w\s])")
+_NUM_WORDS = 10_000  # words that name facets, most frequent first
+
+
+def load_sentence_transformer(
+    name_or_path: str,
+    *,
+    device: str = "cpu",
+    allow_downloads: bool = False,
+    trust_remote_code: bool = False,
+    backend: str = "torch",
+) -> PassageModel:
+    """A passage model of an encoder; for the arguments see ``facets.load``, which also documents the errors."""
+    require_extra("backbone", "sentence_transformers")
+    folder = _find(name_or_path, allow_downloads=allow_downloads, trust_remote_code=trust_remote_code)
+    model = _open(str(folder), device=device, trust_remote_code=trust_remote_code, backend=backend)
+    revision = _revision(folder, backend)
+    encoder = _encoder_of(model, device)
+    name = Path(name_or_path).name
+    return PassageModel(encoder, _LazyWords(encoder), name=name, revision=revision, space=f"{PREFIX}{name}@{revision}")
+
+
+def _find(name: str, *, allow_downloads: bool, trust_remote_code: bool) -> Path:
+    """The folder of a model: the path itself or a folder of the local cache; downloads what is missing if allowed."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    from sentence_transformers import SentenceTransformer
+
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
+    if allow_downloads:
+        SentenceTransformer(name, device="cpu", trust_remote_code=trust_remote_code)
+    for candidate in names:
+        try:
+            return Path(snapshot_download(candidate, local_files_only=True))
+        except (LocalEntryNotFoundError, HFValidationError):
+            continue
+    raise NotFoundError(
+        f"{name} is no folder and not in the local cache of models: give a folder, or allow downloads "
+        "(--allow-downloads, in Python allow_downloads=True)",
+        resource_type="model",
+        resource_name=name,
+    )
+
+
+def _open(folder: str, *, device: str, trust_remote_code: bool, backend: str) -> Any:
+    """A ``SentenceTransformer`` in the fastest precision."""
+    from sentence_transformers import SentenceTransformer
+
+    if not trust_remote_code and (code := _own_code(Path(folder))):
+        rule = "which runs only if you trust it (--trust-remote-code, in Python trust_remote_code=True)"
+        raise CheckpointError(f"{folder}: the model brings its own Python code ({code}), {rule}")
+    if not any((Path(folder) / name).is_file() for name in ("modules.json", "config.json")):
+        raise CheckpointError(f"{folder}: expected a sentence-transformers model, there is no modules.json")
+    try:
+        model = SentenceTransformer(
+            folder, device=device, local_files_only=True, trust_remote_code=trust_remote_code, backend=backend
+        )
+    except Exception as error:  # models fail to open in many ways
+        problem = " ".join(str(error).split())[:300]
+        raise CheckpointError(f"{folder}: expected a sentence-transformers model: {problem}") from error
+    if backend == "torch" and _is_transformer(model):
+        model.to(fastest_precision(torch.device(device)))
+    return model
+
+
+def _own_code(folder: Path) -> str:
+    """Names of the classes that a model's files name and that no installed package provides; empty if there are none."""
+    found: list[str] = []
+    if (modules := _json(folder / "modules.json")) is not None:
+        kinds = [str(module.get("type", "")) for module in modules]
+        found += [kind for kind in kinds if not kind.startswith(("sentence_transformers.", "pylate."))]
+    for path in folder.glob("**/config.json"):
+        found += (_json(path) or {}).get("auto_map", {}).values()
+    return ", ".join(map(str, found))
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: expected JSON, got {error}") from error
+
+
+def _revision(folder: Path, backend: str) -> str:
+    """Hash of the files that determine the vectors, as twelve hexadecimal digits."""
+    total = hashlib.sha256(backend.encode())
+    for path in sorted(folder.rglob("*")):
+        place = path.relative_to(folder)
+        if path.suffix in _HASHED and path.is_file() and place.parts[0] not in {"onnx", "openvino"} - {backend}:
+            total.update(place.as_posix().encode())
+            with path.open("rb") as file:
+                total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()[:12]
+
+
+def _is_transformer(model: Any) -> bool:
+    """Whether the first module is a transformer whose tokenizer tells the characters of each piece."""
+    return getattr(getattr(model[0], "tokenizer", None), "is_fast", False) and hasattr(model[0], "auto_model")
+
+
+def _encoder_of(model: Any, device: str) -> WindowEncoder:
+    return TokenEncoder(model, device) if _is_transformer(model) else TextEncoder(model, device)
+
+
+def _prompt(model: Any, *, query: bool) -> str:
+    """What the model's own configuration puts before queries or documents."""
+    for name in _QUERY_PROMPTS if query else _DOCUMENT_PROMPTS:
+        if prompt := model.prompts.get(name):
+            return str(prompt)
+    return str(model.prompts.get(model.default_prompt_name) or "")
+
+
+def _without_prompt(pieces: Pieces, text: str, size: int) -> Pieces:
+    """The pieces after a prompt of ``size`` characters, each from its first visible character."""
+    ids, starts, ends = pieces.ids, pieces.starts, pieces.ends
+    if size:
+        own = ends > size
+        ids, starts, ends = ids[own], np.maximum(starts[own] - size, 0), ends[own] - size
+    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    is_space = np.append(np.isin(characters, _SPACES), False)
+    if is_space[starts].any():
+        places = np.where(is_space, len(text), np.arange(len(text) + 1))
+        visible = np.minimum.accumulate(places[::-1])[::-1]
+        starts = np.minimum(visible[starts], ends).astype(np.int32)
+    return Pieces(ids, starts, ends)
+
+
+class TokenEncoder:
+    """Encodes windows by the token states of a transformer; implements ``WindowEncoder``."""
+
+    def __init__(self, model: Any, device: str) -> None:
+        """``model``: a ``SentenceTransformer`` whose first module is a ``Transformer`` with a fast tokenizer."""
+        transformer = model[0]
+        self._device = torch.device(device)
+        self._model = model.eval().requires_grad_(False)
+        tokenizer = transformer.tokenizer
+        self._tokenizer = PieceTokenizer(FastTokenizer.from_str(tokenizer.backend_tokenizer.to_str()))
+        self._padding = tokenizer.pad_token_id or 0
+        self._prompts = {query: _prompt(model, query=query) for query in (False, True)}
+        self._prompt_ids = {query: self._ids_of_prompt(prompt) for query, prompt in self._prompts.items()}
+        before, after = self._tokenizer.before, self._tokenizer.after
+        self.num_special = len(before) + len(after) + max(map(len, self._prompt_ids.values()))
+        self.longest = min(model.max_seq_length or _LONGEST, _LONGEST) - self.num_special
+        if self.longest < 1:
+            rule = f"expected room for text beside the {self.num_special} tokens of prompt and special tokens"
+            raise CheckpointError(f"{rule}, max_seq_length is {model.max_seq_length}")
+        self.dim = int(model.get_embedding_dimension())
+        pooling = next((module for module in model if hasattr(module, "pooling_mode")), None)
+        modes = () if pooling is None else np.atleast_1d(pooling.pooling_mode).tolist()
+        # The state of [CLS] says nothing about one sentence of a window.
+        self._reads_in_context = bool(modes) and "cls" not in modes
+
+    def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
+        """Pieces of texts as they are after the prompt."""
+        prompt = self._prompts[query]
+        found = self._tokenizer.encode([prompt + text for text in texts]) if prompt else self._tokenizer.encode(texts)
+        return [_without_prompt(pieces, text, len(prompt)) for pieces, text in zip(found, texts, strict=True)]
+
+    @torch.inference_mode()
+    def encode(
+        self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
+    ) -> tuple[Floats, Floats | None]:
+        """See ``WindowEncoder``; the states of a sentence are pooled as those of a whole text."""
+        before = np.concatenate([self._tokenizer.before, self._prompt_ids[query]])
+        rows = [np.concatenate([before, window.ids, self._tokenizer.after]) for window in windows]
+        features: dict[str, Any] = self._padded(rows) | {"prompt_length": len(before)}
+        features = self._model[0](features)
+        states_BLD = features["token_embeddings"]
+        vectors_BD = self._pooled(features)
+        if bounds is None or not self._reads_in_context:
+            return vectors_BD, None
+        pairs = [(row, a, b) for row, own in enumerate(bounds) for a, b in pairwise((own + len(before)).tolist())]
+        width = max(b - a for _, a, b in pairs)
+        rows_S, starts_S, ends_S = torch.tensor(pairs, device=self._device).T
+        places_SP = starts_S[:, None] + torch.arange(width, device=self._device)
+        is_own_SP = places_SP < ends_S[:, None]
+        states_SPD = states_BLD[rows_S[:, None], places_SP.clamp_max(states_BLD.shape[1] - 1)]
+        of_sentences = {"token_embeddings": states_SPD, "attention_mask": is_own_SP.long()}
+        return vectors_BD, self._pooled(of_sentences)
+
+    def _padded(self, rows: Sequence[Ints32]) -> dict[str, Tensor]:
+        mask_BL = np.arange(max(map(len, rows))) < np.array([len(row) for row in rows])[:, None]
+        ids_BL = np.full(mask_BL.shape, self._padding, dtype=np.int64)
+        ids_BL[mask_BL] = np.concatenate(rows)
+        arrays = {"input_ids": ids_BL, "attention_mask": mask_BL.astype(np.int64)}
+        return {name: torch.from_numpy(array).to(self._device) for name, array in arrays.items()}
+
+    def _pooled(self, features: dict[str, Any]) -> Floats:
+        for module in list(self._model)[1:]:
+            features = module(features)
+        vectors: Tensor = features["sentence_embedding"][:, : self.dim]
+        return vectors.float().cpu().numpy()
+
+    def _ids_of_prompt(self, prompt: str) -> Ints32:
+        pieces = self._tokenizer.encode([prompt + "a"])[0]
+        return pieces.ids[pieces.ends <= len(prompt)]
+
+
+class TextEncoder:
+    """Encodes windows as texts, for models without states of tokens, such as static ones; a ``WindowEncoder``."""
+
+    num_special = 0
+
+    def __init__(self, model: Any, device: str) -> None:
+        """``model``: any ``SentenceTransformer``."""
+        self._model = model
+        self._device = device
+        self._prompts = {query: _prompt(model, query=query) for query in (False, True)}
+        self.longest = min(model.max_seq_length or _LONGEST, _LONGEST) // 2  # words of two tokens fit
+        self.dim = int(model.get_embedding_dimension())
+
+    def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
+        """The words of texts."""
+        return [Words.of(text) for text in texts]
+
+    def encode(
+        self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
+    ) -> tuple[Floats, Floats | None]:
+        """Vectors of windows only."""
+        texts = ["".join(window.words).strip() for window in windows if isinstance(window, Words)]
+        vectors: Floats = self._model.encode(
+            texts,
+            prompt=self._prompts[query] or None,
+            device=self._device,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        return vectors.astype(np.float32), None
+
+
+@dataclass(frozen=True, slots=True)
+class Words(Pieces):
+    """The words of one text, each with the white space before it."""
+
+    words: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> "Words":
+        """The words of a text; punctuation marks count as words."""
+        found = list(_WORD.finditer(text))
+        words = tuple(match.group() for match in found)
+        ends = np.array([match.end() for match in found], dtype=np.int32)
+        starts = ends - np.array([len(word.lstrip()) for word in words], dtype=np.int32)
+        return cls(np.zeros(len(words), dtype=np.int32), starts, ends, words)
+
+    def cut(self, part: slice) -> "Words":
+        """Some of the words."""
+        return Words(self.ids[part], self.starts[part], self.ends[part], self.words[part])
+
+
+class _LazyWords(WordVectors):
+    """Vectors of frequent words, encoded when they are first needed."""
+
+    def __init__(self, encoder: WindowEncoder) -> None:
+        self._encoder = encoder
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:  # type: ignore[override]
+        """The most frequent words of the shipped passage model."""
+        known = Vocabulary.load(find_model("facets-passages-small-en") / "vocabulary.tsv").without_pieces()
+        return Vocabulary(known.words[:_NUM_WORDS], known.counts[:_NUM_WORDS], total_count=known.total_count)
+
+    @cached_property
+    def _kept(self) -> tuple[Floats, None]:  # type: ignore[override]
+        facets = PassageEncoder(self._encoder, 1, 1, 1)
+        return facets.vectors(self._encoder.split(self.vocabulary.words)), None
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions of a vector."""
+        return self._encoder.dim
