@@ -7,7 +7,7 @@ from facets_lab.relations.data import FactorizationConfig, RelationTrainingConfi
 from facets_lab.relations.export import relation_model
 from facets_lab.relations.training import RelationTrainer
 from facets_lab.training.loop import OptimizerConfig, train
-from toys import toy_passage_model
+from toys import TOY_ENCODER, toy_passage_model
 
 from facets.config import PatternNetworkConfig
 
@@ -83,7 +83,7 @@ def toy_relation_config(
             order_dim=32,
             num_heads=2,
             feedforward_dim=48,
-            encoder=toy_passage_model().config.network.encoder,
+            encoder=TOY_ENCODER,
         ),
         optimizer=OptimizerConfig(learning_rate=3e-3, warmup_steps=10),
         factorization=FactorizationConfig(dim=16, num_epochs=20, learning_rate=0.3),

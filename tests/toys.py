@@ -7,12 +7,11 @@ import tokenizers
 import torch
 from tokenizers import models, normalizers, pre_tokenizers
 
-from facets.config import FacetModelConfig, PassageNetworkConfig, SentenceEncoderConfig
+from facets.config import FacetModelConfig, SentenceEncoderConfig
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model import CheckpointConfig, FacetModel, PassageModel, new_model
-from facets.model.passage_checkpoint import PassageModelConfig
-from facets.model.passage_network import PassageNetwork
+from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.word_pieces import WordPieces
 
 WORDS = ["the", "a", "man", "garage", "lifting", "weights", "dog", "plays", "guitar", "music"]
@@ -44,19 +43,17 @@ def toy_word_pieces() -> WordPieces:
     return WordPieces(tokenizer)
 
 
-def toy_passage_model(**settings: int | str) -> PassageModel:
-    """An untrained model of passages: at most four facets of width 32, windows of 16 tokens that share 4."""
-    pieces = toy_word_pieces()
-    encoder = SentenceEncoderConfig(
-        num_layers=2, width=32, num_heads=2, feedforward_dim=48, vocabulary_size=len(pieces), max_tokens=32
-    )
-    shape = PassageNetworkConfig(num_facets=4, tokens_per_facet=4.0, num_heads=2, feedforward_dim=48, encoder=encoder)
+TOY_ENCODER = SentenceEncoderConfig(
+    num_layers=2, width=32, num_heads=2, feedforward_dim=48, vocabulary_size=len(toy_word_pieces()), max_tokens=32
+)
+
+
+def toy_passage_model(*, window_tokens: int = 16, **settings: int | str) -> PassageModel:
+    """An untrained model of passages: at most four facets of width 32, windows of 16 tokens."""
     torch.manual_seed(7)
-    network = PassageNetwork(shape)
-    config = PassageModelConfig(
-        **{"name": "toy-passages", "space": "toy", "window_tokens": 16, "window_overlap": 4, **settings}, network=shape
-    )
-    return PassageModel(network, toy_word_vectors(), pieces=pieces, config=config)
+    encoder = NetworkEncoder(SentenceEncoder(TOY_ENCODER), toy_word_pieces(), window_tokens=window_tokens, device="cpu")
+    named = {"name": "toy-passages", "space": "toy", "num_facets": 4, **settings}
+    return PassageModel(encoder, toy_word_vectors(), **named)  # type: ignore[arg-type]
 
 
 # One model for all tests that leave it as it is: its networks are recorded once, with its first use.

@@ -7,10 +7,11 @@ from typing import Protocol, Self, TypeVar, overload
 
 from facets.devices import compute_device
 from facets.errors import CheckpointError, InvalidInputError
+from facets.extras import require_extra
 from facets.model.checkpoint import read_settings
 from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
-from facets.model.shipped import find_model
+from facets.model.shipped import ENCODER_PREFIX, find_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +43,49 @@ ModelT = TypeVar("ModelT", bound=_Loadable)
 @overload
 def load(name_or_path: None = None, *, device: str = "cpu") -> FacetModel: ...
 @overload
-def load(name_or_path: str | Path, *, device: str = "cpu") -> Model: ...
+def load(
+    name_or_path: str | Path,
+    *,
+    device: str = "cpu",
+    allow_downloads: bool = False,
+    trust_remote_code: bool = False,
+    backend: str = "torch",
+) -> Model: ...
 @overload
-def load(name_or_path: str | Path | None, kind: type[ModelT], *, device: str = "cpu") -> ModelT: ...
-def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = None, *, device: str = "cpu") -> Model:
-    """Loads a model, offline.
+def load(
+    name_or_path: str | Path | None,
+    kind: type[ModelT],
+    *,
+    device: str = "cpu",
+    allow_downloads: bool = False,
+    trust_remote_code: bool = False,
+    backend: str = "torch",
+) -> ModelT: ...
+def load(
+    name_or_path: str | Path | None = None,
+    kind: type[_Loadable] | None = None,
+    *,
+    device: str = "cpu",
+    allow_downloads: bool = False,
+    trust_remote_code: bool = False,
+    backend: str = "torch",
+) -> Model:
+    """Loads a model, offline unless ``allow_downloads``.
 
-    ``name_or_path``: name of a shipped model, or a checkpoint folder; None: the default model of ``kind``. ``kind``:
-    expected class of the model: ``FacetModel``, ``PassageModel``, ``RelationModel`` or ``PaperModel``; None: any, and
-    ``FacetModel`` when ``name_or_path`` is None too. ``device``: ``cpu``, ``cuda``, ``cuda:1`` and so on, or ``auto``:
-    ``cuda`` if there is one.
+    ``name_or_path``: name of a shipped model, a checkpoint folder, or ``sentence-transformers:`` followed by the name
+    or folder of any sentence-transformers encoder, which becomes a model of passages; None: the default model of
+    ``kind``. ``kind``: expected class of the model: ``FacetModel``, ``PassageModel``, ``RelationModel`` or
+    ``PaperModel``; None: any, and ``FacetModel`` when ``name_or_path`` is None too. ``device``: ``cpu``, ``cuda``,
+    ``cuda:1`` and so on, or ``auto``: ``cuda`` if there is one.
+
+    The other arguments are for encoders only. ``allow_downloads``: download an encoder that is not in the local cache.
+    ``trust_remote_code``: run the Python code that the encoder brings. ``backend``: ``torch``, ``onnx`` or
+    ``openvino``.
 
     Raises:
-        ImportError: The ``model`` extra is not installed.
+        ImportError: The ``model`` extra, or for encoders ``backbone``, is not installed.
         NotFoundError: There is no model of that name, no such folder, or the model is not installed.
-        CheckpointError: The folder is incomplete or damaged.
+        CheckpointError: The folder is incomplete or damaged, or needs ``trust_remote_code``.
         InvalidInputError: The model is for another task than ``kind``.
         ConfigError: There is no such device.
 
@@ -66,12 +95,26 @@ def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = 
         ('facets-en', 10)
     """
     expected = _task_of(kind or FacetModel)
+    device = compute_device(device)
+    if str(name_or_path).startswith(ENCODER_PREFIX):
+        if kind is not None and expected != "passages":
+            raise InvalidInputError(f"{name_or_path}: expected a model for {expected}, encoders are for passages")
+        require_extra("backbone", "sentence_transformers")
+        from facets.model.sentence_transformer import load_sentence_transformer
+
+        return load_sentence_transformer(
+            str(name_or_path).removeprefix(ENCODER_PREFIX),
+            device=device,
+            allow_downloads=allow_downloads,
+            trust_remote_code=trust_remote_code,
+            backend=backend,
+        )
     folder = find_model(TASKS[expected].default if name_or_path is None else name_or_path)
     task = task_of(folder)
     if kind is not None and task != expected:
         raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}")
     model_class: type[_Loadable] = kind or resolve_name(TASKS[task].model)
-    return model_class.from_folder(folder, device=compute_device(device))
+    return model_class.from_folder(folder, device=device)
 
 
 def task_of(folder: Path) -> str:

@@ -278,7 +278,7 @@ class PassageEncoder:
         counts_N = np.array([len(cut) - 1 for cut in bounds], dtype=np.int64)
         firsts_N = np.cumsum(counts_N) - counts_N
         longest = self.encoder.longest
-        several = [text for text in np.flatnonzero(counts_N > 1) if np.diff(bounds[text]).max() <= longest]
+        several = [text for text in np.flatnonzero(counts_N > 1).tolist() if np.diff(bounds[text]).max() <= longest]
         windows = [window for text in several for window in cut_windows(text, bounds[text], longest=longest)]
         context_SD = self._read(texts, windows, in_context=True, query=True)[1] if windows else None
         if context_SD is not None:

@@ -24,7 +24,13 @@ from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.base import shared_tokenizer
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words
-from facets.model.passage_checkpoint import PASSAGE_FILES, PassageModelConfig, read_passage_weights, read_word_pieces
+from facets.model.passage_checkpoint import (
+    PASSAGE_FILES,
+    PassageModelConfig,
+    read_passage_weights,
+    read_word_pieces,
+    write_passage_checkpoint,
+)
 from facets.model.passage_encoding import PassageEncoder, PassageFacets, WindowEncoder, sentence_bounds
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.score_curves import ScoreCurves, read_score_curves
@@ -230,6 +236,23 @@ class PassageModel:
     def num_tokens(self, texts: Sequence[str]) -> Ints:
         """Pieces of each text, ``[len(texts)]``; all of them are read."""
         return np.array([len(pieces) for pieces in self.encoder.split(texts)], dtype=np.int64)
+
+    def save(self, folder: Path, **training: object) -> None:
+        """Writes a checkpoint folder, except its README; ``training``: facts about the training run."""
+        if not isinstance(self.encoder, NetworkEncoder):
+            raise TypeError(f"{self.name}: only models of checkpoints can be saved as one")
+        config = PassageModelConfig(
+            name=self.name,
+            space=self.space,
+            encoder=self.encoder.network.config,
+            num_facets=self.num_facets,
+            max_facets=self._facets.max_facets,
+            tokens_per_long_facet=self._facets.tokens_per_long_facet,
+            window_tokens=self.max_tokens,
+            training=training,
+        )
+        weights = self.encoder.network.state_dict()
+        write_passage_checkpoint(folder, config, weights, pieces=self.encoder.pieces, words=self.words)
 
     @classmethod
     def shared(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":

@@ -23,16 +23,14 @@ from torch import Tensor
 
 from facets.arrays import Floats, Ints, Ints32
 from facets.errors import CheckpointError, NotFoundError
-from facets.extras import require_extra
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.passage_encoding import PassageEncoder, WindowEncoder
 from facets.model.passage_model import PassageModel
 from facets.model.precision import fastest_precision
-from facets.model.shipped import find_model
+from facets.model.shipped import ENCODER_PREFIX, find_model
 from facets.model.word_pieces import Pieces, PieceTokenizer
 
-PREFIX = "sentence-transformers:"
 _LONGEST = 1024  # most tokens of a window: attention over more takes longer than it helps
 _QUERY_PROMPTS, _DOCUMENT_PROMPTS = ("query",), ("document", "passage", "corpus")
 _SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()], dtype=np.uint32)
@@ -50,13 +48,14 @@ def load_sentence_transformer(
     backend: str = "torch",
 ) -> PassageModel:
     """A passage model of an encoder; for the arguments see ``facets.load``, which also documents the errors."""
-    require_extra("backbone", "sentence_transformers")
     folder = _find(name_or_path, allow_downloads=allow_downloads, trust_remote_code=trust_remote_code)
     model = _open(str(folder), device=device, trust_remote_code=trust_remote_code, backend=backend)
     revision = _revision(folder, backend)
     encoder = _encoder_of(model, device)
     name = Path(name_or_path).name
-    return PassageModel(encoder, _LazyWords(encoder), name=name, revision=revision, space=f"{PREFIX}{name}@{revision}")
+    return PassageModel(
+        encoder, _LazyWords(encoder), name=name, revision=revision, space=f"{ENCODER_PREFIX}{name}@{revision}"
+    )
 
 
 def _find(name: str, *, allow_downloads: bool, trust_remote_code: bool) -> Path:
@@ -106,7 +105,7 @@ def _open(folder: str, *, device: str, trust_remote_code: bool, backend: str) ->
 
 
 def _own_code(folder: Path) -> str:
-    """Names of the classes that a model's files name and that no installed package provides; empty if there are none."""
+    """Names of the classes that a model's own Python files define; empty if there are none."""
     found: list[str] = []
     if (modules := _json(folder / "modules.json")) is not None:
         kinds = [str(module.get("type", "")) for module in modules]

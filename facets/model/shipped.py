@@ -19,7 +19,19 @@ SHIPPED = (
     "facets-passages-small-en",
     "facets-relations-en",
 )
+# Before the name or folder of a sentence-transformers encoder.
+ENCODER_PREFIX = "sentence-transformers:"
 CHECKOUT = Path(__file__).parents[2] / "models"
+
+
+def served_name(name: str) -> str:
+    """The name by which a loaded model is known, e.g. in requests.
+
+    Example:
+        >>> served_name("facets-en"), served_name("sentence-transformers:intfloat/multilingual-e5-small")
+        ('facets-en', 'multilingual-e5-small')
+    """
+    return Path(name).name if name.startswith(ENCODER_PREFIX) else name
 
 
 def package_of(name: str) -> str:

@@ -66,10 +66,17 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME|PATH",
-            help="Shipped model or checkpoint folder; repeat for more, the first of each task is that task's default "
-            "(default: the shipped models).",
+            help="Shipped model, checkpoint folder, or sentence-transformers:NAME for any encoder; repeat for more, "
+            "the first of each task is that task's default (default: the shipped models).",
         ),
     ] = None,
+    allow_downloads: Annotated[
+        bool | None, typer.Option("--allow-downloads", help="Download encoders that are not in the local cache.")
+    ] = None,
+    trust_remote_code: Annotated[
+        bool | None, typer.Option("--trust-remote-code", help="Run the Python code that an encoder brings.")
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="Runs encoders: torch, onnx or openvino (default torch).")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (TOML).")] = None,
     http_port: Annotated[int | None, typer.Option(help="Port of HTTP: JSON, playground (default: off).")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of Prometheus metrics (default: off).")] = None,
@@ -88,6 +95,9 @@ def serve(
     flags |= {
         "data_dir": data_dir,
         "models": tuple(model) if model else None,
+        "allow_downloads": allow_downloads,
+        "trust_remote_code": trust_remote_code,
+        "backend": backend,
         "drain_s": drain_s,
         "log_level": log_level,
     }

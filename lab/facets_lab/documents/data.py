@@ -14,7 +14,7 @@ import typer
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from facets.config import AtLeastOne, NonNegative, NonNegativeInt, PassageNetworkConfig, Positive, Settings, Share
+from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig, Settings, Share
 from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer
 from facets.model.network import Backbone
@@ -61,41 +61,29 @@ class PassageDataConfig(Settings):
 
 
 class PassageTrainingConfig(TrainingConfig):
-    """Training of a passage model on prepared data."""
+    """Distillation of a teacher into the encoder of a passage model, on prepared data."""
 
     data: str  # folder of ``facets-train prepare-passages``
     words: str  # file of words and counts, most frequent first; these words explain facets
     num_words: AtLeastOne = 20_000
     name: str = "facets-passages-en"
-    teacher: str = "all-MiniLM-L6-v2"  # initial weights of the encoder
-    exported_vector_weight: NonNegative | None = None  # own_vector_weight of the exported model, if different
+    teacher: str = "all-MiniLM-L6-v2"  # also the initial weights
     window_tokens: AtLeastOne = 256  # tokens of a long text that the model reads at once
-    window_overlap: NonNegativeInt = 32
     layers: list[int] = Field(default=[0, 1, 2, 3, 4, 5])  # layers of the teacher used in the encoder
-    tune_encoder: bool = False
-    start: str = ""  # folder of a run with the initial network
-    start_facets: str = ""  # folder of a run with the initial facets, of any encoder
-    facets: bool = True  # False: only the vectors are learned (distillation)
-    distillation_weight: NonNegative = 0.0  # of the loss of vectors: close to the teacher's, with similar rankings
-    question_weight: NonNegative = 2.0  # weight of a question; a sentence has weight 1
-    question_repeats: AtLeastOne = 1  # how often a pass over the data uses each group with questions
-    fit_weight: NonNegative = 2.0  # of the distance between a target and its facets, relative to the ranking loss
-    ranking_temperature: Positive = 0.05  # of the softmax over the passages of a batch
-    facet_temperature: Positive = 0.03  # of the soft maximum over facets; with a hard one facets die
-    distilled_texts: AtLeastOne = 192  # sentences and questions per distillation step
+    start: str = ""  # folder of a run with the initial weights, instead of the teacher's
+    temperature: Positive = 0.05  # of the softmax over the texts of a batch
+    distilled_texts: AtLeastOne = 192  # sentences and questions per step, beside the passages
     similar_groups: AtLeastOne = 1  # similar groups in a step, which are hard to tell apart
-    num_steps: AtLeastOne = 2_500
+    num_steps: NonNegativeInt = 2_500  # 0: the teacher's layers as they are
     batch_size: BatchSize = 48  # passages per step, in groups of neighbours
     validation_groups: AtLeastOne = 64  # never trained on
     optimizer: OptimizerConfig = OptimizerConfig(learning_rate=2e-4, warmup_steps=50)
-    model: PassageNetworkConfig = PassageNetworkConfig()
+    model: SentenceEncoderConfig = SentenceEncoderConfig()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        layers = self.model.encoder.num_layers
-        self.require("layers", len(self.layers) == layers, f"as many as model.encoder.num_layers ({layers})")
-        self.require("facets", self.facets or self.distillation_weight > 0, "true, or distillation_weight above 0")
-        self.require("tune_encoder", self.tune_encoder or self.distillation_weight == 0, "true to distil into it")
+        layers = self.model.num_layers
+        self.require("layers", len(self.layers) == layers, f"as many as model.num_layers ({layers})")
         return self
 
 

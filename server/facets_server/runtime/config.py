@@ -121,7 +121,11 @@ class ServerConfig(Settings):
     data_dir: File = Path("facets-data")
     backup_dir: File | None = None  # folder for the copies that TakeBackup makes; None: TakeBackup is off
     backup_keep: Annotated[int, Field(ge=0)] = 0  # backups to keep, including the new one; 0: all
-    models: Names = ()  # names or folders, the first is the default; empty: the shipped models
+    # Names or folders, "sentence-transformers:NAME" for an encoder; the first is the default. Empty: the shipped ones.
+    models: Names = ()
+    allow_downloads: bool = False  # download encoders that are not in the local cache
+    trust_remote_code: bool = False  # run the Python code that an encoder brings
+    backend: Literal["torch", "onnx", "openvino"] = "torch"  # runs encoders
     # For models of texts and for large collections: "cpu", "cuda", "cuda:1" ...; "auto": a GPU if there is one.
     device: str = "cpu"
     metrics_port: OptionalPort = -1  # Prometheus metrics over HTTP

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from facets.errors import ConfigError, FacetsError, InvalidInputError, NotFoundError
 from facets.model.contract import ModelInfo
+from facets.model.shipped import served_name
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.fair_queue import FairLock
 
@@ -101,6 +102,7 @@ class TaskModels(Generic[ServedT]):
 
     def get(self, name: str) -> ServedT:
         """The model of that name; the first one for the empty name. Raises NotFoundError or InvalidInputError."""
+        name = served_name(name)
         if name in self._served:
             return self._served[name]
         if self._served and not name:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from facets.errors import NotFoundError
 from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, TASKS, load, task_of
 from facets.model.passage_model import PassageModel
-from facets.model.shipped import find_model
+from facets.model.shipped import ENCODER_PREFIX, find_model
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.store import SCHEMA as PAPERS
@@ -57,7 +57,18 @@ def load_models(
 ) -> list[ServedModel[Any]]:
     """Loads the models of the settings, else the shipped ones; ``shared`` holds additions, else the data directory."""
 
-    def served(folder: Path) -> ServedModel[Any]:
+    def served(name: str) -> ServedModel[Any]:
+        if name.startswith(ENCODER_PREFIX):
+            encoder = load(
+                name,
+                PassageModel,
+                device=config.device,
+                allow_downloads=config.allow_downloads,
+                trust_remote_code=config.trust_remote_code,
+                backend=config.backend,
+            )
+            return ServedPassages(encoder, config.batcher, metrics)
+        folder = find_model(name)
         task = task_of(folder)
         if task == "sentences":
             sentences = load(folder, FacetModel, device=config.device)
@@ -76,18 +87,16 @@ def load_models(
     def place_of(task: str, name: str) -> Path | SqlDatabase:
         return shared or config.data_dir / task / quote(name, safe="")
 
-    models = map(served, [find_model(name) for name in config.models] or _shipped_models())
-    return sorted(models, key=lambda model: _TASKS.index(model.info.task))
+    return sorted(map(served, config.models or _shipped_models()), key=lambda model: _TASKS.index(model.info.task))
 
 
-def _shipped_models() -> list[Path]:
-    folders = [find_model(DEFAULT_MODEL)]
+def _shipped_models() -> list[str]:
+    names = [DEFAULT_MODEL]
     for task in TASKS.values():
-        try:
-            folders.append(find_model(task.default))
-        except NotFoundError:
-            continue  # not installed: its services report that
-    return list(dict.fromkeys(folders))
+        with suppress(NotFoundError):  # not installed: its services report that
+            find_model(task.default)
+            names.append(task.default)
+    return list(dict.fromkeys(names))
 
 
 class Service:

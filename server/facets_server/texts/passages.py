@@ -90,8 +90,7 @@ class ServedPassages(ServedTexts):
         return np.pad(queries.facets, (*missing, (0, 0))), np.pad(queries.weights, missing), queries.are_questions
 
     def _vectors(self, texts: Sequence[str]) -> Columns:
-        num_tokens = np.array([len(ids) for ids in self._passage_model.pieces.ids(texts)], dtype=np.int64)
-        return self._passage_model.embed(texts), num_tokens
+        return self._passage_model.embed(texts), self._passage_model.num_tokens(texts)
 
 
 def _estimated_tokens(text: str) -> int:
