@@ -1,18 +1,14 @@
-"""Many facets to few: groups become centres, what is like nothing else stays.
-
-Runs of pieces that facets attend to, against a search through all runs.
-"""
+"""Many facets to few: groups become centres, what is like nothing else stays. Sentences and windows of long texts."""
 
 from itertools import pairwise
 
 import numpy as np
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from facets.model.facet_reduction import ALIKE, merged_facets, reduce_facets
-from facets.model.passage_encoding import attended_runs, cut_runs, sentence_bounds, widen_to_words
+from facets.model.passage_encoding import cut_windows, sentence_bounds
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -48,35 +44,6 @@ def test_one_facet_about_something_else_is_kept_among_many() -> None:
         assert few.closest[(few.facets @ strange).argmax()] == place
 
 
-def _shortest(weights: list[float], share: float) -> int:
-    """Length of the shortest run that holds the peak and the share, found by trying all."""
-    peak = max(range(len(weights)), key=weights.__getitem__)
-    wanted = share * sum(weights) * (1 - 1e-6)
-    return min(
-        last - first
-        for first in range(peak + 1)
-        for last in range(peak, len(weights))
-        if sum(weights[first : last + 1]) >= wanted
-    )
-
-
-@given(st.lists(st.integers(0, 20), min_size=1, max_size=12).filter(any), st.sampled_from([0.3, 0.5, 0.8, 1.0]))
-def test_a_run_is_the_shortest_that_holds_peak_and_share(counts: list[int], share: float) -> None:
-    weights = torch.tensor(counts, dtype=torch.float32)
-    firsts, lasts = attended_runs(weights[None, None], share=share)
-    first, last = int(firsts), int(lasts)
-    assert 0 <= first <= int(weights.argmax()) <= last < len(counts)
-    assert float(weights[first : last + 1].sum()) >= share * float(weights.sum()) * (1 - 1e-6)
-    assert last - first == _shortest([float(count) for count in counts], share)
-
-
-def test_runs_are_widened_to_whole_words() -> None:
-    continues = torch.tensor([[False, True, False, False, True], [False, False, False, False, False]])
-    firsts, lasts = widen_to_words(torch.tensor([[1, 2], [1, 2]]), torch.tensor([[2, 3], [1, 4]]), continues)
-    assert firsts.tolist() == [[0, 2], [1, 2]]
-    assert lasts.tolist() == [[2, 4], [1, 4]]
-
-
 @given(st.integers(0, 10_000), st.integers(1, 12), st.floats(0.0, 1.5))
 def test_merged_facets_are_means_of_which_no_two_are_alike(seed: int, num_facets: int, spread: float) -> None:
     random = np.random.default_rng(seed)
@@ -99,18 +66,28 @@ def test_merged_facets_are_means_of_which_no_two_are_alike(seed: int, num_facets
         assert (np.diff(merged.closest[text][groups]) > 0).all()
 
 
-def test_short_sentences_are_one_with_their_neighbours_and_long_ones_are_read_in_parts() -> None:
-    says = np.ones(60, dtype=np.bool_)
+def test_short_sentences_are_read_with_their_neighbours_and_long_ones_in_parts() -> None:
+    says, gaps = np.ones(60, dtype=np.bool_), np.ones(60, dtype=np.bool_)
     says[[1, 5]] = False
-    bounds = sentence_bounds(np.array([0, 2, 6, 59]), says, longest=30)
+    bounds = sentence_bounds(np.array([0, 2, 6, 59]), says, gaps, longest=30)
     assert bounds.tolist() == [0, 6, 33, 60], "the first says one word, and so does the last"
-    assert sentence_bounds(np.array([0]), says[:1], longest=30).tolist() == [0, 1]
+    assert sentence_bounds(np.array([0]), says[:1], gaps[:1], longest=30).tolist() == [0, 1]
+    gaps[31:34] = False  # inside a long word
+    assert sentence_bounds(np.array([0, 6]), says, gaps, longest=30).tolist() == [0, 6, 30, 60]
 
 
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(1, 8))
-def test_runs_make_up_a_text_within_their_bounds(lengths: list[int], most: int) -> None:
+@given(st.integers(1, 300), st.integers(2, 40), st.integers(0, 10_000))
+def test_parts_of_a_long_sentence_make_it_up_and_fit(size: int, longest: int, seed: int) -> None:
+    gaps = np.random.default_rng(seed).random(size) < 0.3
+    bounds = sentence_bounds(np.array([0]), np.ones(size, dtype=np.bool_), gaps, longest=longest)
+    assert bounds[0] == 0 and bounds[-1] == size
+    assert 1 <= np.diff(bounds).min() and np.diff(bounds).max() <= longest
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=60))
+def test_windows_make_up_a_text_within_their_bounds(lengths: list[int]) -> None:
     bounds = np.cumsum([0, *lengths])
-    runs = cut_runs(3, bounds, longest=40, most=most)
-    assert np.concatenate([[0], *(run.bounds[1:] for run in runs)]).tolist() == bounds.tolist()
-    assert all(before.bounds[-1] == after.bounds[0] for before, after in pairwise(runs))
-    assert all(len(run) <= 40 and 1 <= len(run.sentences) <= most and run.text == 3 for run in runs)
+    windows = cut_windows(3, bounds, longest=40)
+    assert np.concatenate([[0], *(window.bounds[1:] for window in windows)]).tolist() == bounds.tolist()
+    assert all(before.bounds[-1] == after.bounds[0] for before, after in pairwise(windows))
+    assert all(1 <= len(window) <= 40 and window.text == 3 for window in windows)

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from toys import toy_passage_model
 
 from facets.errors import InvalidInputError
+from facets.language.vectors import unit_rows
 from facets.model import PassageModel
+from facets.model.passage_network import NetworkEncoder
 
 SHORT = "The dog plays."
 LONG = "The man plays guitar. A dog lifting weights plays music in the garage! " * 6
@@ -55,23 +57,30 @@ def test_spans_lie_in_the_text_and_hold_whole_words(model: PassageModel) -> None
                 assert len(around) < 2 or not (around.isascii() and around.isalnum())
 
 
-@pytest.mark.parametrize("shift", [0, 3])
-def test_spans_are_right_where_a_window_begins_inside_a_word(model: PassageModel, shift: int) -> None:
-    text = "the " * shift + "dogs plays guitars " * 12
-    assert any(model.pieces.continues_word[piece.ids].any() for piece in model.pieces.encode([text]))
-    alone, among = model.encode_passages([text]).document(0), model.encode_passages([LONG, text, SHORT]).document(1)
-    for facets, spans in (alone, among):
-        for start, end in spans[facets.any(axis=1)].tolist():
-            assert 0 <= start < end <= len(text)
-            assert end - start > 1, "a span holds at least a piece of a word, and none of these has one letter"
+def test_a_facet_mixes_its_sentence_alone_in_context_and_the_whole_text(model: PassageModel) -> None:
+    first, second = "The dog plays.", "A man lifting weights."
+    encoder = model.encoder
+    text = f"{first} {second}"
+    (pieces,) = encoder.split([text])
+    whole, in_context = encoder.encode([pieces], [np.array([0, 4, len(pieces)])], query=False)
+    assert in_context is not None
+    alone = model.embed([first, second])
+    expected = unit_rows(alone + unit_rows(in_context) + 0.75 * unit_rows(whole))
+    passages = model.encode_passages([text])
+    np.testing.assert_allclose(passages.facets[0, :2], expected, atol=1e-2)
+    assert passages.spans[0, :2].tolist() == [[0, len(first)], [len(first) + 1, len(text)]]
+
+
+def test_a_text_of_one_sentence_has_one_facet_its_vector(model: PassageModel) -> None:
+    np.testing.assert_allclose(model.encode([SHORT])[0, 0], model.embed([SHORT])[0], atol=1e-2)
+    assert not model.encode([SHORT])[0, 1:].any()
 
 
 def test_a_long_text_keeps_more_facets_for_its_document(model: PassageModel) -> None:
     text = LONG * 12 + "music 7 guitar"
     passages = model.encode_passages([SHORT, text])
     facets, spans = passages.document(1)
-    num_tokens = len(model.pieces.ids([text])[0])
-    assert model.num_facets < len(facets) == len(spans) <= model.config.facets_kept(num_tokens)
+    assert model.num_facets < len(facets) == len(spans) <= 128
     assert np.allclose(np.linalg.norm(facets, axis=1), 1.0, atol=1e-5)
     assert (spans[:, 1] > spans[:, 0]).all() and spans.max() <= len(text)
     short, places = passages.document(0)
@@ -136,6 +145,7 @@ def test_facets_that_are_not_finite_are_read_again(caplog: pytest.LogCaptureFixt
         calls.append(1)
         return states * torch.nan if len(calls) == 1 else states
 
-    with model.network.encoder.register_forward_hook(spoiled_once):
+    assert isinstance(model.encoder, NetworkEncoder)
+    with model.encoder.network.register_forward_hook(spoiled_once):
         np.testing.assert_allclose(model.encode_passages(texts).facets, expected, atol=1e-6)
     assert "not finite" in caplog.text
