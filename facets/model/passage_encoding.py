@@ -1,7 +1,7 @@
 """Turns passages of any length into facets, one for each sentence, with any encoder of windows.
 
-A facet mixes three unit vectors: of the sentence read by itself, of its states within its window (late chunking), and
-of the whole text. A long text is cut between sentences into windows, whose facets are reduced to fewer.
+A facet is the mean of the sentence read by itself and within its window (late chunking), mixed with the vector of the
+whole text. A long text is cut between sentences into windows, whose facets are reduced to fewer.
 
 Shape suffixes: N texts, W windows, B windows of a batch, K facets, M facets of a part of a text, S sentences,
 D dimensions.
@@ -27,9 +27,6 @@ logger = logging.getLogger(__name__)
 _SHORTEST_SENTENCE = 2  # pieces with a letter or digit; a shorter sentence ("Yes.", "3.") is read with the next one
 _LONGEST_SENTENCE = 128  # pieces; a longer one (a table, a list without full stops) is read in parts
 _BATCH_TOKENS = 2048  # per forward pass: enough for efficient matrix products, few enough for the CPU cache
-# Share of the whole text's vector in a facet, where the sentence itself counts 1 for each way that it was read.
-_WHOLE_SHARE = 0.75
-_WHOLE_SHARE_ALONE = 1.0  # for encoders that give no states of a sentence within its window
 # Windows encoded at once. A longer text is reduced section by section, which bounds the memory for its facets.
 _SECTION_WINDOWS = 256
 _SLICE_WINDOWS = 1024
@@ -184,22 +181,25 @@ class PassageEncoder:
     num_facets: int  # K
     max_facets: int  # most facets kept for a text of more than K sentences; >= K
     tokens_per_long_facet: int  # pieces per facet that is kept for such a text
+    whole_share: float = 0.4  # of the whole text's vector, where the sentence's has 1
 
     def facets(self, texts: Sequence[Pieces], bounds: Sequence[Ints]) -> PassageFacets:
         """Facets and spans of texts of at least one piece each; ``bounds``: see ``sentence_bounds``."""
         facets_NKD = np.zeros((len(texts), self.num_facets, self.encoder.dim), dtype=np.float32)
         spans_NK2 = np.zeros((len(texts), self.num_facets, 2), dtype=np.int32)
+        whole_ND = np.zeros((len(texts), self.encoder.dim), dtype=np.float32)
         sections: dict[int, list[_Section]] = {}
         longest = self.encoder.longest
         for part in _slices(len(texts), lambda text: cut_windows(text, bounds[text], longest=longest)):
-            for text, section in self._sections(texts, part):
+            for text, section, vector_D in self._sections(texts, part):
                 sections.setdefault(text, []).append(section)
-        kept = {}
-        whole = {text: _joined(parts) for text, parts in sections.items()}
-        short = [text for text, section in whole.items() if len(section.facets) <= self.num_facets]
+                whole_ND[text] += vector_D
+        whole_ND = self.whole_share * unit_rows(whole_ND)
+        joined = {text: _joined(parts) for text, parts in sections.items()}
+        short = [text for text, section in joined.items() if len(section.facets) <= self.num_facets]
         weights_NK = np.zeros((len(short), self.num_facets), dtype=np.float32)
         for row, text in enumerate(short):
-            section = whole.pop(text)
+            section = joined.pop(text)
             facets_NKD[text, : len(section.facets)] = section.facets
             spans_NK2[text, : len(section.facets)] = section.spans
             weights_NK[row, : len(section.facets)] = section.weights
@@ -207,33 +207,39 @@ class PassageEncoder:
         facets_NKD[short] = merged.facets
         spans_SK2 = np.take_along_axis(spans_NK2[short], merged.closest[:, :, None], axis=1)
         spans_NK2[short] = spans_SK2 * merged.facets.any(axis=2, keepdims=True)
-        for text, section in whole.items():
+        kept = {}
+        for text, section in joined.items():
             wanted = min(self.max_facets, -(-len(texts[text]) // self.tokens_per_long_facet))
             many = section.reduced(max(self.num_facets, wanted)).merged()
             few = many.reduced(self.num_facets).merged()
             facets_NKD[text, : len(few.facets)], spans_NK2[text, : len(few.spans)] = few.facets, few.spans
             if len(many.facets) > self.num_facets:
-                kept[text] = (many.facets, many.spans)
+                kept[text] = (unit_rows(many.facets + whole_ND[text]), many.spans)
+        used_NK = facets_NKD.any(axis=2)
+        facets_NKD[used_NK] = unit_rows(facets_NKD[used_NK] + np.repeat(whole_ND, used_NK.sum(axis=1), axis=0))
         num_tokens_N = np.array([len(pieces) for pieces in texts], dtype=np.int64)
         return PassageFacets(facets_NKD, spans_NK2, num_tokens_N, kept)
 
-    def _sections(self, texts: Sequence[Pieces], sections: list[list[Window]]) -> Iterator[tuple[int, _Section]]:
-        """The facets of sections, each with the index of its text."""
+    def _sections(
+        self, texts: Sequence[Pieces], sections: list[list[Window]]
+    ) -> Iterator[tuple[int, _Section, Floats]]:
+        """For each section: the index of its text, the vectors of its sentences, the sum of those of its windows."""
         windows = [window for section in sections for window in section]
-        facets_SD = self._mixed(texts, windows, np.array([len(section) for section in sections]))
-        start = 0
+        whole_WD, sentences_SD = self._sentences(texts, windows)
+        first = start = 0
         for section in sections:
             own = texts[section[0].text]
             firsts = np.concatenate([window.bounds[:-1] for window in section])
             lasts = np.concatenate([window.bounds[1:] for window in section]) - 1
             spans = np.stack([own.starts[firsts], np.maximum(own.ends[lasts], own.starts[firsts] + 1)], axis=1)
-            rows = slice(start, start + len(firsts))
-            start = rows.stop
             weights = np.ones(len(firsts), dtype=np.float32)
-            yield section[0].text, _Section(facets_SD[rows], spans, weights).reduced(_SECTION_FACETS)
+            part = _Section(sentences_SD[start : start + len(firsts)], spans, weights)
+            lengths = np.array([len(window) for window in section], dtype=np.float32)
+            yield section[0].text, part.reduced(_SECTION_FACETS), lengths @ whole_WD[first : first + len(section)]
+            first, start = first + len(section), start + len(firsts)
 
-    def _mixed(self, texts: Sequence[Pieces], windows: Sequence[Window], sizes: Ints) -> Floats:
-        """Facets of all sentences of windows, ``[S, D]``; ``sizes``: number of windows of each text or section."""
+    def _sentences(self, texts: Sequence[Pieces], windows: Sequence[Window]) -> tuple[Floats, Floats]:
+        """Unit vectors of windows ``[W, D]``, and of their sentences: read alone and, if possible, in the window."""
         whole_WD, context_SD = self._read(texts, windows, in_context=True)
         counts_W = np.array([len(window.bounds) - 1 for window in windows])
         sentences = [
@@ -242,17 +248,9 @@ class PassageEncoder:
             for place in range(count)
         ]
         # A window of one sentence has been read by itself already.
-        is_single_S = np.repeat(counts_W == 1, counts_W)
-        alone_SD = np.repeat(whole_WD, counts_W, axis=0)
-        several = np.flatnonzero(~is_single_S)
+        alone_SD, several = np.repeat(whole_WD, counts_W, axis=0), np.flatnonzero(np.repeat(counts_W > 1, counts_W))
         alone_SD[several], _ = self._read(texts, [sentences[place] for place in several], in_context=False)
-        lengths_W = np.array([len(window) for window in windows], dtype=np.float32)
-        firsts = np.cumsum(sizes) - sizes
-        sections_XD = unit_rows(np.add.reduceat(whole_WD * lengths_W[:, None], firsts))
-        sentences_X = np.add.reduceat(counts_W, firsts)
-        share = _WHOLE_SHARE_ALONE if context_SD is None else _WHOLE_SHARE
-        mixed_SD = alone_SD + share * np.repeat(sections_XD, sentences_X, axis=0)
-        return unit_rows(mixed_SD if context_SD is None else mixed_SD + context_SD)
+        return whole_WD, alone_SD if context_SD is None else unit_rows(alone_SD + context_SD)
 
     def vectors(self, texts: Sequence[Pieces], *, query: bool = False) -> Floats:
         """Unit vectors ``[N, D]`` of texts; the mean over windows for long texts."""
