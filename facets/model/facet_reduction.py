@@ -13,7 +13,7 @@ import numpy as np
 from facets.arrays import Bools, Floats, Ints
 from facets.language.vectors import unit_rows
 
-# Two facets of a text with a higher cosine are near-duplicates. Without the part that all facets share, this is 0.9.
+# Two facets of a text with a higher cosine are near-duplicates, where unrelated texts have a cosine of about 0.
 ALIKE = 0.95
 
 
@@ -25,12 +25,12 @@ class Merged(NamedTuple):
     closest: Ints  # the original facet that each is closest to, `[B, K]`
 
 
-def merged_facets(facets_BKD: Floats, weights_BK: Floats) -> Merged:
-    """Merges facets whose cosine is above ``ALIKE``; a merged facet is the weighted mean, at unit length.
+def merged_facets(facets_BKD: Floats, weights_BK: Floats, *, alike: float = ALIKE) -> Merged:
+    """Merges facets whose cosine is above ``alike``; a merged facet is the weighted mean, at unit length.
 
     ``facets_BKD``: unit norm. ``weights_BK``: how much each stands for, >= 0; 0 marks an unused facet.
     """
-    members_BKK = merge_alike(facets_BKD, weights_BK)
+    members_BKK = merge_alike(facets_BKD, weights_BK, alike)
     if members_BKK.any(axis=2).sum() == (weights_BK > 0).sum():
         own_BK = np.broadcast_to(np.arange(facets_BKD.shape[1]), weights_BK.shape)
         return Merged(facets_BKD, members_BKK, own_BK)
@@ -49,8 +49,8 @@ def merged_facets(facets_BKD: Floats, weights_BK: Floats) -> Merged:
     )
 
 
-def merge_alike(facets_BKD: Floats, weights_BK: Floats) -> Bools:
-    """Groups near-duplicate facets: merges the two most similar groups while their cosine is above ``ALIKE``.
+def merge_alike(facets_BKD: Floats, weights_BK: Floats, alike: float) -> Bools:
+    """Groups near-duplicate facets: merges the two most similar groups while their cosine is above ``alike``.
 
     A group is represented by its weighted mean at unit length, so merged facets stay below the bound too. Arguments as
     for ``merged_facets``. Returns ``[B, K, K]``: row k holds the members of group k, of which k is the first; it is
@@ -66,7 +66,7 @@ def merge_alike(facets_BKD: Floats, weights_BK: Floats) -> Bools:
     while len(left_B):
         pairs_BKK = _cosines(products_BKK[left_B], used_BK[left_B]).reshape(len(left_B), -1)
         best_B = pairs_BKK.argmax(axis=1)
-        goes_on_B = pairs_BKK[np.arange(len(left_B)), best_B] > ALIKE
+        goes_on_B = pairs_BKK[np.arange(len(left_B)), best_B] > alike
         left_B = left_B[goes_on_B]
         first_B, second_B = np.divmod(best_B[goes_on_B], num_facets)
         first_B, second_B = np.minimum(first_B, second_B), np.maximum(first_B, second_B)

@@ -38,8 +38,8 @@ class _Module(InputModule):  # type: ignore[misc]  # untyped, see pyproject.toml
     def __init__(self, name_or_path: str | Path, *, device: str = "cpu") -> None:
         super().__init__()
         self.model: Any = load(name_or_path, self.kind, device=device)
-        # Tells the pipeline which device to use; a model of text encoders has no network of its own.
-        self.network = getattr(self.model, "network", None) or getattr(self.model.encoder, "network", None)
+        # Tells the pipeline which device to use.
+        self.network: Any = getattr(self.model, "network", None) or self.model.encoder.network
 
     @classmethod
     def load(cls, model_name_or_path: str, **_settings: Any) -> "_Module":

@@ -14,12 +14,13 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from facets.arrays import Bools, Floats, Ints, Ints32
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
-from facets.model.facet_reduction import merged_facets, reduce_facets
+from facets.model.facet_reduction import ALIKE, merged_facets, reduce_facets
 from facets.model.word_pieces import Pieces
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,10 @@ _SECTION_FACETS = 256
 
 class WindowEncoder(Protocol):
     """What a passage model needs of an encoder."""
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """What encodes, on its device."""
 
     dim: int  # D, width of a vector
     longest: int  # most pieces of a window
@@ -165,9 +170,8 @@ class _Section(NamedTuple):
         few = reduce_facets(self.facets, self.weights, num_facets)
         return _Section(few.facets, self.spans[few.closest], few.weights)
 
-    def merged(self) -> "_Section":
-        """Merges near-duplicate facets."""
-        found = merged_facets(self.facets[None], self.weights[None])
+    def merged(self, alike: float) -> "_Section":
+        found = merged_facets(self.facets[None], self.weights[None], alike=alike)
         kept = found.closest[0][found.facets[0].any(axis=1)]
         weights = (found.members[0] * self.weights).sum(axis=1)[: len(kept)]
         return _Section(found.facets[0, : len(kept)], self.spans[kept], weights)
@@ -182,6 +186,7 @@ class PassageEncoder:
     max_facets: int  # most facets kept for a text of more than K sentences; >= K
     tokens_per_long_facet: int  # pieces per facet that is kept for such a text
     whole_share: float = 0.4  # of the whole text's vector, where the sentence's has 1
+    alike: float = ALIKE  # facets of a higher cosine are merged
 
     def facets(self, texts: Sequence[Pieces], bounds: Sequence[Ints]) -> PassageFacets:
         """Facets and spans of texts of at least one piece each; ``bounds``: see ``sentence_bounds``."""
@@ -203,15 +208,15 @@ class PassageEncoder:
             facets_NKD[text, : len(section.facets)] = section.facets
             spans_NK2[text, : len(section.facets)] = section.spans
             weights_NK[row, : len(section.facets)] = section.weights
-        merged = merged_facets(facets_NKD[short], weights_NK)
+        merged = merged_facets(facets_NKD[short], weights_NK, alike=self.alike)
         facets_NKD[short] = merged.facets
         spans_SK2 = np.take_along_axis(spans_NK2[short], merged.closest[:, :, None], axis=1)
         spans_NK2[short] = spans_SK2 * merged.facets.any(axis=2, keepdims=True)
         kept = {}
         for text, section in joined.items():
             wanted = min(self.max_facets, -(-len(texts[text]) // self.tokens_per_long_facet))
-            many = section.reduced(max(self.num_facets, wanted)).merged()
-            few = many.reduced(self.num_facets).merged()
+            many = section.reduced(max(self.num_facets, wanted)).merged(self.alike)
+            few = many.reduced(self.num_facets).merged(self.alike)
             facets_NKD[text, : len(few.facets)], spans_NK2[text, : len(few.spans)] = few.facets, few.spans
             if len(many.facets) > self.num_facets:
                 kept[text] = (unit_rows(many.facets + whole_ND[text]), many.spans)
@@ -248,9 +253,10 @@ class PassageEncoder:
             for place in range(count)
         ]
         # A window of one sentence has been read by itself already.
-        alone_SD, several = np.repeat(whole_WD, counts_W, axis=0), np.flatnonzero(np.repeat(counts_W > 1, counts_W))
-        alone_SD[several], _ = self._read(texts, [sentences[place] for place in several], in_context=False)
-        return whole_WD, alone_SD if context_SD is None else unit_rows(alone_SD + context_SD)
+        vectors_SD, several = np.repeat(whole_WD, counts_W, axis=0), np.flatnonzero(np.repeat(counts_W > 1, counts_W))
+        alone_SD, _ = self._read(texts, [sentences[place] for place in several], in_context=False)
+        vectors_SD[several] = alone_SD if context_SD is None else unit_rows(alone_SD + context_SD[several])
+        return whole_WD, vectors_SD
 
     def vectors(self, texts: Sequence[Pieces], *, query: bool = False) -> Floats:
         """Unit vectors ``[N, D]`` of texts; the mean over windows for long texts."""

@@ -22,8 +22,10 @@ from facets.language.reading import read
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
+from facets.model.background import background_cosine
 from facets.model.base import shared_tokenizer
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words
+from facets.model.facet_reduction import ALIKE
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
     PassageModelConfig,
@@ -118,6 +120,9 @@ class PassageModel:
         self.common_components: Mapping[str, Floats] = {}  # SIF applies to word vectors only
         self.score_curves: ScoreCurves = score_curves or {}
         self._facets = PassageEncoder(encoder, num_facets, max_facets, tokens_per_long_facet)
+        if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
+            alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
+            self._facets = replace(self._facets, alike=alike)
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.

@@ -9,7 +9,7 @@ Shape suffixes: B windows, L tokens of the longest window, S sentences, P pieces
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -35,6 +35,8 @@ _LONGEST = 1024  # most tokens of a window: attention over more takes longer tha
 _QUERY_PROMPTS, _DOCUMENT_PROMPTS = ("query",), ("document", "passage", "corpus")
 _SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()], dtype=np.uint32)
 _HASHED = {".json", ".txt", ".model", ".safetensors", ".bin", ".py"}
+_TOKENIZER_FILES = ("tokenizer*.json", "vocab.*", "*.model")
+_NOT_DOWNLOADED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf", "pytorch_model.bin"]
 _WORD = re.compile(r"\s*(?:\w{1,24}|[^\w\s])")
 _NUM_WORDS = 10_000  # words that name facets, most frequent first
 
@@ -48,8 +50,8 @@ def load_sentence_transformer(
     backend: str = "torch",
 ) -> PassageModel:
     """A passage model of an encoder; for the arguments see ``facets.load``, which also documents the errors."""
-    folder = _find(name_or_path, allow_downloads=allow_downloads, trust_remote_code=trust_remote_code)
-    model = _open(str(folder), device=device, trust_remote_code=trust_remote_code, backend=backend)
+    folder = _find(name_or_path, allow_downloads=allow_downloads)
+    model = _open(folder, device=device, trust_remote_code=trust_remote_code, backend=backend)
     revision = _revision(folder, backend)
     encoder = _encoder_of(model, device)
     name = Path(name_or_path).name
@@ -58,61 +60,68 @@ def load_sentence_transformer(
     )
 
 
-def _find(name: str, *, allow_downloads: bool, trust_remote_code: bool) -> Path:
+def _find(name: str, *, allow_downloads: bool) -> Path:
     """The folder of a model: the path itself or a folder of the local cache; downloads what is missing if allowed."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-    from sentence_transformers import SentenceTransformer
 
     path = Path(name).expanduser()
     if path.is_dir():
         return path
-    names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
-    if allow_downloads:
-        SentenceTransformer(name, device="cpu", trust_remote_code=trust_remote_code)
-    for candidate in names:
-        try:
-            return Path(snapshot_download(candidate, local_files_only=True))
-        except (LocalEntryNotFoundError, HFValidationError):
-            continue
-    raise NotFoundError(
-        f"{name} is no folder and not in the local cache of models: give a folder, or allow downloads "
-        "(--allow-downloads, in Python allow_downloads=True)",
-        resource_type="model",
-        resource_name=name,
-    )
+    full_name = name if "/" in name else f"sentence-transformers/{name}"
+    try:
+        return Path(snapshot_download(full_name, local_files_only=not allow_downloads, ignore_patterns=_NOT_DOWNLOADED))
+    except LocalEntryNotFoundError as error:
+        instead = "give a folder, or allow downloads (--allow-downloads, in Python allow_downloads=True)"
+        problem = f"{name} is no folder and not in the local cache of models: {instead}"
+        if allow_downloads:
+            problem = f"{name} could not be downloaded and is not in the local cache of models: {error}"
+    except HFValidationError:
+        problem = f"{name} is no folder, and no name of a model such as intfloat/multilingual-e5-small"
+    except Exception as error:  # the hub answers in many ways, such as 401 for a name that does not exist
+        problem = f"{name} could not be downloaded: {' '.join(str(error).split())[:300]}"
+    raise NotFoundError(problem, resource_type="model", resource_name=name)
 
 
-def _open(folder: str, *, device: str, trust_remote_code: bool, backend: str) -> Any:
+def _open(folder: Path, *, device: str, trust_remote_code: bool, backend: str) -> Any:
     """A ``SentenceTransformer`` in the fastest precision."""
     from sentence_transformers import SentenceTransformer
 
-    if not trust_remote_code and (code := _own_code(Path(folder))):
+    modules, settings = _json(folder / "modules.json"), _json(folder / "config_sentence_transformers.json") or {}
+    if modules is None:
+        raise CheckpointError(f"{folder}: expected a sentence-transformers model, there is no modules.json")
+    if (kind := settings.get("model_type", "SentenceTransformer")) != "SentenceTransformer":
+        raise CheckpointError(f"{folder}: expected a model that gives one vector a text, got a {kind}")
+    if not trust_remote_code and (code := _own_code(folder, modules)):
         rule = "which runs only if you trust it (--trust-remote-code, in Python trust_remote_code=True)"
         raise CheckpointError(f"{folder}: the model brings its own Python code ({code}), {rule}")
-    if not any((Path(folder) / name).is_file() for name in ("modules.json", "config.json")):
-        raise CheckpointError(f"{folder}: expected a sentence-transformers model, there is no modules.json")
+    if not any(any(folder.rglob(pattern)) for pattern in _TOKENIZER_FILES):
+        raise CheckpointError(f"{folder}: the model is incomplete, it has no tokenizer")
+    dtype = fastest_precision(torch.device(device)) if backend == "torch" else torch.float32
     try:
-        model = SentenceTransformer(
-            folder, device=device, local_files_only=True, trust_remote_code=trust_remote_code, backend=backend
+        return SentenceTransformer(
+            str(folder),
+            device=device,
+            local_files_only=True,
+            trust_remote_code=trust_remote_code,
+            backend=backend,
+            model_kwargs={"dtype": dtype} if backend == "torch" else {},
         )
     except Exception as error:  # models fail to open in many ways
         problem = " ".join(str(error).split())[:300]
         raise CheckpointError(f"{folder}: expected a sentence-transformers model: {problem}") from error
-    if backend == "torch" and _is_transformer(model):
-        model.to(fastest_precision(torch.device(device)))
-    return model
 
 
-def _own_code(folder: Path) -> str:
-    """Names of the classes that a model's own Python files define; empty if there are none."""
-    found: list[str] = []
-    if (modules := _json(folder / "modules.json")) is not None:
-        kinds = [str(module.get("type", "")) for module in modules]
-        found += [kind for kind in kinds if not kind.startswith(("sentence_transformers.", "pylate."))]
+def _own_code(folder: Path, modules: Sequence[Mapping[str, str]]) -> str:
+    """Names of the classes that the model's own Python files define, separated by commas."""
+    from transformers import CONFIG_MAPPING
+
+    found = [module["type"] for module in modules if not module["type"].startswith("sentence_transformers.")]
     for path in folder.glob("**/config.json"):
-        found += (_json(path) or {}).get("auto_map", {}).values()
-    return ", ".join(map(str, found))
+        config = _json(path)
+        if config.get("model_type") not in CONFIG_MAPPING:
+            found += map(str, config.get("auto_map", {}).values())
+    return ", ".join(found)
 
 
 def _json(path: Path) -> Any:
@@ -145,6 +154,14 @@ def _encoder_of(model: Any, device: str) -> WindowEncoder:
     return TokenEncoder(model, device) if _is_transformer(model) else TextEncoder(model, device)
 
 
+def _max_tokens(model: Any) -> int:
+    """Most tokens of a text; networks that count positions from after the padding have fewer than they say."""
+    config, least = model[0].auto_model.config, model.max_seq_length or _LONGEST
+    if padding := getattr(getattr(model[0].auto_model, "embeddings", None), "padding_idx", None):
+        least = min(least, config.max_position_embeddings - padding - 1)
+    return int(min(least, _LONGEST))
+
+
 def _prompt(model: Any, *, query: bool) -> str:
     """What the model's own configuration puts before queries or documents."""
     for name in _QUERY_PROMPTS if query else _DOCUMENT_PROMPTS:
@@ -153,19 +170,21 @@ def _prompt(model: Any, *, query: bool) -> str:
     return str(model.prompts.get(model.default_prompt_name) or "")
 
 
-def _without_prompt(pieces: Pieces, text: str, size: int) -> Pieces:
-    """The pieces after a prompt of ``size`` characters, each from its first visible character."""
+def _after_prompt(pieces: Pieces, text: str, prompt: str) -> Pieces:
+    """The pieces after a prompt, with offsets in the text, without white space around them."""
     ids, starts, ends = pieces.ids, pieces.starts, pieces.ends
-    if size:
-        own = ends > size
-        ids, starts, ends = ids[own], np.maximum(starts[own] - size, 0), ends[own] - size
+    if prompt:
+        own = ends > len(prompt.rstrip())  # white space after the prompt may be part of a piece
+        ids, (starts, ends) = ids[own], np.maximum(np.stack([starts, ends])[:, own] - len(prompt), 0)
     characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     is_space = np.append(np.isin(characters, _SPACES), False)
-    if is_space[starts].any():
-        places = np.where(is_space, len(text), np.arange(len(text) + 1))
-        visible = np.minimum.accumulate(places[::-1])[::-1]
-        starts = np.minimum(visible[starts], ends).astype(np.int32)
-    return Pieces(ids, starts, ends)
+    if is_space[starts].any() or is_space[ends - 1].any():
+        places = np.arange(len(text) + 1)
+        following = np.minimum.accumulate(np.where(is_space, len(text), places)[::-1])[::-1]
+        before = np.maximum.accumulate(np.where(is_space[:-1], 0, places[1:]))
+        ends = np.where(ends > 0, before[ends - 1], 0)
+        starts = np.minimum(following[starts], ends)  # a piece of white space alone is an empty one after a word
+    return Pieces(ids, starts.astype(np.int32), ends.astype(np.int32))
 
 
 class TokenEncoder:
@@ -175,7 +194,7 @@ class TokenEncoder:
         """``model``: a ``SentenceTransformer`` whose first module is a ``Transformer`` with a fast tokenizer."""
         transformer = model[0]
         self._device = torch.device(device)
-        self._model = model.eval().requires_grad_(False)
+        self.network = model.eval().requires_grad_(False)
         tokenizer = transformer.tokenizer
         self._tokenizer = PieceTokenizer(FastTokenizer.from_str(tokenizer.backend_tokenizer.to_str()))
         self._padding = tokenizer.pad_token_id or 0
@@ -183,7 +202,7 @@ class TokenEncoder:
         self._prompt_ids = {query: self._ids_of_prompt(prompt) for query, prompt in self._prompts.items()}
         before, after = self._tokenizer.before, self._tokenizer.after
         self.num_special = len(before) + len(after) + max(map(len, self._prompt_ids.values()))
-        self.longest = min(model.max_seq_length or _LONGEST, _LONGEST) - self.num_special
+        self.longest = _max_tokens(model) - self.num_special
         if self.longest < 1:
             rule = f"expected room for text beside the {self.num_special} tokens of prompt and special tokens"
             raise CheckpointError(f"{rule}, max_seq_length is {model.max_seq_length}")
@@ -197,7 +216,7 @@ class TokenEncoder:
         """Pieces of texts as they are after the prompt."""
         prompt = self._prompts[query]
         found = self._tokenizer.encode([prompt + text for text in texts]) if prompt else self._tokenizer.encode(texts)
-        return [_without_prompt(pieces, text, len(prompt)) for pieces, text in zip(found, texts, strict=True)]
+        return [_after_prompt(pieces, text, prompt) for pieces, text in zip(found, texts, strict=True)]
 
     @torch.inference_mode()
     def encode(
@@ -207,7 +226,7 @@ class TokenEncoder:
         before = np.concatenate([self._tokenizer.before, self._prompt_ids[query]])
         rows = [np.concatenate([before, window.ids, self._tokenizer.after]) for window in windows]
         features: dict[str, Any] = self._padded(rows) | {"prompt_length": len(before)}
-        features = self._model[0](features)
+        features = self.network[0](features)
         states_BLD = features["token_embeddings"]
         vectors_BD = self._pooled(features)
         if bounds is None or not self._reads_in_context:
@@ -229,14 +248,14 @@ class TokenEncoder:
         return {name: torch.from_numpy(array).to(self._device) for name, array in arrays.items()}
 
     def _pooled(self, features: dict[str, Any]) -> Floats:
-        for module in list(self._model)[1:]:
+        for module in list(self.network)[1:]:
             features = module(features)
         vectors: Tensor = features["sentence_embedding"][:, : self.dim]
         return vectors.float().cpu().numpy()
 
     def _ids_of_prompt(self, prompt: str) -> Ints32:
         pieces = self._tokenizer.encode([prompt + "a"])[0]
-        return pieces.ids[pieces.ends <= len(prompt)]
+        return pieces.ids[pieces.ends <= len(prompt.rstrip())]
 
 
 class TextEncoder:
@@ -246,10 +265,10 @@ class TextEncoder:
 
     def __init__(self, model: Any, device: str) -> None:
         """``model``: any ``SentenceTransformer``."""
-        self._model = model
+        self.network = model
         self._device = device
         self._prompts = {query: _prompt(model, query=query) for query in (False, True)}
-        self.longest = min(model.max_seq_length or _LONGEST, _LONGEST) // 2  # words of two tokens fit
+        self.longest = int(min(model.max_seq_length or _LONGEST, _LONGEST)) // 2  # words of two tokens fit
         self.dim = int(model.get_embedding_dimension())
 
     def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
@@ -261,7 +280,7 @@ class TextEncoder:
     ) -> tuple[Floats, Floats | None]:
         """Vectors of windows only."""
         texts = ["".join(window.words).strip() for window in windows if isinstance(window, Words)]
-        vectors: Floats = self._model.encode(
+        vectors: Floats = self.network.encode(
             texts,
             prompt=self._prompts[query] or None,
             device=self._device,

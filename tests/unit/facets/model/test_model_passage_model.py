@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from toys import toy_passage_model
+from toys import WORDS, toy_passage_model
 
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
@@ -32,7 +32,7 @@ def test_facets_have_unit_norm_or_are_zero_rows_at_the_end(model: PassageModel) 
     used = facets.any(axis=2)
     assert used[:, 0].all() and (used[:, 1:] <= used[:, :-1]).all()
     np.testing.assert_allclose(np.linalg.norm(facets[used], axis=1), 1.0, atol=1e-5)
-    assert used[0].sum() < used[1].sum() == model.num_facets
+    assert used[0].sum() < used[1].sum() <= model.num_facets
 
 
 def test_a_text_has_the_same_facets_alone_and_among_others(model: PassageModel) -> None:
@@ -77,7 +77,8 @@ def test_a_text_of_one_sentence_has_one_facet_its_vector(model: PassageModel) ->
 
 
 def test_a_long_text_keeps_more_facets_for_its_document(model: PassageModel) -> None:
-    text = LONG * 12 + "music 7 guitar"
+    random = np.random.default_rng(5)
+    text = " ".join(f"A {' '.join(random.choice(WORDS, 9))}." for _ in range(60)) + " music 7 guitar"
     passages = model.encode_passages([SHORT, text])
     facets, spans = passages.document(1)
     assert model.num_facets < len(facets) == len(spans) <= 128

@@ -1,0 +1,146 @@
+"""Passage models of tiny random encoders of every kind, against sentence-transformers itself."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+from tiny_encoders import POOLINGS, TOKENIZERS, tiny_encoder, tiny_static_encoder
+
+import facets
+from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.model import FacetModel, PassageModel
+
+SHORT = "A man is lifting weights in a garage."
+LONG = "The quick brown fox jumps over the lazy dog. Taxes are due in April! " * 8
+LANGUAGES = "Der Hund schläft. 狗在车库里睡觉。今天天气很好。 الكلب ينام في المرآب. สุนัขนอนในโรงรถ"
+PROMPTS = {"query": "query: ", "passage": "taxes: "}
+
+
+def load(folder: Path, **settings: Any) -> PassageModel:
+    return facets.load(f"sentence-transformers:{folder}", **settings)  # type: ignore[return-value]
+
+
+def cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(left, axis=-1) * np.linalg.norm(right, axis=-1)
+    return (left * right).sum(axis=-1) / lengths
+
+
+ENCODERS: dict[str, dict[str, Any]] = {
+    **{f"{tokenizer} {POOLINGS[0]}": {"tokenizer": tokenizer} for tokenizer in TOKENIZERS},
+    **{f"wordpiece {pooling}": {"pooling": pooling} for pooling in POOLINGS},
+    "decoder lasttoken": {"tokenizer": "decoder", "pooling": "lasttoken"},
+    "several poolings": {"pooling": ("cls", "mean")},
+    "prompts": {"prompts": PROMPTS},
+    "prompts of bytes": {"tokenizer": "bpe", "prompts": PROMPTS},
+    "prompts of unigrams": {"tokenizer": "unigram", "prompts": PROMPTS},
+    "prompts not pooled": {"prompts": PROMPTS, "include_prompt": False},
+    "default prompt": {"prompts": {"any": "fox: "}, "default_prompt_name": "any"},
+    "dense, norms": {"dense_width": 24, "layer_norm": True, "normalize": False},
+    "truncated": {"truncate_dim": 8},
+    "dot": {"similarity_fn_name": "dot", "normalize": False},
+    "lower case": {"do_lower_case": True},
+}
+
+
+@pytest.mark.parametrize("settings", ENCODERS.values(), ids=ENCODERS)
+def test_vectors_are_those_of_sentence_transformers(settings: dict[str, Any], tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny", max_tokens=64, **settings)
+    model, peer = load(folder), SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    texts = [SHORT, "dog", "Pack my box: five dozen jugs!"]
+    prompts = settings.get("prompts", {})
+    default = prompts.get(settings.get("default_prompt_name"), "")
+    documents = peer.encode(texts, prompt=prompts.get("passage", default) or None)
+    assert cosines(model.embed(texts), documents).min() > 0.995
+    queries = peer.encode(texts, prompt=prompts.get("query", default) or None)
+    assert cosines(model.encode_queries(texts).facets[:, 0], queries).min() > 0.995
+    assert model.dim == documents.shape[1]
+
+
+@pytest.mark.parametrize("settings", ENCODERS.values(), ids=ENCODERS)
+def test_every_sentence_is_a_facet_with_its_place(settings: dict[str, Any], tmp_path: Path) -> None:
+    model = load(tiny_encoder(tmp_path / "tiny", max_tokens=64, **settings))
+    text = f"{SHORT}  The fox jumps. Taxes are\ndue in April!"
+    passages = model.encode_passages([text, LONG, LANGUAGES, "..."])
+    found = [text[start:end] for start, end in passages.spans[0][passages.facets[0].any(axis=1)].tolist()]
+    assert found == [SHORT, "The fox jumps.", "Taxes are\ndue in April!"]
+    for place, own in enumerate([text, LONG, LANGUAGES]):
+        vectors, spans = passages.document(place)
+        used = vectors.any(axis=1)
+        np.testing.assert_allclose(np.linalg.norm(vectors[used], axis=1), 1.0, atol=1e-5)
+        assert ((spans[used, 0] < spans[used, 1]) & (spans[used, 1] <= len(own))).all()
+    alone, together = model.encode_passages([LONG]).document(0)[0], passages.document(1)[0]
+    assert cosines(alone, together)[alone.any(axis=1)].min() > 0.98
+
+
+@pytest.mark.parametrize("is_model2vec", [False, True])
+def test_static_models_give_a_facet_a_sentence(is_model2vec: bool, tmp_path: Path) -> None:
+    folder = tiny_static_encoder(tmp_path / "tiny", is_model2vec=is_model2vec)
+    model, peer = load(folder), SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    assert cosines(model.embed([SHORT, LONG]), peer.encode([SHORT, LONG])).min() > 0.999
+    text = f"{SHORT} The fox jumps."
+    passages = model.encode_passages([text, LANGUAGES])
+    assert passages.spans[0, :2].tolist() == [[0, len(SHORT)], [len(SHORT) + 1, len(text)]]
+    alone = peer.encode([SHORT, "The fox jumps.", text])
+    units = alone / np.linalg.norm(alone, axis=1, keepdims=True)
+    whole = units[2]
+    nearer = cosines(passages.facets[0, :2], units[:2])
+    assert (nearer > cosines(passages.facets[0, :2], units[[1, 0]])).all()
+    assert (cosines(passages.facets[0, :2], whole) > cosines(units[:2], whole)).all()
+
+
+def test_a_multilingual_encoder_reads_every_script(tmp_path: Path) -> None:
+    model = load(tiny_encoder(tmp_path / "tiny", tokenizer="unigram"))
+    assert not model.problem(LANGUAGES)
+    spans = model.encode_passages([LANGUAGES]).spans[0]
+    assert [0, len("Der Hund schläft.")] in spans.tolist() and spans.max() == len(LANGUAGES)
+
+
+def test_a_revision_names_the_files(tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny")
+    model = load(folder)
+    assert (model.name, model.task) == ("tiny", "passages")
+    assert model.space == f"sentence-transformers:tiny@{model.revision}"
+    (folder / "README.md").write_text("changed")
+    assert load(folder).revision == model.revision
+    settings = json.loads((folder / "config_sentence_transformers.json").read_text())
+    settings["prompts"] = PROMPTS
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    assert load(folder).revision != model.revision
+
+
+def test_own_code_of_a_model_runs_only_if_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "code"))
+    folder = tiny_encoder(tmp_path / "tiny", custom_code=True)
+    with pytest.raises(CheckpointError, match="--trust-remote-code"):
+        load(folder)
+    assert load(folder, trust_remote_code=True).encode([SHORT]).any()
+
+
+def test_what_is_no_encoder_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(NotFoundError, match="allow_downloads"):
+        facets.load("sentence-transformers:nobody/nothing")
+    with pytest.raises(NotFoundError, match="is no folder"):
+        facets.load("sentence-transformers:no such/folder/here")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CheckpointError, match=r"no modules\.json"):
+        load(tmp_path / "empty")
+    folder = tiny_encoder(tmp_path / "tiny")
+    with pytest.raises(InvalidInputError, match="encoders are for passages"):
+        facets.load(f"sentence-transformers:{folder}", FacetModel)
+    (folder / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(CheckpointError, match="expected a sentence-transformers model"):
+        load(folder)
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(CheckpointError, match="no tokenizer"):
+        load(folder)
+    long_prompt = {"document": "word " * 40}
+    with pytest.raises(CheckpointError, match="room for text"):
+        load(tiny_encoder(tmp_path / "prompted", prompts=long_prompt))
+    with pytest.raises(InvalidInputError, match="has no words"):
+        load(tiny_encoder(tmp_path / "fine")).encode([SHORT, " "])
