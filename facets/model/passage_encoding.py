@@ -1,9 +1,9 @@
-"""Turns passages of any length into facets, one for each sentence, with any encoder of windows.
+"""Turns passages of any length into facets, one for a few words, with any encoder of windows.
 
-A facet is the mean of the sentence read by itself and within its window (late chunking), mixed with the vector of the
-whole text. A long text is cut between sentences into windows, whose facets are reduced to fewer.
+A facet is the mean of the states of a span, read within its sentence alone and within its window (late chunking), mixed
+with the vector of the whole text. A long text is cut between sentences into windows; many facets are reduced to fewer.
 
-Shape suffixes: N texts, W windows, B windows of a batch, K facets, M facets of a part of a text, S sentences,
+Shape suffixes: N texts, W windows, B windows of a batch, K facets, M facets of a part of a text, S sentences, T spans,
 D dimensions.
 """
 
@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 _SHORTEST_SENTENCE = 2  # pieces with a letter or digit; a shorter sentence ("Yes.", "3.") is read with the next one
 _LONGEST_SENTENCE = 128  # pieces; a longer one (a table, a list without full stops) is read in parts
+_SPAN = 12  # most pieces of a span: chosen by leave-one-set-out, see docs/measure/experiments.md
 _BATCH_TOKENS = 2048  # per forward pass: enough for efficient matrix products, few enough for the CPU cache
 # Windows encoded at once. A longer text is reduced section by section, which bounds the memory for its facets.
 _SECTION_WINDOWS = 256
@@ -44,6 +45,7 @@ class WindowEncoder(Protocol):
     dim: int  # D, width of a vector
     longest: int  # most pieces of a window
     num_special: int  # tokens that every window has beside its pieces: special ones and the prompt
+    has_states: bool  # whether it has states of pieces, for vectors of spans within a window
 
     def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
         """Pieces of texts, with offsets in characters."""
@@ -51,27 +53,33 @@ class WindowEncoder(Protocol):
     def encode(
         self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
     ) -> tuple[Floats, Floats | None]:
-        """Vectors of windows ``[B, D]``, and of the sentences in them, ``[S, D]``.
+        """Vectors of windows ``[B, D]``, and of spans of them, ``[T, D]``.
 
-        ``bounds``: for each window the first piece of each sentence, then the number of pieces; None: the vectors of
-        sentences are not needed. They are None too if the encoder has no states of pieces.
+        ``bounds``: for each window the first piece of each span, then the number of pieces; None: the vectors of spans
+        are not needed. They are None too if the encoder has no states of pieces.
         """
 
 
-def sentence_bounds(starts_S: NDArray[np.integer], says_L: Bools, gaps_L: Bools, *, longest: int) -> Ints:
-    """Bounds of the sentences as they are read: very short ones joined with the next, very long ones cut.
+def sentence_bounds(starts_S: NDArray[np.integer], says_L: Bools) -> Ints:
+    """Bounds of the sentences as they are read: very short ones are joined with the next.
 
-    ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece has a letter or digit.
-    ``gaps_L``: whether white space precedes each piece; long sentences are cut there if possible. ``longest``: most
-    pieces read at once. Returns the first piece of each sentence, then the number of pieces.
+    ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece has a letter or digit. Returns
+    the first piece of each sentence, then the number of pieces.
     """
-    longest = min(longest, _LONGEST_SENTENCE)
     said_L1 = np.concatenate([np.zeros(1, dtype=np.int64), says_L.cumsum()])
     bounds, last = [0], len(says_L)
     for start, said in zip(starts_S.tolist(), said_L1[starts_S].tolist(), strict=True):
         if min(said - said_L1[bounds[-1]], said_L1[last] - said) >= _SHORTEST_SENTENCE:
             bounds.append(start)
-    bounds_S1 = np.array([*bounds, last], dtype=np.int64)
+    return np.array([*bounds, last], dtype=np.int64)
+
+
+def cut_long(bounds_S1: Ints, gaps_L: Bools, *, longest: int) -> Ints:
+    """Cuts parts of a text evenly that have more than ``longest`` pieces; where white space precedes, if possible.
+
+    ``bounds_S1``: first piece of each part, then the number of pieces; returned with more bounds. ``gaps_L``: whether
+    white space precedes each piece.
+    """
     if (np.diff(bounds_S1) <= longest).all():
         return bounds_S1
     cut = [0]
@@ -85,12 +93,26 @@ def sentence_bounds(starts_S: NDArray[np.integer], says_L: Bools, gaps_L: Bools,
     return np.array(cut, dtype=np.int64)
 
 
+class Cut(NamedTuple):
+    """How a text is read: bounds of sentences, and of spans within them; pieces, the last bound is their number."""
+
+    sentences: Ints  # `[S + 1]`
+    spans: Ints  # `[M + 1]`, among them all of `sentences`
+
+
+def cut_text(starts_S: NDArray[np.integer], says_L: Bools, gaps_L: Bools, encoder: WindowEncoder) -> Cut:
+    """Cuts a text for an encoder; for the arguments see ``sentence_bounds`` and ``cut_long``."""
+    longest = min(encoder.longest, _LONGEST_SENTENCE)
+    sentences = cut_long(sentence_bounds(starts_S, says_L), gaps_L, longest=longest)
+    return Cut(sentences, cut_long(sentences, gaps_L, longest=_SPAN) if encoder.has_states else sentences)
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Whole sentences of one text that are read together."""
+    """Sentences of one text that are read together."""
 
     text: int  # index of the text
-    bounds: Ints  # first piece of each sentence, then one past the last piece
+    bounds: Ints  # first piece of each span, then one past the last piece
 
     @property
     def pieces(self) -> slice:
@@ -100,29 +122,34 @@ class Window:
     def __len__(self) -> int:
         return int(self.bounds[-1] - self.bounds[0])
 
+    @classmethod
+    def of(cls, text: int, start: int, end: int, spans: Ints) -> "Window":
+        """The window from piece ``start`` to ``end``, both among the bounds ``spans``."""
+        first, last = np.searchsorted(spans, [start, end])
+        return cls(text, spans[first : last + 1])
 
-def cut_windows(text: int, bounds_S1: Ints, *, longest: int) -> list[Window]:
+
+def cut_windows(text: int, cut: Cut, *, longest: int) -> list[Window]:
     """Cuts a text between sentences into windows of about equal length, at most ``longest`` pieces each.
 
-    ``bounds_S1``: bounds of its sentences, none longer than ``longest``.
-
     Example:
-        >>> [window.bounds.tolist() for window in cut_windows(0, np.array([0, 4, 7, 10]), longest=8)]
+        >>> sentences = np.array([0, 4, 7, 10])
+        >>> [window.bounds.tolist() for window in cut_windows(0, Cut(sentences, sentences), longest=8)]
         [[0, 4, 7], [7, 10]]
     """
-    num_pieces = int(bounds_S1[-1])
+    bounds_S1, num_pieces = cut.sentences, int(cut.sentences[-1])
     count = -(-num_pieces // longest)
     if count == 1:
-        return [Window(text, bounds_S1)]
+        return [Window(text, cut.spans)]
     windows: list[Window] = []
-    first = done = 0
+    done = 0
     while done < num_pieces:
         share = (num_pieces - done) / max(1, count - len(windows))
         wanted = int(np.searchsorted(bounds_S1, done + share))
         fitting = int(np.searchsorted(bounds_S1, done + longest, side="right")) - 1
-        last = min(wanted, fitting)
-        windows.append(Window(text, bounds_S1[first : last + 1]))
-        first, done = last, int(bounds_S1[last])
+        end = int(bounds_S1[min(wanted, fitting)])
+        windows.append(Window.of(text, done, end, cut.spans))
+        done = end
     return windows
 
 
@@ -185,18 +212,18 @@ class PassageEncoder:
     num_facets: int  # K
     max_facets: int  # most facets kept for a text of more than K sentences; >= K
     tokens_per_long_facet: int  # pieces per facet that is kept for such a text
-    whole_share: float = 0.4  # of the whole text's vector, where the sentence's has 1
+    whole_share: float = 0.55  # of the whole text's vector, where the span's has 1
     alike: float = ALIKE  # facets of a higher cosine are merged
 
-    def facets(self, texts: Sequence[Pieces], bounds: Sequence[Ints]) -> PassageFacets:
-        """Facets and spans of texts of at least one piece each; ``bounds``: see ``sentence_bounds``."""
+    def facets(self, texts: Sequence[Pieces], cuts: Sequence[Cut]) -> PassageFacets:
+        """Facets and spans of texts of at least one piece each."""
         facets_NKD = np.zeros((len(texts), self.num_facets, self.encoder.dim), dtype=np.float32)
         spans_NK2 = np.zeros((len(texts), self.num_facets, 2), dtype=np.int32)
         whole_ND = np.zeros((len(texts), self.encoder.dim), dtype=np.float32)
         sections: dict[int, list[_Section]] = {}
         longest = self.encoder.longest
-        for part in _slices(len(texts), lambda text: cut_windows(text, bounds[text], longest=longest)):
-            for text, section, vector_D in self._sections(texts, part):
+        for part in _slices(len(texts), lambda text: cut_windows(text, cuts[text], longest=longest)):
+            for text, section, vector_D in self._sections(texts, cuts, part):
                 sections.setdefault(text, []).append(section)
                 whole_ND[text] += vector_D
         whole_ND = self.whole_share * unit_rows(whole_ND)
@@ -226,11 +253,11 @@ class PassageEncoder:
         return PassageFacets(facets_NKD, spans_NK2, num_tokens_N, kept)
 
     def _sections(
-        self, texts: Sequence[Pieces], sections: list[list[Window]]
+        self, texts: Sequence[Pieces], cuts: Sequence[Cut], sections: list[list[Window]]
     ) -> Iterator[tuple[int, _Section, Floats]]:
-        """For each section: the index of its text, the vectors of its sentences, the sum of those of its windows."""
+        """For each section: the index of its text, the vectors of its spans, and the sum of those of its windows."""
         windows = [window for section in sections for window in section]
-        whole_WD, sentences_SD = self._sentences(texts, windows)
+        whole_WD, spans_TD = self._spans(texts, cuts, windows)
         first = start = 0
         for section in sections:
             own = texts[section[0].text]
@@ -238,25 +265,29 @@ class PassageEncoder:
             lasts = np.concatenate([window.bounds[1:] for window in section]) - 1
             spans = np.stack([own.starts[firsts], np.maximum(own.ends[lasts], own.starts[firsts] + 1)], axis=1)
             weights = np.ones(len(firsts), dtype=np.float32)
-            part = _Section(sentences_SD[start : start + len(firsts)], spans, weights)
+            part = _Section(spans_TD[start : start + len(firsts)], spans, weights)
             lengths = np.array([len(window) for window in section], dtype=np.float32)
             yield section[0].text, part.reduced(_SECTION_FACETS), lengths @ whole_WD[first : first + len(section)]
             first, start = first + len(section), start + len(firsts)
 
-    def _sentences(self, texts: Sequence[Pieces], windows: Sequence[Window]) -> tuple[Floats, Floats]:
-        """Unit vectors of windows ``[W, D]``, and of their sentences: read alone and, if possible, in the window."""
-        whole_WD, context_SD = self._read(texts, windows, in_context=True)
-        counts_W = np.array([len(window.bounds) - 1 for window in windows])
-        sentences = [
-            Window(window.text, window.bounds[place : place + 2])
-            for window, count in zip(windows, counts_W.tolist(), strict=True)
-            for place in range(count)
-        ]
-        # A window of one sentence has been read by itself already.
-        vectors_SD, several = np.repeat(whole_WD, counts_W, axis=0), np.flatnonzero(np.repeat(counts_W > 1, counts_W))
-        alone_SD, _ = self._read(texts, [sentences[place] for place in several], in_context=False)
-        vectors_SD[several] = alone_SD if context_SD is None else unit_rows(alone_SD + context_SD[several])
-        return whole_WD, vectors_SD
+    def _spans(self, texts: Sequence[Pieces], cuts: Sequence[Cut], windows: Sequence[Window]) -> tuple[Floats, Floats]:
+        """Unit vectors of windows ``[W, D]`` and of their spans ``[T, D]``: the mean of both readings."""
+        whole_WD, in_window_TD = self._read(texts, windows, with_spans=True)
+        sentences, again_T = list[Window](), list[Bools]()
+        for window in windows:
+            start, end = window.bounds[[0, -1]].tolist()
+            bounds = cuts[window.text].sentences
+            inside = bounds[(bounds >= start) & (bounds <= end)].tolist()
+            again_T.append(np.full(len(window.bounds) - 1, len(inside) > 2))
+            if len(inside) > 2:  # otherwise its only sentence has been read by itself already
+                sentences += [Window.of(window.text, a, b, window.bounds) for a, b in pairwise(inside)]
+        alone_SD, in_sentence_TD = self._read(texts, sentences, with_spans=True)
+        if in_window_TD is None or in_sentence_TD is None:  # every span is a sentence
+            in_window_TD = np.repeat(whole_WD, [len(window.bounds) - 1 for window in windows], axis=0)
+            in_window_TD[np.concatenate(again_T)] = alone_SD
+        else:
+            in_window_TD[np.concatenate(again_T)] += in_sentence_TD
+        return whole_WD, unit_rows(in_window_TD)
 
     def vectors(self, texts: Sequence[Pieces], *, query: bool = False) -> Floats:
         """Unit vectors ``[N, D]`` of texts; the mean over windows for long texts."""
@@ -267,7 +298,7 @@ class PassageEncoder:
 
         for sections in _slices(len(texts), windows_of):
             windows = [window for section in sections for window in section]
-            read_WD, _ = self._read(texts, windows, in_context=False, query=query)
+            read_WD, _ = self._read(texts, windows, with_spans=False, query=query)
             lengths_W = np.array([len(window) for window in windows], dtype=np.float32)
             np.add.at(vectors_ND, [window.text for window in windows], read_WD * lengths_W[:, None])
         return unit_rows(vectors_ND)
@@ -283,39 +314,40 @@ class PassageEncoder:
         firsts_N = np.cumsum(counts_N) - counts_N
         longest = self.encoder.longest
         several = [text for text in np.flatnonzero(counts_N > 1).tolist() if np.diff(bounds[text]).max() <= longest]
-        windows = [window for text in several for window in cut_windows(text, bounds[text], longest=longest)]
-        context_SD = self._read(texts, windows, in_context=True, query=True)[1] if windows else None
+        cuts = {text: Cut(bounds[text], bounds[text]) for text in several}
+        windows = [window for text in several for window in cut_windows(text, cuts[text], longest=longest)]
+        context_SD = self._read(texts, windows, with_spans=True, query=True)[1] if windows else None
         if context_SD is not None:
             places = np.concatenate([firsts_N[text] + np.arange(counts_N[text]) for text in several])
             vectors_PD[places] += context_SD
         return unit_rows(vectors_PD)
 
     def _read(
-        self, texts: Sequence[Pieces], windows: Sequence[Window], *, in_context: bool, query: bool = False
+        self, texts: Sequence[Pieces], windows: Sequence[Window], *, with_spans: bool, query: bool = False
     ) -> tuple[Floats, Floats | None]:
-        """Unit vectors of windows ``[W, D]`` and, ``in_context``, of their sentences ``[S, D]``, if the encoder can."""
+        """Unit vectors of windows ``[W, D]`` and, ``with_spans``, of their spans ``[S, D]``, if the encoder can."""
         vectors_WD = np.zeros((len(windows), self.encoder.dim), dtype=np.float32)
         counts_W = np.array([len(window.bounds) - 1 for window in windows], dtype=np.int64)
         ends_W = counts_W.cumsum()
-        sentences_SD = np.zeros((int(counts_W.sum()) if in_context else 0, self.encoder.dim), dtype=np.float32)
+        spans_TD = np.zeros((int(counts_W.sum()) if with_spans else 0, self.encoder.dim), dtype=np.float32)
         lengths_W = np.array([len(window) for window in windows], dtype=np.int64) + self.encoder.num_special
         for part in length_batches(lengths_W, max_tokens=_BATCH_TOKENS):
             check_interrupted()
             own = [windows[i] for i in part]
             cut = [texts[window.text].cut(window.pieces) for window in own]
-            bounds = [window.bounds - window.bounds[0] for window in own] if in_context else None
-            read_BD, read_SD = self.encoder.encode(cut, bounds, query=query)
+            bounds = [window.bounds - window.bounds[0] for window in own] if with_spans else None
+            read_BD, read_TD = self.encoder.encode(cut, bounds, query=query)
             if not np.isfinite(read_BD).all():
                 # Rare, and never twice for the same texts: caused by kernels, not by weights or texts.
                 logger.warning("vectors of %d windows were not finite, reading them again", len(own))
-                read_BD, read_SD = self.encoder.encode(cut, bounds, query=query)
+                read_BD, read_TD = self.encoder.encode(cut, bounds, query=query)
             vectors_WD[part] = read_BD
-            if read_SD is None:
-                in_context = False
+            if read_TD is None:
+                with_spans = False
             else:
                 places = [np.arange(end - count, end) for end, count in zip(ends_W[part], counts_W[part], strict=True)]
-                sentences_SD[np.concatenate(places)] = read_SD
-        return unit_rows(vectors_WD), unit_rows(sentences_SD) if in_context else None
+                spans_TD[np.concatenate(places)] = read_TD
+        return unit_rows(vectors_WD), unit_rows(spans_TD) if with_spans else None
 
 
 def _joined(parts: Sequence[_Section]) -> _Section:

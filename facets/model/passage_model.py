@@ -33,7 +33,7 @@ from facets.model.passage_checkpoint import (
     read_word_pieces,
     write_passage_checkpoint,
 )
-from facets.model.passage_encoding import PassageEncoder, PassageFacets, WindowEncoder, sentence_bounds
+from facets.model.passage_encoding import Cut, PassageEncoder, PassageFacets, WindowEncoder, cut_text
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.word_pieces import Pieces
@@ -107,7 +107,7 @@ class PassageModel:
         space: str = "",
         num_facets: int = 16,
         max_facets: int = 128,
-        tokens_per_long_facet: int = 8,
+        tokens_per_long_facet: int = 16,
         score_curves: ScoreCurves | None = None,
     ) -> None:
         """``space``: by default of this revision alone. For the other settings see ``PassageModelConfig``."""
@@ -139,7 +139,7 @@ class PassageModel:
     def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
         """Facet embeddings of documents, and the characters that each facet attends to; raises as ``encode``.
 
-        Each sentence gives a facet. Those of a text of more than K sentences are reduced to K, and for the document to
+        A span of up to twelve pieces gives a facet. More than K facets are reduced to K, and for the document to
         one per ``tokens_per_long_facet`` tokens; a reduced facet has the span of the facet closest to it. Facets under
         a heading include a share of the heading's vector.
 
@@ -151,8 +151,8 @@ class PassageModel:
             ((1, 16, 384), 2, [14])
         """
         pieces = self._pieces(texts)
-        bounds = [self._sentence_bounds(*pair) for pair in zip(texts, pieces, strict=True)]
-        encoded = self._facets.facets(pieces, bounds)
+        cuts = [self._cut(*pair) for pair in zip(texts, pieces, strict=True)]
+        encoded = self._facets.facets(pieces, cuts)
         self._mix_in_headings(texts, encoded)
         return encoded
 
@@ -169,7 +169,7 @@ class PassageModel:
                 all_pieces[i] = replace(pieces, starts=starts, ends=ends)
         return all_pieces
 
-    def _sentence_bounds(self, text: str, pieces: Pieces) -> Ints:
+    def _cut(self, text: str, pieces: Pieces) -> Cut:
         firsts = np.searchsorted(pieces.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
         characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         codes, of_code = np.unique(characters, return_inverse=True)
@@ -178,7 +178,7 @@ class PassageModel:
         says_L = num_letters[pieces.ends] > num_letters[pieces.starts]
         gaps_L = pieces.starts > np.concatenate([[-1], pieces.ends[:-1]])
         starts = np.unique(firsts[firsts < len(pieces)])
-        return sentence_bounds(starts, says_L, gaps_L, longest=self.encoder.longest)
+        return cut_text(starts, says_L, gaps_L, self.encoder)
 
     def _mix_in_headings(self, texts: Sequence[str], encoded: PassageFacets) -> None:
         """Mixes into each facet, in place, the vector of the heading above its sentence.

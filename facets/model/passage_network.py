@@ -157,6 +157,7 @@ class NetworkEncoder:
     """Encodes windows with the network of a checkpoint; implements ``WindowEncoder``."""
 
     num_special = 2
+    has_states = True
 
     def __init__(self, network: SentenceEncoder, pieces: WordPieces, *, window_tokens: int, device: str) -> None:
         """``window_tokens``: most tokens read at once, special ones included."""

@@ -209,8 +209,8 @@ class TokenEncoder:
         self.dim = int(model.get_embedding_dimension())
         pooling = next((module for module in model if hasattr(module, "pooling_mode")), None)
         modes = () if pooling is None else np.atleast_1d(pooling.pooling_mode).tolist()
-        # The state of [CLS] says nothing about one sentence of a window.
-        self._reads_in_context = bool(modes) and "cls" not in modes
+        # The state of [CLS] says nothing about a span.
+        self.has_states = bool(modes) and "cls" not in modes
 
     def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
         """Pieces of texts as they are after the prompt."""
@@ -229,7 +229,7 @@ class TokenEncoder:
         features = self.network[0](features)
         states_BLD = features["token_embeddings"]
         vectors_BD = self._pooled(features)
-        if bounds is None or not self._reads_in_context:
+        if bounds is None or not self.has_states:
             return vectors_BD, None
         pairs = [(row, a, b) for row, own in enumerate(bounds) for a, b in pairwise((own + len(before)).tolist())]
         width = max(b - a for _, a, b in pairs)
@@ -262,6 +262,7 @@ class TextEncoder:
     """Encodes windows as texts, for models without states of tokens, such as static ones; a ``WindowEncoder``."""
 
     num_special = 0
+    has_states = False
 
     def __init__(self, model: Any, device: str) -> None:
         """``model``: any ``SentenceTransformer``."""

@@ -31,7 +31,7 @@ def test_settings_do_not_change_and_copies_are_checked() -> None:
 def test_shipped_models_say_the_same_about_themselves_as_before(path: Path) -> None:
     match read_settings(path.parent)["task"]:
         case "passages":
-            assert isinstance(read_config(path.parent, PassageModelConfig).network, Settings)
+            assert isinstance(read_config(path.parent, PassageModelConfig).encoder, Settings)
         case "relations":
             assert isinstance(read_config(path.parent, RelationModelConfig).network, Settings)
         case _:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from facets.model.facet_reduction import ALIKE, merged_facets, reduce_facets
-from facets.model.passage_encoding import cut_windows, sentence_bounds
+from facets.model.passage_encoding import Cut, cut_long, cut_windows, sentence_bounds
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -66,20 +66,25 @@ def test_merged_facets_are_means_of_which_no_two_are_alike(seed: int, num_facets
         assert (np.diff(merged.closest[text][groups]) > 0).all()
 
 
-def test_short_sentences_are_read_with_their_neighbours_and_long_ones_in_parts() -> None:
-    says, gaps = np.ones(60, dtype=np.bool_), np.ones(60, dtype=np.bool_)
+def test_short_sentences_are_read_with_their_neighbours() -> None:
+    says = np.ones(60, dtype=np.bool_)
     says[[1, 5]] = False
-    bounds = sentence_bounds(np.array([0, 2, 6, 59]), says, gaps, longest=30)
-    assert bounds.tolist() == [0, 6, 33, 60], "the first says one word, and so does the last"
-    assert sentence_bounds(np.array([0]), says[:1], gaps[:1], longest=30).tolist() == [0, 1]
+    bounds = sentence_bounds(np.array([0, 2, 6, 59]), says)
+    assert bounds.tolist() == [0, 6, 60], "the first says one word, and so does the last"
+    assert sentence_bounds(np.array([0]), says[:1]).tolist() == [0, 1]
+
+
+def test_long_parts_are_cut_evenly_and_between_words() -> None:
+    bounds, gaps = np.array([0, 6, 60]), np.ones(60, dtype=np.bool_)
+    assert cut_long(bounds, gaps, longest=30).tolist() == [0, 6, 33, 60]
     gaps[31:34] = False  # inside a long word
-    assert sentence_bounds(np.array([0, 6]), says, gaps, longest=30).tolist() == [0, 6, 30, 60]
+    assert cut_long(bounds, gaps, longest=30).tolist() == [0, 6, 30, 60]
 
 
 @given(st.integers(1, 300), st.integers(2, 40), st.integers(0, 10_000))
-def test_parts_of_a_long_sentence_make_it_up_and_fit(size: int, longest: int, seed: int) -> None:
+def test_parts_make_a_text_up_and_fit(size: int, longest: int, seed: int) -> None:
     gaps = np.random.default_rng(seed).random(size) < 0.3
-    bounds = sentence_bounds(np.array([0]), np.ones(size, dtype=np.bool_), gaps, longest=longest)
+    bounds = cut_long(np.array([0, size]), gaps, longest=longest)
     assert bounds[0] == 0 and bounds[-1] == size
     assert 1 <= np.diff(bounds).min() and np.diff(bounds).max() <= longest
 
@@ -87,7 +92,9 @@ def test_parts_of_a_long_sentence_make_it_up_and_fit(size: int, longest: int, se
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=60))
 def test_windows_make_up_a_text_within_their_bounds(lengths: list[int]) -> None:
     bounds = np.cumsum([0, *lengths])
-    windows = cut_windows(3, bounds, longest=40)
-    assert np.concatenate([[0], *(window.bounds[1:] for window in windows)]).tolist() == bounds.tolist()
+    spans = np.unique(np.concatenate([bounds, bounds[:-1] + np.array(lengths) // 2]))
+    windows = cut_windows(3, Cut(bounds, spans), longest=40)
+    assert np.concatenate([[0], *(window.bounds[1:] for window in windows)]).tolist() == spans.tolist()
     assert all(before.bounds[-1] == after.bounds[0] for before, after in pairwise(windows))
     assert all(1 <= len(window) <= 40 and window.text == 3 for window in windows)
+    assert {int(window.bounds[0]) for window in windows} <= set(bounds.tolist())

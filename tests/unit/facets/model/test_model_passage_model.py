@@ -57,22 +57,23 @@ def test_spans_lie_in_the_text_and_hold_whole_words(model: PassageModel) -> None
                 assert len(around) < 2 or not (around.isascii() and around.isalnum())
 
 
-def test_a_facet_mixes_its_sentence_alone_in_context_and_the_whole_text(model: PassageModel) -> None:
+def test_a_facet_is_a_span_read_in_its_sentence_and_in_the_text_mixed_with_the_whole(model: PassageModel) -> None:
     first, second = "The dog plays.", "A man lifting weights."
     encoder = model.encoder
     text = f"{first} {second}"
     (pieces,) = encoder.split([text])
     whole, in_context = encoder.encode([pieces], [np.array([0, 4, len(pieces)])], query=False)
     assert in_context is not None
-    alone = model.embed([first, second])
-    expected = unit_rows(alone + unit_rows(in_context) + 0.75 * unit_rows(whole))
+    sentences = encoder.split([first, second])
+    _, alone = encoder.encode(sentences, [np.array([0, len(own)]) for own in sentences], query=False)
+    assert alone is not None
+    expected = unit_rows(unit_rows(unit_rows(alone) + unit_rows(in_context)) + 0.55 * unit_rows(whole))
     passages = model.encode_passages([text])
     np.testing.assert_allclose(passages.facets[0, :2], expected, atol=1e-2)
     assert passages.spans[0, :2].tolist() == [[0, len(first)], [len(first) + 1, len(text)]]
 
 
-def test_a_text_of_one_sentence_has_one_facet_its_vector(model: PassageModel) -> None:
-    np.testing.assert_allclose(model.encode([SHORT])[0, 0], model.embed([SHORT])[0], atol=1e-2)
+def test_a_short_text_has_one_facet(model: PassageModel) -> None:
     assert not model.encode([SHORT])[0, 1:].any()
 
 
