@@ -20,6 +20,7 @@ from facets.index.lexical import TermCounts
 from facets.language.markup import STOPS
 from facets.language.terms import QueryTerms, located_terms
 from facets.language.tokenizer import Tokenizer
+from facets.language.vectors import unit_rows
 
 _MAX_ANSWER_CHARS = 300  # a longer sentence is cut
 _MAX_TWO_SENTENCES_CHARS = 500
@@ -80,7 +81,12 @@ def reasons_of(
     best = next((match for match in matches if match.second_span and match.contribution > 0), None)
     close: tuple[Span, ...] = ()
     if best is not None and spans_K2 is not None and in_heading_K is not None:
-        cosines_K = facets_KD @ (query_JD[best.first_facet] / np.linalg.norm(query_JD[best.first_facet]))
+        # The facets of one sentence, which have its span, speak together.
+        _, of_K = np.unique(spans_K2, axis=0, return_inverse=True)
+        sums = np.zeros_like(facets_KD)
+        np.add.at(sums, of_K.ravel(), facets_KD)
+        query_D = query_JD[best.first_facet]
+        cosines_K = unit_rows(sums)[of_K.ravel()] @ (query_D / np.linalg.norm(query_D))
         close = _close_spans(cosines_K, _CLOSE_SHARE * best.cosine, searched, spans_K2, in_heading_K)
     return matches, _answer_of(searched, best.second_span if best else None, terms, rarities, close_spans=close)
 

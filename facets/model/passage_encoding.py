@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 _SHORTEST_SENTENCE = 2  # pieces with a letter or digit; a shorter sentence ("Yes.", "3.") is read with the next one
 _LONGEST_SENTENCE = 128  # pieces; a longer one (a table, a list without full stops) is read in parts
 _SPAN = 12  # most pieces of a span: chosen by leave-one-set-out, see docs/measure/experiments.md
+_CONTEXT_SHARE = 0.5  # of a span's states within its window, where those within its sentence have 1
 _BATCH_TOKENS = 2048  # per forward pass: enough for efficient matrix products, few enough for the CPU cache
 # Windows encoded at once. A longer text is reduced section by section, which bounds the memory for its facets.
 _SECTION_WINDOWS = 256
@@ -212,7 +213,8 @@ class PassageEncoder:
     num_facets: int  # K
     max_facets: int  # most facets kept for a text of more than K sentences; >= K
     tokens_per_long_facet: int  # pieces per facet that is kept for such a text
-    whole_share: float = 0.55  # of the whole text's vector, where the span's has 1
+    reads_windows: bool = True  # False: sentences are read by themselves only, and the whole text is their mean
+    whole_share: float = 0.7  # of the whole text's vector, where the span's has 1
     alike: float = ALIKE  # facets of a higher cosine are merged
 
     def facets(self, texts: Sequence[Pieces], cuts: Sequence[Cut]) -> PassageFacets:
@@ -262,8 +264,10 @@ class PassageEncoder:
         for section in sections:
             own = texts[section[0].text]
             firsts = np.concatenate([window.bounds[:-1] for window in section])
-            lasts = np.concatenate([window.bounds[1:] for window in section]) - 1
-            spans = np.stack([own.starts[firsts], np.maximum(own.ends[lasts], own.starts[firsts] + 1)], axis=1)
+            sentences = cuts[section[0].text].sentences
+            place_T = np.searchsorted(sentences, firsts, side="right")
+            starts, ends = own.starts[sentences[place_T - 1]], own.ends[sentences[place_T] - 1]
+            spans = np.stack([starts, np.maximum(ends, starts + 1)], axis=1)
             weights = np.ones(len(firsts), dtype=np.float32)
             part = _Section(spans_TD[start : start + len(firsts)], spans, weights)
             lengths = np.array([len(window) for window in section], dtype=np.float32)
@@ -271,23 +275,26 @@ class PassageEncoder:
             first, start = first + len(section), start + len(firsts)
 
     def _spans(self, texts: Sequence[Pieces], cuts: Sequence[Cut], windows: Sequence[Window]) -> tuple[Floats, Floats]:
-        """Unit vectors of windows ``[W, D]`` and of their spans ``[T, D]``: the mean of both readings."""
-        whole_WD, in_window_TD = self._read(texts, windows, with_spans=True)
-        sentences, again_T = list[Window](), list[Bools]()
-        for window in windows:
+        """Vectors of windows ``[W, D]`` and of their spans ``[T, D]``, unit length: the mean of both readings."""
+        sentences, owners_S = list[Window](), list[int]()
+        for number, window in enumerate(windows):
             start, end = window.bounds[[0, -1]].tolist()
             bounds = cuts[window.text].sentences
             inside = bounds[(bounds >= start) & (bounds <= end)].tolist()
-            again_T.append(np.full(len(window.bounds) - 1, len(inside) > 2))
-            if len(inside) > 2:  # otherwise its only sentence has been read by itself already
-                sentences += [Window.of(window.text, a, b, window.bounds) for a, b in pairwise(inside)]
-        alone_SD, in_sentence_TD = self._read(texts, sentences, with_spans=True)
-        if in_window_TD is None or in_sentence_TD is None:  # every span is a sentence
-            in_window_TD = np.repeat(whole_WD, [len(window.bounds) - 1 for window in windows], axis=0)
-            in_window_TD[np.concatenate(again_T)] = alone_SD
+            sentences += [Window.of(window.text, a, b, window.bounds) for a, b in pairwise(inside)]
+            owners_S += [number] * (len(inside) - 1)
+        alone_SD, spans_TD = self._read(texts, sentences, with_spans=True)
+        if spans_TD is None:  # every span is a sentence
+            spans_TD = alone_SD
+        if self.reads_windows:
+            windows_WD, in_window_TD = self._read(texts, windows, with_spans=True)
+            if in_window_TD is not None:
+                spans_TD = unit_rows(spans_TD + _CONTEXT_SHARE * in_window_TD)
         else:
-            in_window_TD[np.concatenate(again_T)] += in_sentence_TD
-        return whole_WD, unit_rows(in_window_TD)
+            lengths_S = np.array([len(sentence) for sentence in sentences], dtype=np.float32)
+            windows_WD = np.zeros((len(windows), self.encoder.dim), dtype=np.float32)
+            np.add.at(windows_WD, owners_S, alone_SD * lengths_S[:, None])
+        return unit_rows(windows_WD), spans_TD
 
     def vectors(self, texts: Sequence[Pieces], *, query: bool = False) -> Floats:
         """Unit vectors ``[N, D]`` of texts; the mean over windows for long texts."""

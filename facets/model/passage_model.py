@@ -107,7 +107,8 @@ class PassageModel:
         space: str = "",
         num_facets: int = 16,
         max_facets: int = 128,
-        tokens_per_long_facet: int = 16,
+        tokens_per_long_facet: int = 8,
+        reads_windows: bool = True,
         score_curves: ScoreCurves | None = None,
     ) -> None:
         """``space``: by default of this revision alone. For the other settings see ``PassageModelConfig``."""
@@ -119,7 +120,7 @@ class PassageModel:
         self.tokenizer = shared_tokenizer()
         self.common_components: Mapping[str, Floats] = {}  # SIF applies to word vectors only
         self.score_curves: ScoreCurves = score_curves or {}
-        self._facets = PassageEncoder(encoder, num_facets, max_facets, tokens_per_long_facet)
+        self._facets = PassageEncoder(encoder, num_facets, max_facets, tokens_per_long_facet, reads_windows)
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
             self._facets = replace(self._facets, alike=alike)
@@ -253,6 +254,7 @@ class PassageModel:
             num_facets=self.num_facets,
             max_facets=self._facets.max_facets,
             tokens_per_long_facet=self._facets.tokens_per_long_facet,
+            reads_windows=self._facets.reads_windows,
             window_tokens=self.max_tokens,
             training=training,
         )
@@ -289,5 +291,6 @@ class PassageModel:
             num_facets=config.num_facets,
             max_facets=config.max_facets,
             tokens_per_long_facet=config.tokens_per_long_facet,
+            reads_windows=config.reads_windows,
             score_curves=read_score_curves(folder, revision),
         )

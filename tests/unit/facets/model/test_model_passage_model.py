@@ -67,7 +67,7 @@ def test_a_facet_is_a_span_read_in_its_sentence_and_in_the_text_mixed_with_the_w
     sentences = encoder.split([first, second])
     _, alone = encoder.encode(sentences, [np.array([0, len(own)]) for own in sentences], query=False)
     assert alone is not None
-    expected = unit_rows(unit_rows(unit_rows(alone) + unit_rows(in_context)) + 0.55 * unit_rows(whole))
+    expected = unit_rows(unit_rows(unit_rows(alone) + 0.5 * unit_rows(in_context)) + 0.7 * unit_rows(whole))
     passages = model.encode_passages([text])
     np.testing.assert_allclose(passages.facets[0, :2], expected, atol=1e-2)
     assert passages.spans[0, :2].tolist() == [[0, len(first)], [len(first) + 1, len(text)]]
