@@ -64,9 +64,6 @@ def write_passage_checkpoint(
 def read_passage_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
     """Weights of the network, as float32; raises CheckpointError."""
     tensors = read_weights(folder, read=read)
-    # Checkpoints of the pooling network are read without it.
-    if any(name.startswith("pooling.") for name in tensors):
-        tensors = {name.removeprefix("encoder."): t for name, t in tensors.items() if not name.startswith("pooling.")}
     try:
         for name in [name for name in tensors if name + _SCALES_SUFFIX in tensors]:
             scales = tensors.pop(name + _SCALES_SUFFIX).half()
