@@ -23,6 +23,7 @@ RowT = TypeVar("RowT", bound=Sized)
 
 # Tokens per forward pass, padding included: enough for efficient matrix products, few enough for the CPU cache.
 _BATCH_TOKENS = 4096
+_LEAST_KNOWN = 0.2  # share of words in the vocabulary; if fewer are, a text may be foreign
 shared_tokenizer = cache(Tokenizer)  # one for all models, so that they share its cache of words
 
 
@@ -61,6 +62,12 @@ class CheckpointModel(Generic[NetworkT, ConfigT]):
         self.tokenizer = shared_tokenizer()
         self.revision = revision
         self.space = f"{self.name}@{revision}"
+
+    def knows_script(self, text: str) -> bool:
+        """Whether the vocabulary has some of the words of a text."""
+        words = [word for word in self.tokenizer.words([text])[0] if any(map(str.isalpha, word))]
+        num_known = np.count_nonzero(self.words.vocabulary.rows(words) < len(self.words))
+        return bool(num_known >= _LEAST_KNOWN * len(words))
 
     @staticmethod
     def _nonempty(rows: list[RowT]) -> list[RowT]:

@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import numpy as np
-
 from facets.arrays import Doubles, Floats, Ints
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.tokenizer import Tokenizer
@@ -36,6 +34,9 @@ class Model(ModelInfo, Protocol):
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]``; what a text is depends on the task."""
+
+    def knows_script(self, text: str) -> bool:
+        """Whether the model knows words of the script that most letters of a text are in."""
 
 
 class TextEncoder(Protocol):
@@ -71,12 +72,11 @@ FOREIGN = (
 )
 _LATIN_LETTER = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
 _OTHER_LETTER = re.compile(r"[^\W\d_A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
-_FEW_KNOWN = 0.2  # share of words in the vocabulary below which a text may be foreign
 _EXAMINED_CHARS = 8_000
 
 
 def is_foreign(model: Model, text: str) -> bool:
-    """Whether most letters of a text are not Latin and the vocabulary has hardly any of the words.
+    """Whether most letters of a text are not Latin but of a script that the model does not know.
 
     Names, code, numbers, emoji and misspelt words are not foreign. Other languages in Latin letters cannot be told from
     these.
@@ -84,11 +84,8 @@ def is_foreign(model: Model, text: str) -> bool:
     if text.isascii():
         return False
     letters = text[:_EXAMINED_CHARS]
-    if len(_OTHER_LETTER.findall(letters)) <= len(_LATIN_LETTER.findall(letters)):
-        return False
-    words = [word for word in model.tokenizer.words([letters])[0] if any(map(str.isalpha, word))]
-    num_known = np.count_nonzero(model.words.vocabulary.rows(words) < len(model.words))
-    return bool(num_known < _FEW_KNOWN * len(words))
+    is_latin = len(_OTHER_LETTER.findall(letters)) <= len(_LATIN_LETTER.findall(letters))
+    return not is_latin and not model.knows_script(letters)
 
 
 def check_readable(model: Model, text: str, path: ErrorPath) -> None:

@@ -51,6 +51,9 @@ class WindowEncoder(Protocol):
     def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
         """Pieces of texts, with offsets in characters."""
 
+    def knows_script(self, text: str) -> bool:
+        """Whether the encoder knows words of the script that most letters of a text are in."""
+
     def encode(
         self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
     ) -> tuple[Floats, Floats | None]:

@@ -227,6 +227,10 @@ class PassageModel:
         several_Q = np.array([are_questions(own) for own in sentences], dtype=np.bool_)
         return QueryFacets(facets_QJD, weights_QJ, several_Q & (counts_Q > 1))
 
+    def knows_script(self, text: str) -> bool:
+        """Whether the tokenizer has words of the script that most letters of a text are in."""
+        return self.encoder.knows_script(text)
+
     def problem(self, text: str) -> str:
         """Why the model cannot read a non-blank text, e.g. of invisible characters, as a rule; empty if it can."""
         if _WORD_CHARACTER.search(text):

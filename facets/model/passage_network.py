@@ -172,6 +172,10 @@ class NetworkEncoder:
         """Word pieces; those of queries are no different."""
         return self.pieces.encode(texts)
 
+    def knows_script(self, text: str) -> bool:
+        """See ``PieceTokenizer``."""
+        return self.pieces.knows_script(text)
+
     @torch.inference_mode()
     def encode(
         self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool

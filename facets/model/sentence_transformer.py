@@ -218,6 +218,10 @@ class TokenEncoder:
         found = self._tokenizer.encode([prompt + text for text in texts]) if prompt else self._tokenizer.encode(texts)
         return [_after_prompt(pieces, text, prompt) for pieces, text in zip(found, texts, strict=True)]
 
+    def knows_script(self, text: str) -> bool:
+        """See ``PieceTokenizer``."""
+        return self._tokenizer.knows_script(text)
+
     @torch.inference_mode()
     def encode(
         self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
@@ -275,6 +279,10 @@ class TextEncoder:
     def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
         """The words of texts."""
         return [Words.of(text) for text in texts]
+
+    def knows_script(self, text: str) -> bool:
+        """Always, as the vocabulary is not known."""
+        return True
 
     def encode(
         self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool

@@ -2,8 +2,11 @@
 
 import json
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +21,10 @@ from facets.language.tokenizer import check_sequence, grouped
 _PART_CHARS = 20_000
 _BATCH_CHARS = 1_000_000
 _Part: TypeAlias = tuple[int, int, str]  # index of the text, offset in it, part
+_BYTES = ("\u0120", "<0x20>")  # names of the space in vocabularies with a piece for each byte
+# A script is known if so many pieces belong to it, or this share of a small vocabulary. BERT's English vocabulary has 8
+# pieces of several Cyrillic letters and 488 Chinese characters; vocabularies of many languages have thousands.
+_LEAST_PIECES, _LEAST_CHINESE = (50, 0.004), (2000, 0.03)
 _SPACE = re.compile(r"\s")
 # UTF-16 surrogates, which UTF-8 cannot encode.
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -56,6 +63,24 @@ class PieceTokenizer:
     def __len__(self) -> int:
         """Number of pieces V, special ones included."""
         return int(self._tokenizer.get_vocab_size())
+
+    def knows_script(self, text: str) -> bool:
+        """Whether the vocabulary has words, not only letters, of the script that most letters of a text are in.
+
+        Always if pieces are made of bytes: such a vocabulary does not say which scripts its model has read.
+        """
+        if any(self._tokenizer.token_to_id(name) is not None for name in _BYTES):
+            return True
+        [(script, _)] = Counter(map(_script_of, filter(str.isalpha, text))).most_common(1)
+        least, share = _LEAST_CHINESE if script == "CJK" else _LEAST_PIECES
+        return self._num_pieces[script] >= min(least, share * len(self))
+
+    @cached_property
+    def _num_pieces(self) -> Counter[str]:
+        """Number of pieces of several letters, or of Chinese characters, by script."""
+        names = (name for name in self._tokenizer.get_vocab() if not name.isascii())
+        scripts = (Counter(map(_script_of, filter(str.isalpha, name))) for name in names)
+        return Counter(script for own in scripts for script, count in own.items() if count > 1 or script == "CJK")
 
     def encode(self, texts: Sequence[str]) -> list[Pieces]:
         """All pieces of each text with their offsets, which count characters (code points) of the text."""
@@ -112,6 +137,11 @@ class WordPieces(PieceTokenizer):
         if found is None:
             raise CheckpointError(f"expected a tokenizer of word pieces, {piece} is missing")
         return int(found)
+
+
+def _script_of(letter: str) -> str:
+    """First word of the name of a letter in Unicode, such as CYRILLIC."""
+    return unicodedata.name(letter, "").partition(" ")[0]
 
 
 def _ids(encoding: Encoding) -> Ints32:

@@ -1,8 +1,13 @@
 """Texts in scripts that a model does not know are told from all others, and no task says anything of them."""
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import pytest
+from tiny_encoders import tiny_encoder
 from toys import toy_model, toy_passage_model
 
+import facets
 from facets.errors import InvalidInputError
 from facets.model.contract import FOREIGN, is_foreign
 from facets.texts import score_pairs, summarize
@@ -31,6 +36,18 @@ READABLE_TEXTS = {
 @pytest.mark.parametrize("model", [toy_model(), toy_passage_model()], ids=["words", "passages"])
 def test_scripts_that_a_model_does_not_know_are_foreign_and_nothing_else(model) -> None:
     assert [name for name, text in FOREIGN_TEXTS.items() if not is_foreign(model, text)] == []
+    assert [name for name, text in READABLE_TEXTS.items() if is_foreign(model, text)] == []
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "foreign"),
+    [("wordpiece", FOREIGN_TEXTS), ("unigram", ["Hindi"]), ("bpe", []), ("slow", [])],
+)
+def test_an_encoder_knows_the_scripts_of_its_own_tokenizer(
+    tmp_path: Path, tokenizer: str, foreign: Iterable[str]
+) -> None:
+    model = facets.load(f"sentence-transformers:{tiny_encoder(tmp_path / 'encoder', tokenizer=tokenizer)}")
+    assert [name for name, text in FOREIGN_TEXTS.items() if is_foreign(model, text)] == list(foreign)
     assert [name for name, text in READABLE_TEXTS.items() if is_foreign(model, text)] == []
 
 
