@@ -278,26 +278,26 @@ class PassageEncoder:
             first, start = first + len(section), start + len(firsts)
 
     def _spans(self, texts: Sequence[Pieces], cuts: Sequence[Cut], windows: Sequence[Window]) -> tuple[Floats, Floats]:
-        """Vectors of windows ``[W, D]`` and of their spans ``[T, D]``, unit length: the mean of both readings."""
-        sentences, owners_S = list[Window](), list[int]()
-        for number, window in enumerate(windows):
+        """Unit vectors of windows ``[W, D]`` and of their spans ``[T, D]``, from both readings."""
+        sentences, counts = list[Window](), list[int]()
+        for window in windows:
             start, end = window.bounds[[0, -1]].tolist()
             bounds = cuts[window.text].sentences
             inside = bounds[(bounds >= start) & (bounds <= end)].tolist()
             sentences += [Window.of(window.text, a, b, window.bounds) for a, b in pairwise(inside)]
-            owners_S += [number] * (len(inside) - 1)
+            counts.append(len(inside) - 1)
         alone_SD, spans_TD = self._read(texts, sentences, with_spans=True)
         if spans_TD is None:  # every span is a sentence
             spans_TD = alone_SD
-        if self.reads_windows:
-            windows_WD, in_window_TD = self._read(texts, windows, with_spans=True)
+        lengths_S1 = np.array([[len(sentence)] for sentence in sentences], dtype=np.float32)
+        windows_WD = unit_rows(np.add.reduceat(alone_SD * lengths_S1, np.cumsum([0, *counts[:-1]])))
+        again = [number for number, count in enumerate(counts) if count > 1] if self.reads_windows else []
+        if again:  # the others have been read already, as their only sentence
+            windows_WD[again], in_window_TD = self._read(texts, [windows[i] for i in again], with_spans=True)
             if in_window_TD is not None:
-                spans_TD = unit_rows(spans_TD + _CONTEXT_SHARE * in_window_TD)
-        else:
-            lengths_S = np.array([len(sentence) for sentence in sentences], dtype=np.float32)
-            windows_WD = np.zeros((len(windows), self.encoder.dim), dtype=np.float32)
-            np.add.at(windows_WD, owners_S, alone_SD * lengths_S[:, None])
-        return unit_rows(windows_WD), spans_TD
+                again_T = np.repeat(np.isin(np.arange(len(windows)), again), [len(w.bounds) - 1 for w in windows])
+                spans_TD[again_T] = unit_rows(spans_TD[again_T] + _CONTEXT_SHARE * in_window_TD)
+        return windows_WD, spans_TD
 
     def vectors(self, texts: Sequence[Pieces], *, query: bool = False) -> Floats:
         """Unit vectors ``[N, D]`` of texts; the mean over windows for long texts."""

@@ -79,7 +79,9 @@ def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> Ints:
 
 def are_questions(sentences: Sequence[Sentence]) -> bool:
     """Whether a query consists of several questions."""
-    return len(sentences) > 1 and all(sentence.text.rstrip("\"')\u201d\u2019").endswith("?") for sentence in sentences)
+    return len(sentences) > 1 and all(
+        sentence.text.rstrip("\"')\u201d\u2019\u300d").endswith(("?", "\uff1f", "\u061f")) for sentence in sentences
+    )
 
 
 # Loaded models by folder, device, and the files' modification time and size.
@@ -128,7 +130,7 @@ class PassageModel:
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.
 
-        Facets have unit norm and are in the order of the places they attend to; a text with fewer facets has zero rows
+        Facets have unit norm and are in the order of their places in the text; a text with fewer facets has zero rows
         at the end.
 
         Raises:
@@ -138,7 +140,7 @@ class PassageModel:
         return self.encode_passages(texts).facets
 
     def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
-        """Facet embeddings of documents, and the characters that each facet attends to; raises as ``encode``.
+        """Facet embeddings of documents, and the characters of each facet's sentence; raises as ``encode``.
 
         A span of up to twelve pieces gives a facet. More than K facets are reduced to K, and for the document to
         one per ``tokens_per_long_facet`` tokens; a reduced facet has the span of the facet closest to it. Facets under
@@ -157,14 +159,14 @@ class PassageModel:
         self._mix_in_headings(texts, encoded)
         return encoded
 
-    def _pieces(self, texts: Sequence[str], *, query: bool = False, path: str = "texts") -> list[Pieces]:
+    def _pieces(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
         """Pieces of the texts as they are read, with offsets in the original texts; checks that each has one."""
         check_sequence(texts, "encode")
         readings = [read(text) for text in texts]
         all_pieces = self.encoder.split([reading.text for reading in readings], query=query)
         for i, (reading, pieces) in enumerate(zip(readings, all_pieces, strict=True)):
             if not len(pieces):
-                raise InvalidInputError("has no words, expected at least one", path=(path, i))
+                raise InvalidInputError("has no words, expected at least one", path=("texts", i))
             if reading.places is not None:
                 starts, ends = reading.original(np.stack((pieces.starts, pieces.ends), axis=1)).T
                 all_pieces[i] = replace(pieces, starts=starts, ends=ends)
