@@ -19,7 +19,7 @@ WIDTH = 120
 # Records in the order of the file: a base class and its arguments come before the record.
 _RECORDS = """
     ModelVersion Timings TokenStats TruncatedDocument NearestWord Span AttendedToken FacetWords TokenAttention
-    FacetMatch Limits Model Backup TakenBackup ServerStatus
+    FacetMatch EncoderSettings Limits Model Backup TakenBackup ServerStatus
     Difference EmbeddingsFields ExplanationFields SummarySentence SummaryFields Topic TextTopics
     SearchField FilterWarning Neighbours VectorReport MapTheme Collection RankedText ReindexProgress DocumentPart
     Document FoundDocuments SearchHit SearchResultFields SearchFields CollectionDiagnosis CollectionMap RerankedTexts
@@ -76,9 +76,9 @@ _WITHOUT = {
 # Fields without `optional` that may be missing, or mean nothing in some replies.
 _MAY_LACK = """
     Collection.create_time Document.facet_embeddings Document.facet_spans Document.token_stats EmbedResponse.facet_spans
-    FacetMatch.second_span FacetWords.span GetServerStatusResponse.last_backup_time PaperOptions.candidates
-    RankedCandidate.evidence RankedPaper.evidence RankedPaper.position RankedText.answer RelationScore.meeting
-    SearchHit.answer
+    FacetMatch.second_span FacetWords.span GetServerStatusResponse.last_backup_time Model.encoder_settings
+    PaperOptions.candidates RankedCandidate.evidence RankedPaper.evidence RankedPaper.position RankedText.answer
+    RelationScore.meeting SearchHit.answer
 """.split()
 # Messages of two fields, key and value: a list of them is a dict.
 _ENTRIES = {"DiskUse", "ModelQueue", "RequestCount"}

@@ -1,7 +1,8 @@
 """Encodes documents in a separate process, for bulk loads: ``python -m facets``.
 
-The process reads pickles from standard input and writes one pickle for each to standard output: first the model and the
-searched fields, then lists of documents, until the input ends. It trusts the process that started it.
+The process reads pickles from standard input and writes one pickle for each to standard output: first the model, the
+searched fields and the settings of an encoder (see ``facets.load``), then lists of documents, until the input ends. It
+trusts the process that started it.
 """
 
 import os
@@ -70,9 +71,9 @@ def main() -> None:
         pickle.dump(answer, answers, protocol=5)
         answers.flush()
 
-    name, search_fields = pickle.load(sys.stdin.buffer)
+    name, search_fields, settings = pickle.load(sys.stdin.buffer)
     try:
-        model = load(name or None, PassageModel)
+        model = load(name or None, PassageModel, **settings)
         fields = check_search_fields(DEFAULT_SEARCH_FIELDS if search_fields is None else search_fields)
     except (FacetsError, ImportError) as error:
         return send(str(error))

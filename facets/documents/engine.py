@@ -43,6 +43,7 @@ from facets.documents.types import (
     UpsertResult,
 )
 from facets.documents.view import StoreView
+from facets.documents.vocabulary import collection_vocabulary
 from facets.errors import (
     DamagedDocumentsError,
     IndexAwayError,
@@ -53,6 +54,7 @@ from facets.errors import (
 )
 from facets.index.config import MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, EngineConfig
 from facets.language.languages import language_of
+from facets.language.vocabulary import Vocabulary
 from facets.storage.directory import DirectoryLock
 from facets.storage.files import clear_errors, make_private_directory
 from facets.storage.sql import SqlDatabase
@@ -377,6 +379,11 @@ class CollectionEngine:
         """Lays out a collection in two dimensions; see :func:`facets.documents.diagnosis.map_collection`."""
         with self._store.view() as view:
             return map_collection(view, _record_in(view, name, seen), max_documents=max_documents)
+
+    def vocabulary(self, name: str, *, seen: CollectionRecord | None = None) -> Vocabulary:
+        """Frequent words of a collection; see :func:`facets.documents.vocabulary.collection_vocabulary`."""
+        with self._store.view() as view:
+            return collection_vocabulary(view, _record_in(view, name, seen))
 
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
         """Moves a collection to another model by encoding its texts again; see :mod:`facets.documents.reindexing`.

@@ -1,7 +1,7 @@
 """Static word vectors: the target space of sentences and phrases, nearest words, and storage as 1 byte per number."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,15 @@ class WordVectors:
     def vectors(self) -> NDArray[np.float32]:
         """Vectors of the words, ``[V, D]`` float32; computed on each access if they are stored as bytes."""
         return self._rows(slice(None))
+
+    def of(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors of lower-case words, ``[N, D]``: a sum for words split into pieces, zero for unknown words."""
+        rows_M, counts_N = self.vocabulary.split_rows(words)
+        is_known_M = rows_M < len(self)
+        vectors_ND = np.zeros((len(words), self.dim), dtype=np.float32)
+        owners_M = np.repeat(np.arange(len(words)), counts_N)
+        np.add.at(vectors_ND, owners_M[is_known_M], self.unit_vectors[rows_M[is_known_M]])
+        return unit_rows(vectors_ND)
 
     def _rows(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
         kept, scales = self._kept

@@ -5,12 +5,24 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from facets.arrays import Doubles, Floats, Ints
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncoderSettings:
+    """What the files of a sentence-transformers encoder say."""
+
+    pooling: str  # of token states, such as "mean"; empty: the encoder has no such step
+    query_prompt: str  # put before queries
+    document_prompt: str  # put before documents
+    similarity: str  # for which it was trained, such as "cosine"; facets are compared by cosine in any case
+    backend: str  # runs it: "torch", "onnx" or "openvino"
 
 
 class ModelInfo(Protocol):

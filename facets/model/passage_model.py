@@ -25,6 +25,7 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import background_cosine
 from facets.model.base import shared_tokenizer
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words
+from facets.model.contract import EncoderSettings
 from facets.model.facet_reduction import ALIKE
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
@@ -112,6 +113,7 @@ class PassageModel:
         tokens_per_long_facet: int = 8,
         reads_windows: bool = True,
         score_curves: ScoreCurves | None = None,
+        encoder_settings: EncoderSettings | None = None,
     ) -> None:
         """``space``: by default of this revision alone. For the other settings see ``PassageModelConfig``."""
         self.encoder, self.words = encoder, words
@@ -122,6 +124,7 @@ class PassageModel:
         self.tokenizer = shared_tokenizer()
         self.common_components: Mapping[str, Floats] = {}  # SIF applies to word vectors only
         self.score_curves: ScoreCurves = score_curves or {}
+        self.encoder_settings = encoder_settings
         self._facets = PassageEncoder(encoder, num_facets, max_facets, tokens_per_long_facet, reads_windows)
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))

@@ -9,7 +9,8 @@ Shape suffixes: B windows, L tokens of the longest window, S sentences, P pieces
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,6 +26,7 @@ from facets.arrays import Floats, Ints, Ints32
 from facets.errors import CheckpointError, NotFoundError
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
+from facets.model.contract import EncoderSettings
 from facets.model.passage_encoding import PassageEncoder, WindowEncoder
 from facets.model.passage_model import PassageModel
 from facets.model.precision import fastest_precision
@@ -38,7 +40,9 @@ _HASHED = {".json", ".txt", ".model", ".safetensors", ".bin", ".py"}
 _TOKENIZER_FILES = ("tokenizer*.json", "vocab.*", "*.model")
 _NOT_DOWNLOADED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf", "pytorch_model.bin"]
 _WORD = re.compile(r"\s*(?:\w{1,24}|[^\w\s])")
-_NUM_WORDS = 10_000  # words that name facets, most frequent first
+_NUM_WORDS = 4_000  # words that name facets, most frequent first
+_MAX_ASKED = 50_000  # words whose vectors are kept
+_WORD_MARKS = "\u2581\u0120"  # begin words in the vocabularies of SentencePiece and of bytes
 
 
 def load_sentence_transformer(
@@ -56,7 +60,29 @@ def load_sentence_transformer(
     encoder = _encoder_of(model, device)
     name = Path(name_or_path).name
     return PassageModel(
-        encoder, _LazyWords(encoder), name=name, revision=revision, space=f"{ENCODER_PREFIX}{name}@{revision}"
+        encoder,
+        _LazyWords(encoder, _pieces_of(model)),
+        name=name,
+        revision=revision,
+        space=f"{ENCODER_PREFIX}{name}@{revision}",
+        encoder_settings=_settings(model, backend),
+    )
+
+
+def _pieces_of(model: Any) -> Mapping[str, int]:
+    """The pieces of the tokenizer with their ids; none if it does not say."""
+    get_vocab = getattr(getattr(model[0], "tokenizer", None), "get_vocab", dict)
+    return {str(piece): int(number) for piece, number in get_vocab().items()}
+
+
+def _settings(model: Any, backend: str) -> EncoderSettings:
+    modes = next((module.pooling_mode for module in model if hasattr(module, "pooling_mode")), ())
+    return EncoderSettings(
+        pooling="+".join(map(str, np.atleast_1d(modes).tolist())),
+        query_prompt=_prompt(model, query=True),
+        document_prompt=_prompt(model, query=False),
+        similarity=str(model.similarity_fn_name or "cosine"),
+        backend=backend,
     )
 
 
@@ -66,7 +92,7 @@ def _find(name: str, *, allow_downloads: bool) -> Path:
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     path = Path(name).expanduser()
-    if path.is_dir():
+    if name and path.is_dir():
         return path
     full_name = name if "/" in name else f"sentence-transformers/{name}"
     try:
@@ -77,7 +103,7 @@ def _find(name: str, *, allow_downloads: bool) -> Path:
         if allow_downloads:
             problem = f"{name} could not be downloaded and is not in the local cache of models: {error}"
     except HFValidationError:
-        problem = f"{name} is no folder, and no name of a model such as intfloat/multilingual-e5-small"
+        problem = f"{ENCODER_PREFIX}{name} names no folder, and no model such as intfloat/multilingual-e5-small"
     except Exception as error:  # the hub answers in many ways, such as 401 for a name that does not exist
         problem = f"{name} could not be downloaded: {' '.join(str(error).split())[:300]}"
     raise NotFoundError(problem, resource_type="model", resource_name=name)
@@ -99,17 +125,35 @@ def _open(folder: Path, *, device: str, trust_remote_code: bool, backend: str) -
         raise CheckpointError(f"{folder}: the model is incomplete, it has no tokenizer")
     dtype = fastest_precision(torch.device(device)) if backend == "torch" else torch.float32
     try:
-        return SentenceTransformer(
-            str(folder),
-            device=device,
-            local_files_only=True,
-            trust_remote_code=trust_remote_code,
-            backend=backend,
-            model_kwargs={"dtype": dtype} if backend == "torch" else {},
-        )
+        with _silence():
+            return SentenceTransformer(
+                str(folder),
+                device=device,
+                local_files_only=True,
+                trust_remote_code=trust_remote_code,
+                backend=backend,
+                model_kwargs={"dtype": dtype} if backend == "torch" else {},
+            )
     except Exception as error:  # models fail to open in many ways
         problem = " ".join(str(error).split())[:300]
         raise CheckpointError(f"{folder}: expected a sentence-transformers model: {problem}") from error
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No progress bars and notes of transformers while a model is opened; errors are raised."""
+    from transformers.utils import logging as untyped
+
+    logging: Any = untyped
+    had_bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if had_bars:
+            logging.enable_progress_bar()
 
 
 def _own_code(folder: Path, modules: Sequence[Mapping[str, str]]) -> str:
@@ -320,23 +364,48 @@ class Words(Pieces):
 
 
 class _LazyWords(WordVectors):
-    """Vectors of frequent words, encoded when they are first needed."""
+    """Vectors of words, encoded when they are first needed: of asked words, or of frequent ones to name facets."""
 
-    def __init__(self, encoder: WindowEncoder) -> None:
-        self._encoder = encoder
+    def __init__(self, encoder: WindowEncoder, pieces: Mapping[str, int]) -> None:
+        """``pieces``: of the tokenizer, with their ids."""
+        self._encoder, self._pieces = encoder, pieces
+        self._asked: dict[str, Floats] = {}
 
     @cached_property
     def vocabulary(self) -> Vocabulary:  # type: ignore[override]
-        """The most frequent words of the shipped passage model."""
-        known = Vocabulary.load(find_model("facets-passages-small-en") / "vocabulary.tsv").without_pieces()
+        """Frequent words of the shipped passage model; where it is not installed, words that are single pieces."""
+        try:
+            known = Vocabulary.load(find_model("facets-passages-small-en") / "vocabulary.tsv").without_pieces()
+        except NotFoundError:
+            return _whole_words(self._pieces)
         return Vocabulary(known.words[:_NUM_WORDS], known.counts[:_NUM_WORDS], total_count=known.total_count)
 
     @cached_property
     def _kept(self) -> tuple[Floats, None]:  # type: ignore[override]
-        facets = PassageEncoder(self._encoder, 1, 1, 1)
-        return facets.vectors(self._encoder.split(self.vocabulary.words)), None
+        return self._encoded(self.vocabulary.words), None
+
+    def of(self, words: Sequence[str]) -> Floats:
+        """Unit vectors of any words, ``[N, D]``; zero for a word without pieces."""
+        new = [word for word in dict.fromkeys(words) if word not in self._asked]
+        found = self._asked | dict(zip(new, self._encoded(new), strict=True))
+        self._asked = found if len(found) <= _MAX_ASKED else {}
+        return np.array([found[word] for word in words], dtype=np.float32).reshape(-1, self.dim)
+
+    def _encoded(self, words: Sequence[str]) -> Floats:
+        vectors_ND, pieces = np.zeros((len(words), self.dim), dtype=np.float32), self._encoder.split(words)
+        readable = [row for row, own in enumerate(pieces) if len(own)]
+        vectors_ND[readable] = PassageEncoder(self._encoder, 1, 1, 1).vectors([pieces[row] for row in readable])
+        return vectors_ND
 
     @property
     def dim(self) -> int:
         """Number of dimensions of a vector."""
         return self._encoder.dim
+
+
+def _whole_words(pieces: Mapping[str, int]) -> Vocabulary:
+    """Words of a tokenizer; pieces are ordered by frequency, from which follow estimated counts."""
+    marked = [piece[1:] for piece in sorted(pieces, key=pieces.__getitem__) if piece[0] in _WORD_MARKS]
+    names = marked or sorted(pieces, key=pieces.__getitem__)  # word pieces mark what continues a word
+    words = [*dict.fromkeys(word for word in names if len(word) > 2 and word.isalpha() and word.islower())][:_NUM_WORDS]
+    return Vocabulary(words, _NUM_WORDS * 100 // np.arange(10, len(words) + 10))

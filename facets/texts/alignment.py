@@ -19,7 +19,6 @@ from facets.language import lexicon
 from facets.language.vectors import unit_rows
 from facets.language.wordnet import wordnet
 from facets.model.contract import TextModel
-from facets.texts.explanation import word_vectors
 from facets.texts.wording import Word, Wording
 
 _LEAST_ALIKE = 0.35  # words less similar are not aligned
@@ -94,7 +93,7 @@ class WordTable:
     def __init__(self, model: TextModel, wordings: Iterable[Wording]) -> None:
         words = sorted({word.text for wording in wordings for word in wording.words})
         self._rows = {word: row for row, word in enumerate(words)}
-        self._vectors_WD = word_vectors(model, words)
+        self._vectors_WD = model.words.of(words)
         vocabulary = model.words.vocabulary
         rows = vocabulary.rows(words)
         known = rows < len(vocabulary)

@@ -11,7 +11,6 @@ from facets import scoring
 from facets.errors import InvalidInputError
 from facets.language.reading import read
 from facets.language.tokenizer import Token, check_text
-from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
 
 
@@ -125,7 +124,7 @@ def _explain_text(
     num_tokens: int,
 ) -> TextExplanation:
     read = tokens[: model.max_tokens]
-    words_LD = word_vectors(model, [token.text.lower() for token in read])
+    words_LD = model.words.of([token.text.lower() for token in read])
     known_L: NDArray[np.bool_] = np.any(words_LD != 0, axis=1)
     words, facets = torch.from_numpy(words_LD), torch.from_numpy(facets_KD)
     attention_L = scoring.attention(words.unsqueeze(0), facets.unsqueeze(0))[0].numpy()
@@ -147,17 +146,6 @@ def _explain_text(
         ),
         truncated=len(tokens) > len(read),
     )
-
-
-def word_vectors(model: TextModel, forms: Sequence[str]) -> NDArray[np.float32]:
-    """Unit vectors of lower-case words, ``[L, D]``: a sum for words split into pieces, zero for unknown words."""
-    words = model.words
-    rows_M, counts_L = words.vocabulary.split_rows(list(forms))
-    is_known_M = rows_M < len(words)
-    vectors_LD = np.zeros((len(forms), words.dim), dtype=np.float32)
-    owners_M = np.repeat(np.arange(len(forms)), counts_L)
-    np.add.at(vectors_LD, owners_M[is_known_M], words.unit_vectors[rows_M[is_known_M]])
-    return unit_rows(vectors_LD)
 
 
 def _strongest(cosines_L: NDArray[np.float32], num_tokens: int) -> tuple[tuple[int, float], ...]:

@@ -57,7 +57,7 @@ _SPECIAL_READERS: dict[str, _Convert] = {
     "google.protobuf.Timestamp": lambda time: time.ToDatetime(tzinfo=UTC),
 }
 # Message fields that some of the records lack.
-_OPTIONAL_FIELDS = {("FacetMatch", "second_span")}
+_OPTIONAL_FIELDS = {("FacetMatch", "second_span"), ("Model", "encoder_settings")}
 
 
 def to_message(record: object, message_type: type[MessageT], **others: object) -> MessageT:

@@ -45,6 +45,10 @@ def _print_models(models: Sequence[Model], *, with_limits: bool) -> None:
         rows.append((name, model.task, model.space, *(getattr(model, field) for field in numbers), model.revision[:12]))
     print_table(columns, rows, right=("facets", "dim"))
     if with_limits:
+        if settings := models[0].encoder_settings:
+            print_table(
+                ("encoder", "value"), [(key.replace("_", " "), value) for key, value in asdict(settings).items()]
+            )
         limits = asdict(models[0].limits).items()
         limit_rows = [(field.removeprefix("max_").replace("_", " "), value) for field, value in limits]
         print_table(("limit", "value"), limit_rows, right=("value",))

@@ -41,10 +41,13 @@ class EncodedBy:
 
 
 class Worker:
-    """A library process with a model, started by the first question. Serves one caller at a time."""
+    """A library process with a model, started by the first question. Serves one caller at a time.
 
-    def __init__(self, model: str, search_fields: SearchFields) -> None:
-        self._model = model, search_fields
+    ``settings``: of ``facets.load`` for encoders, ``allow_downloads`` and ``trust_remote_code``.
+    """
+
+    def __init__(self, model: str, search_fields: SearchFields, settings: Mapping[str, bool]) -> None:
+        self._model = model, search_fields, settings
         self._process: subprocess.Popen[bytes] | None = None
         self._described: Any = None
         self._is_closed = False
@@ -103,12 +106,12 @@ def _exchange(process: subprocess.Popen[bytes], question: object) -> Any:
 class RayWorker:
     """A worker in a Ray actor, on any machine with a free processor; Ray starts a lost one again."""
 
-    def __init__(self, model: str, search_fields: SearchFields) -> None:
+    def __init__(self, model: str, search_fields: SearchFields, settings: Mapping[str, bool]) -> None:
         import ray
 
         self._ray = ray
         actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(Worker)
-        self._actor = actor.remote(model, search_fields)
+        self._actor = actor.remote(model, search_fields, settings)
 
     def ask(self, documents: Sequence[Sent]) -> Any:
         """See :meth:`Worker.ask`."""

@@ -186,6 +186,25 @@ class FacetMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class EncoderSettings:
+    """What the files of a sentence-transformers encoder say.
+
+    Attributes:
+        pooling: Pooling of token states, such as "mean"; empty: the encoder has no such step.
+        query_prompt: Put before queries.
+        document_prompt: Put before documents.
+        similarity: Similarity that it was trained for, such as "cosine"; facets are compared by cosine in any case.
+        backend: Runs it: "torch", "onnx" or "openvino".
+    """
+
+    pooling: str
+    query_prompt: str
+    document_prompt: str
+    similarity: str
+    backend: str
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Limits of the server by which clients cut requests; 0: not reported.
 
@@ -234,6 +253,7 @@ class Model:
         is_default: True if the model answers requests for its task that name no model.
         limits: Limits of this server for requests to the model.
         space: Space of the facets, e.g. "all-MiniLM-L6-v2". Models of one space can search each other's collections.
+        encoder_settings: Set if the model is a sentence-transformers encoder.
     """
 
     name: str
@@ -246,6 +266,7 @@ class Model:
     is_default: bool
     limits: Limits
     space: str
+    encoder_settings: EncoderSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import TASKS, load
 from facets.model.passage_checkpoint import TASK
 from facets.model.passage_model import PassageModel
-from facets.model.shipped import find_model
+from facets.model.shipped import ENCODER_PREFIX, find_model
 
 SearchedModel = FacetModel | PassageModel
 
@@ -27,6 +27,8 @@ _QUERY_BATCH = 64
 
 def load_searched(name_or_path: str | None) -> SearchedModel:
     """Loads a model whose facets a collection can store; None: the default model of collections."""
+    if name_or_path and name_or_path.startswith(ENCODER_PREFIX):
+        return load(name_or_path, PassageModel)
     folder = find_model(name_or_path or TASKS[TASK].default)
     is_passage_model = read_settings(folder).get("task") == TASK
     return load(folder, PassageModel) if is_passage_model else load(folder, FacetModel)

@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Model(_message.Message):
-    __slots__ = ("name", "revision", "task", "num_facets", "dim", "vocabulary_size", "max_tokens", "is_default", "limits", "space")
+    __slots__ = ("name", "revision", "task", "num_facets", "dim", "vocabulary_size", "max_tokens", "is_default", "limits", "space", "encoder_settings")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
@@ -21,6 +21,7 @@ class Model(_message.Message):
     IS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
+    ENCODER_SETTINGS_FIELD_NUMBER: _ClassVar[int]
     name: str
     revision: str
     task: str
@@ -31,7 +32,22 @@ class Model(_message.Message):
     is_default: bool
     limits: Limits
     space: str
-    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., task: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., max_tokens: _Optional[int] = ..., is_default: _Optional[bool] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., space: _Optional[str] = ...) -> None: ...
+    encoder_settings: EncoderSettings
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., task: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., max_tokens: _Optional[int] = ..., is_default: _Optional[bool] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., space: _Optional[str] = ..., encoder_settings: _Optional[_Union[EncoderSettings, _Mapping]] = ...) -> None: ...
+
+class EncoderSettings(_message.Message):
+    __slots__ = ("pooling", "query_prompt", "document_prompt", "similarity", "backend")
+    POOLING_FIELD_NUMBER: _ClassVar[int]
+    QUERY_PROMPT_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENT_PROMPT_FIELD_NUMBER: _ClassVar[int]
+    SIMILARITY_FIELD_NUMBER: _ClassVar[int]
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    pooling: str
+    query_prompt: str
+    document_prompt: str
+    similarity: str
+    backend: str
+    def __init__(self, pooling: _Optional[str] = ..., query_prompt: _Optional[str] = ..., document_prompt: _Optional[str] = ..., similarity: _Optional[str] = ..., backend: _Optional[str] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("max_texts_per_request", "max_message_bytes", "max_pairs_per_request", "max_documents_per_upsert", "max_queries_per_search", "max_stream_window", "max_evidence_hits", "max_patterns_per_request", "max_slots_per_request", "max_relation_scores")

@@ -6,13 +6,16 @@ from functools import lru_cache
 import numpy as np
 
 from facets.documents import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionEngine, CollectionMap
+from facets.language.vectors import WordVectors
 from facets.model.contract import TextModel
 from facets_server.documents.searching import reader_of
+from facets_server.documents.words import CollectionWords
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.requests import check_count
 from facets_server.texts.served import TextModels
 
 _MAX_KEPT_MAPS = 4
+_WAIT_S = 600.0  # for the words of themes: the map itself may take as long
 _WORDS_PER_THEME = 3
 _NUM_CANDIDATE_WORDS = 12  # of a theme, before those of larger themes are dropped
 
@@ -37,26 +40,26 @@ Theme = tuple[tuple[tuple[str, float], ...], int]  # its nearest words with cosi
 Maps = Callable[[str, int, int], tuple[CollectionMap, tuple[Theme, ...]]]
 
 
-def maps_of(models: TextModels, engine: CollectionEngine) -> Maps:
+def maps_of(models: TextModels, engine: CollectionEngine, words: CollectionWords) -> Maps:
     """A function from name, most documents and revision to the map of a collection and its themes, largest first."""
 
     @lru_cache(maxsize=_MAX_KEPT_MAPS)
     def map_of(name: str, max_documents: int, revision: int) -> tuple[CollectionMap, tuple[Theme, ...]]:
         record = engine.record(name)
         collection_map = engine.map(name, max_documents=max_documents, seen=record)
-        return collection_map, _themes(collection_map, reader_of(record, models, "").model)
+        return collection_map, _themes(collection_map, words.of(record, reader_of(record, models, ""), wait_s=_WAIT_S))
 
     return map_of
 
 
-def _themes(collection_map: CollectionMap, model: TextModel) -> tuple[Theme, ...]:
+def _themes(collection_map: CollectionMap, words: WordVectors | None) -> tuple[Theme, ...]:
     centers = collection_map.centers
     counts = np.bincount(collection_map.document_themes, minlength=len(centers)).tolist()
-    nearest = model.words.nearest(centers, _NUM_CANDIDATE_WORDS, exclude_stop_words=True)
+    nearest = words.nearest(centers, _NUM_CANDIDATE_WORDS, exclude_stop_words=True) if words else [[]] * len(centers)
     used: set[str] = set()
     themes = []
     for candidates, num_documents in zip(nearest, counts, strict=True):
-        words = tuple((word, cosine) for word, cosine in candidates if word not in used)[:_WORDS_PER_THEME]
-        used.update(word for word, _ in words)
-        themes.append((words, num_documents))
+        own = tuple((word, cosine) for word, cosine in candidates if word not in used)[:_WORDS_PER_THEME]
+        used.update(word for word, _ in own)
+        themes.append((own, num_documents))
     return tuple(themes)

@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, CollectionRecord, Combination, Document, SearchHit, SearchResult, rerank
 from facets.errors import InvalidInputError
-from facets.model.contract import FOREIGN, TextModel, check_readable, is_foreign
+from facets.language.vectors import WordVectors
+from facets.model.contract import FOREIGN, check_readable, is_foreign
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.requests import DocumentQuery, RerankQuery
+from facets_server.documents.words import CollectionWords
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import ServedTexts, TextModels
 
 _MAX_MATCHES = 3  # explained facets of a query: those that contribute most
+_WAIT_S = 2.0  # for the words that name facets, when they are first encoded; later searches have them
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,15 @@ class _EncodedQuery:
 
 
 def search(
-    query: DocumentQuery, engine: CollectionEngine, models: TextModels, call: CallContext, *, recall: RecallSampler
+    query: DocumentQuery,
+    engine: CollectionEngine,
+    models: TextModels,
+    call: CallContext,
+    *,
+    recall: RecallSampler,
+    words: CollectionWords,
 ) -> pb.SearchResponse:
-    """Searches a collection on behalf of a call; ``recall`` checks a share of the searches."""
+    """Searches a collection on behalf of a call; ``recall`` checks a share of the searches, ``words`` name facets."""
     record = engine.record(query.collection)
     served = reader_of(record, models, query.model)
     encoded = _encoded(query, served, record, call)
@@ -50,7 +59,9 @@ def search(
             for index, query_hits in zip(indices, result.hits, strict=True):
                 hits[index] = query_hits
     exhaustive = all(result.exhaustive for result in results)
-    found = _explained(hits, encoded, served.model, query.num_words if query.evidence else 0)
+    num_words = query.num_words if query.evidence else 0
+    nearest = words.of(record, served, wait_s=_WAIT_S) if num_words else None
+    found = _explained(hits, encoded, nearest, num_words)
     if not query.include_document:
         found = [[replace(hit, text="", payload=None) for hit in query_hits] for query_hits in found]
     call.num_items = len(found)
@@ -150,9 +161,9 @@ def _group_request(query: DocumentQuery, encoded: Sequence[_EncodedQuery], indic
 
 
 def _explained(
-    hits: Sequence[Sequence[SearchHit]], encoded: Sequence[_EncodedQuery], model: TextModel, num_words: int
+    hits: Sequence[Sequence[SearchHit]], encoded: Sequence[_EncodedQuery], words: WordVectors | None, num_words: int
 ) -> list[list[SearchHit]]:
-    """Adds to each hit the matches that contribute most, with their nearest words; 0 words: no evidence."""
+    """Adds to each hit the matches that contribute most, with their nearest ``words``; 0 words: no evidence."""
     if not num_words:
         return [[replace(hit, evidence=()) for hit in query_hits] for query_hits in hits]
     matches = [
@@ -164,7 +175,10 @@ def _explained(
     if not matches:
         return [list(query_hits) for query_hits in hits]
     query_facets = sorted({(query, match.first_facet) for query, match in matches})
-    nearest = model.words.nearest
+
+    def nearest(facets: NDArray[np.float32], top_k: int) -> list[list[tuple[str, float]]]:
+        return [[] for _ in facets] if words is None else words.nearest(facets, top_k)
+
     first = nearest(np.stack([encoded[query].facets[facet] for query, facet in query_facets]), num_words)
     first_words = dict(zip(query_facets, map(tuple, first), strict=True))
     second_words = map(tuple, nearest(np.stack([match.facet for _, match in matches]), num_words))

@@ -15,6 +15,7 @@ from facets_server.documents.requests import filter_of, reranking_of, search_fie
 from facets_server.documents.searching import rerank_texts, search
 from facets_server.documents.stream_service import upsert_stream
 from facets_server.documents.stream_store import StreamStore
+from facets_server.documents.words import CollectionWords
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
@@ -104,6 +105,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     limits: LimitsConfig
     streams: StreamStore
     recall: RecallSampler
+    words: CollectionWords
 
     def Upsert(self, request: pb.UpsertRequest, call: CallContext) -> pb.UpsertResponse:
         """Stores all documents of the request or none."""
@@ -168,7 +170,8 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def Search(self, request: pb.SearchRequest, call: CallContext) -> pb.SearchResponse:
         """The best documents for each query."""
-        return search(search_of(request, self.limits), self.engine, self.models, call, recall=self.recall)
+        query = search_of(request, self.limits)
+        return search(query, self.engine, self.models, call, recall=self.recall, words=self.words)
 
     def Rerank(self, request: pb.RerankRequest, call: CallContext) -> pb.RerankResponse:
         """Ranks the texts of a request by how well they answer its query."""

@@ -27,6 +27,7 @@ from facets_server.documents.recall import RecallSampler
 from facets_server.documents.service import CollectionService, DocumentService
 from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.documents.stream_store import StreamStore
+from facets_server.documents.words import CollectionWords
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.served import ServedPapers
 from facets_server.papers.service import RecommendationService
@@ -142,6 +143,8 @@ def services(
     closing.callback(streams.close)
     sampler = RecallSampler(config.observability.recall_share, recall)
     closing.callback(sampler.close)
+    words = CollectionWords(engine)
+    closing.callback(words.close)
     ranked = CollectionPapers(engine, max_papers=limits.max_ranked_papers)
     finders = EntityFinders(config.relations)
     servicers: dict[tuple[str, ...], list[object]] = {
@@ -150,8 +153,8 @@ def services(
             SimilarityService({"sentences": for_sentences, "passages": for_passages}, limits),
             SummarizationService(for_sentences, limits),
             TopicService(text_models(models, "sentences"), limits),
-            CollectionService(for_passages, engine, limits, maps_of(for_passages, engine)),
-            DocumentService(for_passages, engine, admission, limits, streams, sampler),
+            CollectionService(for_passages, engine, limits, maps_of(for_passages, engine, words)),
+            DocumentService(for_passages, engine, admission, limits, streams, sampler, words),
         ],
         ("relations",): [RelationService(models.of(ServedRelations, "relations"), finders, limits)],
         ("papers",): [RecommendationService(models.of(ServedPapers, "papers"), ranked, limits)],

@@ -33,6 +33,7 @@ class ServedPassages(ServedTexts):
     ) -> None:
         super().__init__(model, config, metrics, relevance=relevance)
         self._passage_model = model
+        self.borrows_words = model.encoder_settings is not None
         lanes = {"documents": self._documents, "queries": self._queries, "vectors": self._vectors}
         self._lanes = {
             name: self._add_batcher(f"{model.name}-{name}", encode, _estimated_tokens, pads=False)

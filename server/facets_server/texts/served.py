@@ -69,6 +69,8 @@ def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
 class ServedTexts(ServedModel[TextModel]):
     """One model of texts behind its batchers; ``relevance`` gives hits a confidence; None: hits have none."""
 
+    borrows_words = False  # whether the words of a collection name its facets better than those of the model
+
     def __init__(
         self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics, *, relevance: RelevanceCurve | None = None
     ) -> None:

@@ -249,7 +249,20 @@ def encode(
     *,
     files: Annotated[list[str], Argument(metavar="FILE...", help="Files, folders, 'patterns'; -: standard input.")],
     out: Annotated[Path, Option("--out", "-o", help="Folder for the Parquet parts.")],
-    model: Annotated[str, Option(help="Passage model, by name or folder.  [default: the shipped one]")] = "",
+    model: Annotated[
+        str,
+        Option(
+            metavar="NAME|PATH",
+            help="Passage model, by name or folder, or sentence-transformers:NAME for any encoder.  "
+            "[default: the shipped one]",
+        ),
+    ] = "",
+    allow_downloads: Annotated[
+        bool, Option("--allow-downloads", help="Download an encoder that is not in the local cache.")
+    ] = False,
+    trust_remote_code: Annotated[
+        bool, Option("--trust-remote-code", help="Run the Python code that the encoder brings.")
+    ] = False,
     search_field: SearchFieldOption = None,
     workers: Annotated[int, Option(help="Processes, each with a model; 0: one, or with Ray all processors.")] = 0,
     ray: Annotated[
@@ -282,7 +295,9 @@ def encode(
         source.check()
         num_processors = connect_to_ray(ray) if ray else 1
         num_workers = workers or num_processors
-        pool = Workers(partial(RayWorker if ray else Worker, model, parse_search_fields(search_field)), num_workers)
+        for_encoder = {"allow_downloads": allow_downloads, "trust_remote_code": trust_remote_code}
+        start = partial(RayWorker if ray else Worker, model, parse_search_fields(search_field), for_encoder)
+        pool = Workers(start, num_workers)
         try:
             encoded_by = Background(pool.describe).result()
             settings.note(f"{encoded_by.name} encodes, in {count_of(num_workers, 'process', 'processes')}")

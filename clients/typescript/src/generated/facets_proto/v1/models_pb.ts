@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/models.proto.
  */
 export const file_facets_proto_v1_models: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvbW9kZWxzLnByb3RvEglmYWNldHMudjEiyQEKBU1vZGVsEgwKBG5hbWUYASABKAkSEAoIcmV2aXNpb24YAiABKAkSDAoEdGFzaxgDIAEoCRISCgpudW1fZmFjZXRzGAQgASgNEgsKA2RpbRgFIAEoDRIXCg92b2NhYnVsYXJ5X3NpemUYBiABKA0SEgoKbWF4X3Rva2VucxgHIAEoDRISCgppc19kZWZhdWx0GAkgASgIEiEKBmxpbWl0cxgKIAEoCzIRLmZhY2V0cy52MS5MaW1pdHMSDQoFc3BhY2UYCyABKAkitwIKBkxpbWl0cxIdChVtYXhfdGV4dHNfcGVyX3JlcXVlc3QYASABKA0SGQoRbWF4X21lc3NhZ2VfYnl0ZXMYAyABKA0SHQoVbWF4X3BhaXJzX3Blcl9yZXF1ZXN0GAQgASgNEiAKGG1heF9kb2N1bWVudHNfcGVyX3Vwc2VydBgHIAEoDRIeChZtYXhfcXVlcmllc19wZXJfc2VhcmNoGAggASgNEhkKEW1heF9zdHJlYW1fd2luZG93GA4gASgNEhkKEW1heF9ldmlkZW5jZV9oaXRzGA8gASgNEiAKGG1heF9wYXR0ZXJuc19wZXJfcmVxdWVzdBgQIAEoDRIdChVtYXhfc2xvdHNfcGVyX3JlcXVlc3QYEiABKA0SGwoTbWF4X3JlbGF0aW9uX3Njb3JlcxgTIAEoDSI6ChFMaXN0TW9kZWxzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSJPChJMaXN0TW9kZWxzUmVzcG9uc2USIAoGbW9kZWxzGAEgAygLMhAuZmFjZXRzLnYxLk1vZGVsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIfCg9HZXRNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIzChBHZXRNb2RlbFJlc3BvbnNlEh8KBW1vZGVsGAEgASgLMhAuZmFjZXRzLnYxLk1vZGVsIhgKFkdldFNlcnZlclN0YXR1c1JlcXVlc3QitAMKF0dldFNlcnZlclN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLbnVtX3J1bm5pbmcYAyABKA0SEgoKbnVtX3F1ZXVlZBgEIAEoDRITCgtudW1fc3RyZWFtcxgFIAEoDRIrCgxtb2RlbF9xdWV1ZXMYBiADKAsyFS5mYWNldHMudjEuTW9kZWxRdWV1ZRIvCg5yZXF1ZXN0X2NvdW50cxgHIAMoCzIXLmZhY2V0cy52MS5SZXF1ZXN0Q291bnQSJQoJZGlza191c2VzGAggAygLMhIuZmFjZXRzLnYxLkRpc2tVc2USEgoKZnJlZV9ieXRlcxgJIAEoBBI0ChBsYXN0X2JhY2t1cF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpiYWNrdXBfZGlyGAsgASgJEiIKB2JhY2t1cHMYDCADKAsyES5mYWNldHMudjEuQmFja3VwEhMKC2JhY2t1cF9rZWVwGA0gASgNIhMKEVRha2VCYWNrdXBSZXF1ZXN0ImIKElRha2VCYWNrdXBSZXNwb25zZRIhCgZiYWNrdXAYASABKAsyES5mYWNldHMudjEuQmFja3VwEhAKCHByb2JsZW1zGAIgAygJEhcKD3JlbW92ZWRfZm9sZGVycxgDIAMoCSJVCgZCYWNrdXASDgoGZm9sZGVyGAEgASgJEigKBG1hZGUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCW51bV9ieXRlcxgDIAEoBCIwCgpNb2RlbFF1ZXVlEg0KBW1vZGVsGAEgASgJEhMKC251bV93YWl0aW5nGAIgASgNIjIKDFJlcXVlc3RDb3VudBIMCgRjb2RlGAEgASgJEhQKDG51bV9yZXF1ZXN0cxgCIAEoBCIqCgdEaXNrVXNlEgwKBHBhcnQYASABKAkSEQoJbnVtX2J5dGVzGAIgASgEMsMCCgxNb2RlbFNlcnZpY2USSQoKTGlzdE1vZGVscxIcLmZhY2V0cy52MS5MaXN0TW9kZWxzUmVxdWVzdBodLmZhY2V0cy52MS5MaXN0TW9kZWxzUmVzcG9uc2USQwoIR2V0TW9kZWwSGi5mYWNldHMudjEuR2V0TW9kZWxSZXF1ZXN0GhsuZmFjZXRzLnYxLkdldE1vZGVsUmVzcG9uc2USWAoPR2V0U2VydmVyU3RhdHVzEiEuZmFjZXRzLnYxLkdldFNlcnZlclN0YXR1c1JlcXVlc3QaIi5mYWNldHMudjEuR2V0U2VydmVyU3RhdHVzUmVzcG9uc2USSQoKVGFrZUJhY2t1cBIcLmZhY2V0cy52MS5UYWtlQmFja3VwUmVxdWVzdBodLmZhY2V0cy52MS5UYWtlQmFja3VwUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvbW9kZWxzLnByb3RvEglmYWNldHMudjEi/wEKBU1vZGVsEgwKBG5hbWUYASABKAkSEAoIcmV2aXNpb24YAiABKAkSDAoEdGFzaxgDIAEoCRISCgpudW1fZmFjZXRzGAQgASgNEgsKA2RpbRgFIAEoDRIXCg92b2NhYnVsYXJ5X3NpemUYBiABKA0SEgoKbWF4X3Rva2VucxgHIAEoDRISCgppc19kZWZhdWx0GAkgASgIEiEKBmxpbWl0cxgKIAEoCzIRLmZhY2V0cy52MS5MaW1pdHMSDQoFc3BhY2UYCyABKAkSNAoQZW5jb2Rlcl9zZXR0aW5ncxgMIAEoCzIaLmZhY2V0cy52MS5FbmNvZGVyU2V0dGluZ3MidgoPRW5jb2RlclNldHRpbmdzEg8KB3Bvb2xpbmcYASABKAkSFAoMcXVlcnlfcHJvbXB0GAIgASgJEhcKD2RvY3VtZW50X3Byb21wdBgDIAEoCRISCgpzaW1pbGFyaXR5GAQgASgJEg8KB2JhY2tlbmQYBSABKAkitwIKBkxpbWl0cxIdChVtYXhfdGV4dHNfcGVyX3JlcXVlc3QYASABKA0SGQoRbWF4X21lc3NhZ2VfYnl0ZXMYAyABKA0SHQoVbWF4X3BhaXJzX3Blcl9yZXF1ZXN0GAQgASgNEiAKGG1heF9kb2N1bWVudHNfcGVyX3Vwc2VydBgHIAEoDRIeChZtYXhfcXVlcmllc19wZXJfc2VhcmNoGAggASgNEhkKEW1heF9zdHJlYW1fd2luZG93GA4gASgNEhkKEW1heF9ldmlkZW5jZV9oaXRzGA8gASgNEiAKGG1heF9wYXR0ZXJuc19wZXJfcmVxdWVzdBgQIAEoDRIdChVtYXhfc2xvdHNfcGVyX3JlcXVlc3QYEiABKA0SGwoTbWF4X3JlbGF0aW9uX3Njb3JlcxgTIAEoDSI6ChFMaXN0TW9kZWxzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSJPChJMaXN0TW9kZWxzUmVzcG9uc2USIAoGbW9kZWxzGAEgAygLMhAuZmFjZXRzLnYxLk1vZGVsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIfCg9HZXRNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIzChBHZXRNb2RlbFJlc3BvbnNlEh8KBW1vZGVsGAEgASgLMhAuZmFjZXRzLnYxLk1vZGVsIhgKFkdldFNlcnZlclN0YXR1c1JlcXVlc3QitAMKF0dldFNlcnZlclN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLbnVtX3J1bm5pbmcYAyABKA0SEgoKbnVtX3F1ZXVlZBgEIAEoDRITCgtudW1fc3RyZWFtcxgFIAEoDRIrCgxtb2RlbF9xdWV1ZXMYBiADKAsyFS5mYWNldHMudjEuTW9kZWxRdWV1ZRIvCg5yZXF1ZXN0X2NvdW50cxgHIAMoCzIXLmZhY2V0cy52MS5SZXF1ZXN0Q291bnQSJQoJZGlza191c2VzGAggAygLMhIuZmFjZXRzLnYxLkRpc2tVc2USEgoKZnJlZV9ieXRlcxgJIAEoBBI0ChBsYXN0X2JhY2t1cF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpiYWNrdXBfZGlyGAsgASgJEiIKB2JhY2t1cHMYDCADKAsyES5mYWNldHMudjEuQmFja3VwEhMKC2JhY2t1cF9rZWVwGA0gASgNIhMKEVRha2VCYWNrdXBSZXF1ZXN0ImIKElRha2VCYWNrdXBSZXNwb25zZRIhCgZiYWNrdXAYASABKAsyES5mYWNldHMudjEuQmFja3VwEhAKCHByb2JsZW1zGAIgAygJEhcKD3JlbW92ZWRfZm9sZGVycxgDIAMoCSJVCgZCYWNrdXASDgoGZm9sZGVyGAEgASgJEigKBG1hZGUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCW51bV9ieXRlcxgDIAEoBCIwCgpNb2RlbFF1ZXVlEg0KBW1vZGVsGAEgASgJEhMKC251bV93YWl0aW5nGAIgASgNIjIKDFJlcXVlc3RDb3VudBIMCgRjb2RlGAEgASgJEhQKDG51bV9yZXF1ZXN0cxgCIAEoBCIqCgdEaXNrVXNlEgwKBHBhcnQYASABKAkSEQoJbnVtX2J5dGVzGAIgASgEMsMCCgxNb2RlbFNlcnZpY2USSQoKTGlzdE1vZGVscxIcLmZhY2V0cy52MS5MaXN0TW9kZWxzUmVxdWVzdBodLmZhY2V0cy52MS5MaXN0TW9kZWxzUmVzcG9uc2USQwoIR2V0TW9kZWwSGi5mYWNldHMudjEuR2V0TW9kZWxSZXF1ZXN0GhsuZmFjZXRzLnYxLkdldE1vZGVsUmVzcG9uc2USWAoPR2V0U2VydmVyU3RhdHVzEiEuZmFjZXRzLnYxLkdldFNlcnZlclN0YXR1c1JlcXVlc3QaIi5mYWNldHMudjEuR2V0U2VydmVyU3RhdHVzUmVzcG9uc2USSQoKVGFrZUJhY2t1cBIcLmZhY2V0cy52MS5UYWtlQmFja3VwUmVxdWVzdBodLmZhY2V0cy52MS5UYWtlQmFja3VwUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * @generated from message facets.v1.Model
@@ -87,6 +87,13 @@ export type Model = Message<"facets.v1.Model"> & {
    * @generated from field: string space = 11;
    */
   space: string;
+
+  /**
+   * Set if the model is a sentence-transformers encoder.
+   *
+   * @generated from field: facets.v1.EncoderSettings encoder_settings = 12;
+   */
+  encoderSettings?: EncoderSettings | undefined;
 };
 
 /**
@@ -95,6 +102,55 @@ export type Model = Message<"facets.v1.Model"> & {
  */
 export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_models, 0);
+
+/**
+ * What the files of a sentence-transformers encoder say.
+ *
+ * @generated from message facets.v1.EncoderSettings
+ */
+export type EncoderSettings = Message<"facets.v1.EncoderSettings"> & {
+  /**
+   * Pooling of token states, such as "mean"; empty: the encoder has no such step.
+   *
+   * @generated from field: string pooling = 1;
+   */
+  pooling: string;
+
+  /**
+   * Put before queries.
+   *
+   * @generated from field: string query_prompt = 2;
+   */
+  queryPrompt: string;
+
+  /**
+   * Put before documents.
+   *
+   * @generated from field: string document_prompt = 3;
+   */
+  documentPrompt: string;
+
+  /**
+   * Similarity that it was trained for, such as "cosine"; facets are compared by cosine in any case.
+   *
+   * @generated from field: string similarity = 4;
+   */
+  similarity: string;
+
+  /**
+   * Runs it: "torch", "onnx" or "openvino".
+   *
+   * @generated from field: string backend = 5;
+   */
+  backend: string;
+};
+
+/**
+ * Describes the message facets.v1.EncoderSettings.
+ * Use `create(EncoderSettingsSchema)` to create a new message.
+ */
+export const EncoderSettingsSchema: GenMessage<EncoderSettings> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_models, 1);
 
 /**
  * Limits of the server by which clients cut requests; 0: not reported. Beyond one, requests fail with INVALID_ARGUMENT,
@@ -179,7 +235,7 @@ export type Limits = Message<"facets.v1.Limits"> & {
  * Use `create(LimitsSchema)` to create a new message.
  */
 export const LimitsSchema: GenMessage<Limits> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 1);
+  messageDesc(file_facets_proto_v1_models, 2);
 
 /**
  * @generated from message facets.v1.ListModelsRequest
@@ -205,7 +261,7 @@ export type ListModelsRequest = Message<"facets.v1.ListModelsRequest"> & {
  * Use `create(ListModelsRequestSchema)` to create a new message.
  */
 export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 2);
+  messageDesc(file_facets_proto_v1_models, 3);
 
 /**
  * @generated from message facets.v1.ListModelsResponse
@@ -231,7 +287,7 @@ export type ListModelsResponse = Message<"facets.v1.ListModelsResponse"> & {
  * Use `create(ListModelsResponseSchema)` to create a new message.
  */
 export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 3);
+  messageDesc(file_facets_proto_v1_models, 4);
 
 /**
  * @generated from message facets.v1.GetModelRequest
@@ -250,7 +306,7 @@ export type GetModelRequest = Message<"facets.v1.GetModelRequest"> & {
  * Use `create(GetModelRequestSchema)` to create a new message.
  */
 export const GetModelRequestSchema: GenMessage<GetModelRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 4);
+  messageDesc(file_facets_proto_v1_models, 5);
 
 /**
  * @generated from message facets.v1.GetModelResponse
@@ -269,7 +325,7 @@ export type GetModelResponse = Message<"facets.v1.GetModelResponse"> & {
  * Use `create(GetModelResponseSchema)` to create a new message.
  */
 export const GetModelResponseSchema: GenMessage<GetModelResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 5);
+  messageDesc(file_facets_proto_v1_models, 6);
 
 /**
  * @generated from message facets.v1.GetServerStatusRequest
@@ -282,7 +338,7 @@ export type GetServerStatusRequest = Message<"facets.v1.GetServerStatusRequest">
  * Use `create(GetServerStatusRequestSchema)` to create a new message.
  */
 export const GetServerStatusRequestSchema: GenMessage<GetServerStatusRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 6);
+  messageDesc(file_facets_proto_v1_models, 7);
 
 /**
  * @generated from message facets.v1.GetServerStatusResponse
@@ -385,7 +441,7 @@ export type GetServerStatusResponse = Message<"facets.v1.GetServerStatusResponse
  * Use `create(GetServerStatusResponseSchema)` to create a new message.
  */
 export const GetServerStatusResponseSchema: GenMessage<GetServerStatusResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 7);
+  messageDesc(file_facets_proto_v1_models, 8);
 
 /**
  * @generated from message facets.v1.TakeBackupRequest
@@ -398,7 +454,7 @@ export type TakeBackupRequest = Message<"facets.v1.TakeBackupRequest"> & {
  * Use `create(TakeBackupRequestSchema)` to create a new message.
  */
 export const TakeBackupRequestSchema: GenMessage<TakeBackupRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 8);
+  messageDesc(file_facets_proto_v1_models, 9);
 
 /**
  * @generated from message facets.v1.TakeBackupResponse
@@ -431,7 +487,7 @@ export type TakeBackupResponse = Message<"facets.v1.TakeBackupResponse"> & {
  * Use `create(TakeBackupResponseSchema)` to create a new message.
  */
 export const TakeBackupResponseSchema: GenMessage<TakeBackupResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 9);
+  messageDesc(file_facets_proto_v1_models, 10);
 
 /**
  * @generated from message facets.v1.Backup
@@ -464,7 +520,7 @@ export type Backup = Message<"facets.v1.Backup"> & {
  * Use `create(BackupSchema)` to create a new message.
  */
 export const BackupSchema: GenMessage<Backup> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 10);
+  messageDesc(file_facets_proto_v1_models, 11);
 
 /**
  * @generated from message facets.v1.ModelQueue
@@ -490,7 +546,7 @@ export type ModelQueue = Message<"facets.v1.ModelQueue"> & {
  * Use `create(ModelQueueSchema)` to create a new message.
  */
 export const ModelQueueSchema: GenMessage<ModelQueue> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 11);
+  messageDesc(file_facets_proto_v1_models, 12);
 
 /**
  * @generated from message facets.v1.RequestCount
@@ -516,7 +572,7 @@ export type RequestCount = Message<"facets.v1.RequestCount"> & {
  * Use `create(RequestCountSchema)` to create a new message.
  */
 export const RequestCountSchema: GenMessage<RequestCount> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 12);
+  messageDesc(file_facets_proto_v1_models, 13);
 
 /**
  * @generated from message facets.v1.DiskUse
@@ -542,7 +598,7 @@ export type DiskUse = Message<"facets.v1.DiskUse"> & {
  * Use `create(DiskUseSchema)` to create a new message.
  */
 export const DiskUseSchema: GenMessage<DiskUse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 13);
+  messageDesc(file_facets_proto_v1_models, 14);
 
 /**
  * Models, limits and state of the server.
