@@ -124,7 +124,7 @@ def test_what_is_no_encoder_is_refused_with_what_to_do(tmp_path: Path, monkeypat
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     with pytest.raises(NotFoundError, match="allow_downloads"):
         facets.load("sentence-transformers:nobody/nothing")
-    with pytest.raises(NotFoundError, match="is no folder"):
+    with pytest.raises(NotFoundError, match="names no folder"):
         facets.load("sentence-transformers:no such/folder/here")
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"no modules\.json"):
