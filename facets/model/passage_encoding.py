@@ -90,7 +90,7 @@ def cut_long(bounds_S1: Ints, gaps_L: Bools, *, longest: int) -> Ints:
     for end in bounds_S1[1:].tolist():
         while end - cut[-1] > longest:
             left = end - cut[-1]
-            wanted, least = cut[-1] + -(-left // -(-left // longest)), cut[-1] + longest // 2
+            wanted, least = cut[-1] + -(-left // -(-left // longest)), cut[-1] + max(1, longest // 2)
             gaps = np.flatnonzero(gaps_L[least : wanted + 1])
             cut.append(least + int(gaps[-1]) if len(gaps) else wanted)
         cut.append(end)
@@ -216,6 +216,7 @@ class PassageEncoder:
     num_facets: int  # K
     max_facets: int  # most facets kept for a text of more than K sentences; >= K
     tokens_per_long_facet: int  # pieces per facet that is kept for such a text
+    reads_sentences: bool = True  # False: windows are read only, once
     reads_windows: bool = True  # False: sentences are read by themselves only, and the whole text is their mean
     whole_share: float = 0.7  # of the whole text's vector, where the span's has 1
     alike: float = ALIKE  # facets of a higher cosine are merged
@@ -271,14 +272,18 @@ class PassageEncoder:
             place_T = np.searchsorted(sentences, firsts, side="right")
             starts, ends = own.starts[sentences[place_T - 1]], own.ends[sentences[place_T] - 1]
             spans = np.stack([starts, np.maximum(ends, starts + 1)], axis=1)
-            weights = np.ones(len(firsts), dtype=np.float32)
-            part = _Section(spans_TD[start : start + len(firsts)], spans, weights)
+            own_TD = spans_TD[start : start + len(firsts)]
+            used = own_TD.any(axis=1)
+            part = _Section(own_TD[used], spans[used], np.ones(int(used.sum()), dtype=np.float32))
             lengths = np.array([len(window) for window in section], dtype=np.float32)
             yield section[0].text, part.reduced(_SECTION_FACETS), lengths @ whole_WD[first : first + len(section)]
             first, start = first + len(section), start + len(firsts)
 
     def _spans(self, texts: Sequence[Pieces], cuts: Sequence[Cut], windows: Sequence[Window]) -> tuple[Floats, Floats]:
         """Unit vectors of windows ``[W, D]`` and of their spans ``[T, D]``, from both readings."""
+        if not self.reads_sentences:
+            windows_WD, in_window_TD = self._read(texts, windows, with_spans=True)
+            return windows_WD, windows_WD if in_window_TD is None else in_window_TD
         sentences, counts = list[Window](), list[int]()
         for window in windows:
             start, end = window.bounds[[0, -1]].tolist()

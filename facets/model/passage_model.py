@@ -99,6 +99,7 @@ class PassageModel:
     """
 
     task = "passages"
+    max_query_facets = MAX_QUERY_FACETS
 
     def __init__(
         self,
@@ -125,7 +126,9 @@ class PassageModel:
         self.common_components: Mapping[str, Floats] = {}  # SIF applies to word vectors only
         self.score_curves: ScoreCurves = score_curves or {}
         self.encoder_settings = encoder_settings
-        self._facets = PassageEncoder(encoder, num_facets, max_facets, tokens_per_long_facet, reads_windows)
+        self._facets = PassageEncoder(
+            encoder, num_facets, max_facets, tokens_per_long_facet, reads_windows=reads_windows
+        )
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
             self._facets = replace(self._facets, alike=alike)

@@ -22,8 +22,9 @@ import torch
 from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 
-from facets.arrays import Floats, Ints, Ints32
-from facets.errors import CheckpointError, NotFoundError
+from facets.arrays import Bools, Floats, Ints, Ints32
+from facets.errors import CheckpointError, ConfigError, NotFoundError
+from facets.extras import missing_modules
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import EncoderSettings
@@ -36,9 +37,11 @@ from facets.model.word_pieces import Pieces, PieceTokenizer
 _LONGEST = 1024  # most tokens of a window: attention over more takes longer than it helps
 _QUERY_PROMPTS, _DOCUMENT_PROMPTS = ("query",), ("document", "passage", "corpus")
 _SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()], dtype=np.uint32)
-_HASHED = {".json", ".txt", ".model", ".safetensors", ".bin", ".py"}
+_HASHED = {".json", ".txt", ".model", ".safetensors", ".bin", ".py", ".metadata"}
 _TOKENIZER_FILES = ("tokenizer*.json", "vocab.*", "*.model")
+_BACKENDS = {"torch": (), "onnx": ("optimum.onnxruntime",), "openvino": ("optimum.intel",)}  # and what they need
 _NOT_DOWNLOADED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf", "pytorch_model.bin"]
+_PYLATE_DENSE = "pylate.models.Dense.Dense"  # sentence-transformers has this class of its own
 _WORD = re.compile(r"\s*(?:\w{1,24}|[^\w\s])")
 _NUM_WORDS = 4_000  # words that name facets, most frequent first
 _MAX_ASKED = 50_000  # words whose vectors are kept
@@ -54,19 +57,29 @@ def load_sentence_transformer(
     backend: str = "torch",
 ) -> PassageModel:
     """A passage model of an encoder; for the arguments see ``facets.load``, which also documents the errors."""
-    folder = _find(name_or_path, allow_downloads=allow_downloads)
-    model = _open(folder, device=device, trust_remote_code=trust_remote_code, backend=backend)
+    if backend not in _BACKENDS:
+        raise ConfigError(f"backend must be {', '.join(_BACKENDS)}, got {backend!r}")
+    if missing_modules(*_BACKENDS[backend]):
+        extra = f"sentence-transformers[{backend}]"
+        raise ImportError(f"backend {backend} needs {_BACKENDS[backend][0]}, not installed: pip install '{extra}'")
+    folder = find_encoder(name_or_path, allow_downloads=allow_downloads)
+    is_late = _is_late(folder)
+    model = _open(folder, is_late, device=device, trust_remote_code=trust_remote_code, backend=backend)
     revision = _revision(folder, backend)
-    encoder = _encoder_of(model, device)
     name = Path(name_or_path).name
-    return PassageModel(
-        encoder,
-        _LazyWords(encoder, _pieces_of(model)),
-        name=name,
-        revision=revision,
-        space=f"{ENCODER_PREFIX}{name}@{revision}",
-        encoder_settings=_settings(model, backend),
-    )
+    identity: dict[str, Any] = {
+        "name": name,
+        "revision": revision,
+        "space": f"{ENCODER_PREFIX}{name}@{revision}",
+        "encoder_settings": _settings(model, backend),
+    }
+    if is_late:
+        from facets.model.late_interaction import LateInteractionEncoder, LateInteractionModel
+
+        late_encoder = LateInteractionEncoder(model, device)
+        return LateInteractionModel(late_encoder, _LazyWords(late_encoder, _pieces_of(model)), **identity)
+    encoder = _encoder_of(model, device)
+    return PassageModel(encoder, _LazyWords(encoder, _pieces_of(model)), **identity)
 
 
 def _pieces_of(model: Any) -> Mapping[str, int]:
@@ -86,7 +99,7 @@ def _settings(model: Any, backend: str) -> EncoderSettings:
     )
 
 
-def _find(name: str, *, allow_downloads: bool) -> Path:
+def find_encoder(name: str, *, allow_downloads: bool = False) -> Path:
     """The folder of a model: the path itself or a folder of the local cache; downloads what is missing if allowed."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -109,15 +122,29 @@ def _find(name: str, *, allow_downloads: bool) -> Path:
     raise NotFoundError(problem, resource_type="model", resource_name=name)
 
 
-def _open(folder: Path, *, device: str, trust_remote_code: bool, backend: str) -> Any:
-    """A ``SentenceTransformer`` in the fastest precision."""
-    from sentence_transformers import SentenceTransformer
-
+def _is_late(folder: Path) -> bool:
+    """Whether a model gives a vector for each token; sentence-transformers would open it with another class too."""
     modules, settings = _json(folder / "modules.json"), _json(folder / "config_sentence_transformers.json") or {}
+    architectures = (_json(folder / "config.json") or {}).get("architectures") or []
+    if any(name.endswith("ForRetrieval") for name in architectures):
+        raise CheckpointError(f"{folder}: expected a model of texts, got one of images ({', '.join(architectures)})")
+    kind = settings.get("model_type")
+    if kind in {"MultiVectorEncoder", "ColBERT"} or "HF_ColBERT" in architectures:
+        return True
     if modules is None:
         raise CheckpointError(f"{folder}: expected a sentence-transformers model, there is no modules.json")
-    if (kind := settings.get("model_type", "SentenceTransformer")) != "SentenceTransformer":
-        raise CheckpointError(f"{folder}: expected a model that gives one vector a text, got a {kind}")
+    if kind not in {None, "SentenceTransformer"}:
+        raise CheckpointError(
+            f"{folder}: expected a model that gives vectors of texts or of their tokens, got a {kind}"
+        )
+    return kind is None and any(module["type"] == _PYLATE_DENSE for module in modules)
+
+
+def _open(folder: Path, is_late: bool, *, device: str, trust_remote_code: bool, backend: str) -> Any:
+    """A ``SentenceTransformer``, or if ``is_late`` a ``MultiVectorEncoder``, in the fastest precision."""
+    from sentence_transformers import MultiVectorEncoder, SentenceTransformer
+
+    modules = _json(folder / "modules.json") or ()
     if not trust_remote_code and (code := _own_code(folder, modules)):
         rule = "which runs only if you trust it (--trust-remote-code, in Python trust_remote_code=True)"
         raise CheckpointError(f"{folder}: the model brings its own Python code ({code}), {rule}")
@@ -126,7 +153,7 @@ def _open(folder: Path, *, device: str, trust_remote_code: bool, backend: str) -
     dtype = fastest_precision(torch.device(device)) if backend == "torch" else torch.float32
     try:
         with _silence():
-            return SentenceTransformer(
+            return (MultiVectorEncoder if is_late else SentenceTransformer)(
                 str(folder),
                 device=device,
                 local_files_only=True,
@@ -160,7 +187,8 @@ def _own_code(folder: Path, modules: Sequence[Mapping[str, str]]) -> str:
     """Names of the classes that the model's own Python files define, separated by commas."""
     from transformers import CONFIG_MAPPING
 
-    found = [module["type"] for module in modules if not module["type"].startswith("sentence_transformers.")]
+    known = ("sentence_transformers.", _PYLATE_DENSE)
+    found = [module["type"] for module in modules if not module["type"].startswith(known)]
     for path in folder.glob("**/config.json"):
         config = _json(path)
         if config.get("model_type") not in CONFIG_MAPPING:
@@ -200,10 +228,12 @@ def _encoder_of(model: Any, device: str) -> WindowEncoder:
 
 def _max_tokens(model: Any) -> int:
     """Most tokens of a text; networks that count positions from after the padding have fewer than they say."""
-    config, least = model[0].auto_model.config, model.max_seq_length or _LONGEST
-    if padding := getattr(getattr(model[0].auto_model, "embeddings", None), "padding_idx", None):
-        least = min(least, config.max_position_embeddings - padding - 1)
-    return int(min(least, _LONGEST))
+    config = model[0].auto_model.config
+    own = model.max_seq_length, getattr(model[0], "document_length", None), _LONGEST
+    least = min(length for length in own if length)
+    if getattr(config, "pad_token_id", None) == 1 and hasattr(config, "max_position_embeddings"):  # as RoBERTa
+        least = min(least, config.max_position_embeddings - 2)
+    return int(least)
 
 
 def _prompt(model: Any, *, query: bool) -> str:
@@ -214,11 +244,16 @@ def _prompt(model: Any, *, query: bool) -> str:
     return str(model.prompts.get(model.default_prompt_name) or "")
 
 
+def _of_prompt(pieces: Pieces, prompt: str) -> Bools:
+    """Which pieces belong to a prompt: white space after it may be part of its last piece or of the next."""
+    return (pieces.starts < len(prompt.rstrip())) & (pieces.ends <= len(prompt))
+
+
 def _after_prompt(pieces: Pieces, text: str, prompt: str) -> Pieces:
     """The pieces after a prompt, with offsets in the text, without white space around them."""
     ids, starts, ends = pieces.ids, pieces.starts, pieces.ends
     if prompt:
-        own = ends > len(prompt.rstrip())  # white space after the prompt may be part of a piece
+        own = ~_of_prompt(pieces, prompt)
         ids, (starts, ends) = ids[own], np.maximum(np.stack([starts, ends])[:, own] - len(prompt), 0)
     characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     is_space = np.append(np.isin(characters, _SPACES), False)
@@ -271,29 +306,37 @@ class TokenEncoder:
         self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
     ) -> tuple[Floats, Floats | None]:
         """See ``WindowEncoder``; the states of a sentence are pooled as those of a whole text."""
-        before = np.concatenate([self._tokenizer.before, self._prompt_ids[query]])
-        rows = [np.concatenate([before, window.ids, self._tokenizer.after]) for window in windows]
-        features: dict[str, Any] = self._padded(rows) | {"prompt_length": len(before)}
+        features, num_before = self._features(windows, query=query)
         features = self.network[0](features)
         states_BLD = features["token_embeddings"]
         vectors_BD = self._pooled(features)
         if bounds is None or not self.has_states:
             return vectors_BD, None
-        pairs = [(row, a, b) for row, own in enumerate(bounds) for a, b in pairwise((own + len(before)).tolist())]
-        width = max(b - a for _, a, b in pairs)
-        rows_S, starts_S, ends_S = torch.tensor(pairs, device=self._device).T
-        places_SP = starts_S[:, None] + torch.arange(width, device=self._device)
-        is_own_SP = places_SP < ends_S[:, None]
-        states_SPD = states_BLD[rows_S[:, None], places_SP.clamp_max(states_BLD.shape[1] - 1)]
-        of_sentences = {"token_embeddings": states_SPD, "attention_mask": is_own_SP.long()}
+        pairs = [(row, a, b) for row, own in enumerate(bounds) for a, b in pairwise((own + num_before).tolist())]
+        rows_S, places_SP, is_own_SP = self._places(pairs, states_BLD.shape[1])
+        of_sentences = {
+            "token_embeddings": states_BLD[rows_S[:, None], places_SP],
+            "attention_mask": is_own_SP.long(),
+        }
         return vectors_BD, self._pooled(of_sentences)
 
-    def _padded(self, rows: Sequence[Ints32]) -> dict[str, Tensor]:
+    def _places(self, spans: Sequence[tuple[int, int, int]], num_tokens: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Window ``[S]`` and tokens ``[S, P]`` of spans, and which of these are their own; of windows, starts, ends."""
+        width = max(b - a for _, a, b in spans)
+        rows_S, starts_S, ends_S = torch.tensor(spans, device=self._device).T
+        places_SP = starts_S[:, None] + torch.arange(width, device=self._device)
+        return rows_S, places_SP.clamp_max(num_tokens - 1), places_SP < ends_S[:, None]
+
+    def _features(self, windows: Sequence[Pieces], *, query: bool) -> tuple[dict[str, Any], int]:
+        """What the network reads, and the number of tokens before the text."""
+        before = np.concatenate([self._tokenizer.before, self._prompt_ids[query]])
+        rows = [np.concatenate([before, window.ids, self._tokenizer.after]) for window in windows]
         mask_BL = np.arange(max(map(len, rows))) < np.array([len(row) for row in rows])[:, None]
         ids_BL = np.full(mask_BL.shape, self._padding, dtype=np.int64)
         ids_BL[mask_BL] = np.concatenate(rows)
         arrays = {"input_ids": ids_BL, "attention_mask": mask_BL.astype(np.int64)}
-        return {name: torch.from_numpy(array).to(self._device) for name, array in arrays.items()}
+        features = {name: torch.from_numpy(array).to(self._device) for name, array in arrays.items()}
+        return features | {"prompt_length": len(before)}, len(before)
 
     def _pooled(self, features: dict[str, Any]) -> Floats:
         for module in list(self.network)[1:]:
@@ -303,7 +346,7 @@ class TokenEncoder:
 
     def _ids_of_prompt(self, prompt: str) -> Ints32:
         pieces = self._tokenizer.encode([prompt + "a"])[0]
-        return pieces.ids[pieces.ends <= len(prompt.rstrip())]
+        return pieces.ids[_of_prompt(pieces, prompt)]
 
 
 class TextEncoder:

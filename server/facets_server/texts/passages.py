@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from facets.documents import RelevanceCurve
 from facets.documents.types import TokenStats
-from facets.model.passage_model import MAX_QUERY_FACETS, PassageModel, QueryFacets
+from facets.model.passage_model import PassageModel, QueryFacets
 from facets_server.runtime.batcher import Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
@@ -87,7 +87,8 @@ class ServedPassages(ServedTexts):
 
     def _queries(self, texts: Sequence[str]) -> Columns:
         queries = self._passage_model.encode_queries(texts)
-        missing = ((0, 0), (0, MAX_QUERY_FACETS - queries.weights.shape[1]))  # one shape for all batches of a call
+        room = self._passage_model.max_query_facets - queries.weights.shape[1]
+        missing = ((0, 0), (0, room))  # one shape for all batches of a call
         return np.pad(queries.facets, (*missing, (0, 0))), np.pad(queries.weights, missing), queries.are_questions
 
     def _vectors(self, texts: Sequence[str]) -> Columns:
