@@ -9,9 +9,9 @@ Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries,
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -24,7 +24,7 @@ from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import background_cosine
 from facets.model.base import shared_tokenizer
-from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words
+from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_settings, read_words
 from facets.model.contract import EncoderSettings
 from facets.model.facet_reduction import ALIKE
 from facets.model.passage_checkpoint import (
@@ -132,6 +132,13 @@ class PassageModel:
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
             self._facets = replace(self._facets, alike=alike)
+        self._heads: tuple[Floats, ...] = ()  # `[D, D]` each
+
+    def with_head(self, head_DD: Floats, *, name: str, revision: str) -> "PassageModel":
+        """The same model, with ``head_DD @ facet`` added to each facet of a document; queries do not change."""
+        model = copy(self)
+        model._heads, model.name, model.revision, model.score_curves = (*self._heads, head_DD), name, revision, {}
+        return model
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.
@@ -163,6 +170,10 @@ class PassageModel:
         cuts = [self._cut(*pair) for pair in zip(texts, pieces, strict=True)]
         encoded = self._facets.facets(pieces, cuts)
         self._mix_in_headings(texts, encoded)
+        for head_DD in self._heads:
+            for facets in (encoded.facets, *(facets for facets, _ in encoded.kept.values())):
+                rows = facets.reshape(-1, self.dim)
+                rows[:] = unit_rows(rows + rows @ head_DD.T)
         return encoded
 
     def _pieces(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
@@ -257,7 +268,7 @@ class PassageModel:
 
     def save(self, folder: Path, **training: object) -> None:
         """Writes a checkpoint folder, except its README; ``training``: facts about the training run."""
-        if not isinstance(self.encoder, NetworkEncoder):
+        if not isinstance(self.encoder, NetworkEncoder) or self._heads:
             raise TypeError(f"{self.name}: only models of checkpoints can be saved as one")
         config = PassageModelConfig(
             name=self.name,
@@ -285,8 +296,12 @@ class PassageModel:
         return model
 
     @classmethod
-    def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
+    def from_folder(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
         """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
+        if "encoder_of" in read_settings(folder):
+            from facets.model.facet_head import load_facet_head  # which loads a passage model itself
+
+            return load_facet_head(folder, device=device)
         files = FilesRead()
         config = read_config(folder, PassageModelConfig, read=files)
         weights = read_passage_weights(folder, read=files)

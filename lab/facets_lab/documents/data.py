@@ -70,10 +70,8 @@ class PassageTrainingConfig(TrainingConfig):
     teacher: str = "all-MiniLM-L6-v2"  # also the initial weights
     window_tokens: AtLeastOne = 256  # tokens of a long text that the model reads at once
     layers: list[int] = Field(default=[0, 1, 2, 3, 4, 5])  # layers of the teacher used in the encoder
-    start: str = ""  # folder of a run with the initial weights, instead of the teacher's
     temperature: Positive = 0.05  # of the softmax over the texts of a batch
     distilled_texts: AtLeastOne = 192  # sentences and questions per step, beside the passages
-    similar_groups: AtLeastOne = 1  # similar groups in a step, which are hard to tell apart
     num_steps: NonNegativeInt = 2_500  # 0: the teacher's layers as they are
     batch_size: BatchSize = 48  # passages per step, in groups of neighbours
     validation_groups: AtLeastOne = 64  # never trained on

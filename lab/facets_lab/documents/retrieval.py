@@ -165,18 +165,22 @@ def evaluate_retrieval(
 
 
 def ranking_metrics(rankings: Rankings, data: RetrievalData, *, num_resamples: int = 0) -> dict[str, Metrics]:
-    """Metrics by method, averaged over the queries; a document that is the query itself does not count as found."""
+    """Metrics by method, averaged over the queries."""
 
     def means(*columns: NDArray[np.float64]) -> Metrics:
         return {name: float(column.mean()) for name, column in zip(METRICS, columns, strict=True)}
 
+    return {
+        method: with_intervals(means, *values_of_queries(found, data).values(), num_resamples=num_resamples)
+        for method, found in rankings.items()
+    }
+
+
+def values_of_queries(rankings: Sequence[Ranking], data: RetrievalData) -> dict[str, NDArray[np.float64]]:
+    """Metrics of each query, ``[Q]``; a document that is the query itself does not count as found."""
     itself = [key if is_itself(data, key) else None for key in data.queries]
-    report: dict[str, Metrics] = {}
-    for method, found in rankings.items():
-        others = [[key for key in ranking if key != own] for ranking, own in zip(found, itself, strict=True)]
-        values = query_metrics(others, [data.judgements[key] for key in data.queries])
-        report[method] = with_intervals(means, *values.values(), num_resamples=num_resamples)
-    return report
+    others = [[key for key in ranking if key != own] for ranking, own in zip(rankings, itself, strict=True)]
+    return query_metrics(others, [data.judgements[key] for key in data.queries])
 
 
 def is_itself(data: RetrievalData, query_id: str) -> bool:

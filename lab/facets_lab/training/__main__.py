@@ -10,7 +10,7 @@ COMMANDS = {
     "words": ("facets_lab.language.word_vectors:words", "Make the word vectors of a packed corpus."),
     "sentences": ("facets_lab.texts.training:sentences", "Train a model of sentences or phrases."),
     "prepare-passages": ("facets_lab.documents.data:prepare_passages", "Prepare data for a model of passages."),
-    "passages": ("facets_lab.documents.training:passages", "Train a model of passages, or distil its encoder."),
+    "passages": ("facets_lab.documents.training:passages", "Distil a model of passages, or fit a head to one."),
     "relations": ("facets_lab.relations.export:relations", "Train a relation model, or mine its data."),
     "relation-facts": ("facets_lab.relations.facts:relation_facts", "Find facts in mined data."),
     "papers": ("facets_lab.papers.export:papers", "Train a model of papers."),

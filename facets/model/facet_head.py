@@ -1,0 +1,46 @@
+"""The folder of a facet head: a linear map on the facets of another passage model, see ``facets-train passages``.
+
+::
+
+    config.json          format, name, task, the model whose facets it changes
+    model.safetensors    head, [D, D]
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from facets.config import Name
+from facets.errors import CheckpointError
+from facets.model.base import ModelConfig
+from facets.model.checkpoint import FilesRead, read_config, read_weights
+from facets.model.loading import load
+from facets.model.passage_checkpoint import TASK
+from facets.model.passage_model import PassageModel
+
+HEAD = "head"  # name of the tensor
+
+
+class FacetHeadConfig(ModelConfig):
+    """``config.json`` of a facet head."""
+
+    task: Literal["passages"] = TASK
+    encoder_of: Name  # the model, as `facets.load` takes it
+    encoder_revision: str  # that the head was trained for
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
+
+
+def load_facet_head(folder: Path, *, device: str) -> PassageModel:
+    """The model with its head; raises as ``facets.load``, and CheckpointError if the two do not fit."""
+    files = FilesRead()
+    config = read_config(folder, FacetHeadConfig, read=files)
+    head = read_weights(folder, read=files).get(HEAD)
+    model = load(config.encoder_of, PassageModel, device=device)
+    if model.revision != config.encoder_revision:
+        expected = f"revision {config.encoder_revision} of {config.encoder_of}"
+        raise CheckpointError(f"{folder}: the head is for {expected}, found {model.revision}; train it again")
+    if head is None or head.shape != (model.dim, model.dim):
+        raise CheckpointError(f"{folder}: expected a head of shape [{model.dim}, {model.dim}]")
+    revision = files.revision(folder / "config.json", folder / "model.safetensors")
+    return model.with_head(head.numpy(), name=config.name, revision=revision)
