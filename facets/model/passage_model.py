@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from pkgutil import resolve_name
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -298,10 +299,9 @@ class PassageModel:
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
         """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
-        if "encoder_of" in read_settings(folder):
-            from facets.model.facet_head import load_facet_head  # which loads a passage model itself
-
-            return load_facet_head(folder, device=device)
+        if "encoder_of" in read_settings(folder):  # by name, because it imports this module
+            model: PassageModel = resolve_name("facets.model.facet_head:load_facet_head")(folder, device=device)
+            return model
         files = FilesRead()
         config = read_config(folder, PassageModelConfig, read=files)
         weights = read_passage_weights(folder, read=files)

@@ -69,6 +69,7 @@ class PassageTrainingConfig(TrainingConfig):
     name: str = "facets-passages-en"
     teacher: str = "all-MiniLM-L6-v2"  # also the initial weights
     window_tokens: AtLeastOne = 256  # tokens of a long text that the model reads at once
+    reads_windows: bool = False  # also read sentences within windows: slightly better facets for twice the time
     layers: list[int] = Field(default=[0, 1, 2, 3, 4, 5])  # layers of the teacher used in the encoder
     temperature: Positive = 0.05  # of the softmax over the texts of a batch
     distilled_texts: AtLeastOne = 192  # sentences and questions per step, beside the passages

@@ -169,6 +169,7 @@ def export_passage_model(trainer: PassageTrainer, result: TrainingResult, out: P
         name=config.name,
         space=Path(config.teacher).name,
         encoder=config.model,
+        reads_windows=config.reads_windows,
         window_tokens=config.window_tokens,
         training={**facts, "seconds": round(result.seconds), "step": result.step},
     )
