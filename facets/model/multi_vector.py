@@ -1,8 +1,8 @@
 """Modules for sentence-transformers (extra ``backbone``), which run checkpoints in its pipelines.
 
 The ``modules.json`` of a sentence model names ``FacetModule``, so that ``MultiVectorEncoder("models/facets-en",
-trust_remote_code=True)`` gives K unit vectors per text; no code from the folder runs. A passage model gives one vector
-per text, or its facets:
+trust_remote_code=True)`` gives K unit vectors per text; no code from the folder runs. A passage model, or an encoder as
+``sentence-transformers:NAME``, gives one vector per text, or its facets:
 
 >>> from facets.model.multi_vector import PassageFacetsModule, PassageVectorModule
 >>> from sentence_transformers import MultiVectorEncoder, SentenceTransformer
@@ -16,6 +16,7 @@ per text, or its facets:
 Shape suffixes: B texts, L tokens, K facets, D dimensions.
 """
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,27 +29,47 @@ from torch.nn import functional
 from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
+from facets.model.shipped import ENCODER_PREFIX
+
+_ENCODER = "encoder"  # holds the encoder of a saved pipeline, in a folder of its name
 
 
 class _Module(InputModule):  # type: ignore[misc]  # untyped, see pyproject.toml
-    """The only module of a pipeline, around the model of a checkpoint folder."""
+    """The only module of a pipeline, around a model."""
 
     kind: Any = PassageModel  # class of the model
 
-    def __init__(self, name_or_path: str | Path, *, device: str = "cpu") -> None:
+    def __init__(self, name_or_path: str | Path, *, device: str = "cpu", **settings: Any) -> None:
+        """``settings``: of ``facets.load``, for encoders."""
         super().__init__()
-        self.model: Any = load(name_or_path, self.kind, device=device)
+        self._name, self._settings = str(name_or_path), settings
+        self.model: Any = load(name_or_path, self.kind, device=device, **settings)
         # Tells the pipeline which device to use.
         self.network: Any = getattr(self.model, "network", None) or self.model.encoder.network
 
     @classmethod
-    def load(cls, model_name_or_path: str, **_settings: Any) -> "_Module":
-        """Opens a checkpoint folder; nothing is downloaded."""
-        return cls(model_name_or_path)
+    def load(
+        cls, model_name_or_path: str, *, trust_remote_code: bool = False, backend: str = "torch", **_settings: Any
+    ) -> "_Module":
+        """Opens a checkpoint folder, or the folder of an encoder within; nothing is downloaded."""
+        encoders = Path(model_name_or_path) / _ENCODER
+        if not encoders.is_dir():
+            return cls(model_name_or_path)
+        (folder,) = encoders.iterdir()
+        return cls(f"{ENCODER_PREFIX}{folder}", trust_remote_code=trust_remote_code, backend=backend)
 
     def save(self, output_path: str, *_args: object, **_settings: object) -> None:
-        """Writes the whole checkpoint."""
-        self.model.save(Path(output_path))
+        """Writes the whole checkpoint, or copies the files of an encoder."""
+        if not self._name.startswith(ENCODER_PREFIX):
+            self.model.save(Path(output_path))
+            return
+        from facets.model.sentence_transformer import find_encoder
+
+        folder = find_encoder(self._name.removeprefix(ENCODER_PREFIX))
+        unused = shutil.ignore_patterns(*{"onnx", "openvino"} - {self._settings.get("backend")})
+        target = Path(output_path) / _ENCODER / self.model.name
+        if target.resolve() != folder.resolve():  # else it is saved to where it came from
+            shutil.copytree(folder, target, ignore=unused, dirs_exist_ok=True)
 
     def get_embedding_dimension(self) -> int:
         """D, the width of a facet."""

@@ -1,9 +1,13 @@
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from source_tree import ROOT
+from tiny_encoders import tiny_encoder
 from toys import toy_model
 
 import facets
@@ -65,3 +69,33 @@ def test_it_saves_a_checkpoint_that_loads_again(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         facets.load(tmp_path / "copy").encode(WORDS), facets.load(tmp_path / "toy").encode(WORDS), atol=1e-3
     )
+
+
+def test_facets_of_any_encoder_are_saved_with_its_files(tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny", prompts={"query": "query: "})
+    module = PassageFacetsModule(f"sentence-transformers:{folder}")
+    encoder = sentence_transformers.MultiVectorEncoder(modules=[module], device="cpu")
+    long = " ".join(TEXTS)[:4000]
+    documents = encoder.encode_document([TEXTS[0], long], convert_to_numpy=True)
+    assert len(documents[1]) > module.model.num_facets
+    encoder.save(str(tmp_path / "saved"), create_model_card=False)
+    shutil.rmtree(folder)
+    code = "import sys, numpy as np, sentence_transformers as st\n"
+    code += "model = st.MultiVectorEncoder(sys.argv[1], device='cpu', trust_remote_code=True, local_files_only=True)\n"
+    code += "model.save(sys.argv[1], create_model_card=False)\n"
+    code += "found = [*model.encode_document(sys.argv[3:]), *model.encode_query(sys.argv[3:4])]\n"
+    code += "np.savez(sys.argv[2], *[np.asarray(own.cpu()) for own in found])\n"
+    arguments = [str(tmp_path / "saved"), str(tmp_path / "found.npz"), TEXTS[0], long]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True)
+    found = np.load(tmp_path / "found.npz")
+    expected = [*documents, encoder.encode_query([TEXTS[0]], convert_to_numpy=True)[0]]
+    for place, own in enumerate(expected):
+        np.testing.assert_allclose(found[f"arr_{place}"], own, atol=2e-2)
+
+
+def test_facets_of_a_checkpoint_are_saved_with_it(tmp_path: Path) -> None:
+    encoder = sentence_transformers.MultiVectorEncoder(modules=[PassageFacetsModule(MODEL)], device="cpu")
+    encoder.save(str(tmp_path / "saved"), create_model_card=False)
+    again = sentence_transformers.MultiVectorEncoder(str(tmp_path / "saved"), device="cpu", trust_remote_code=True)
+    first, second = (own.encode_document(TEXTS[:1], convert_to_numpy=True)[0] for own in (encoder, again))
+    np.testing.assert_allclose(first, second, atol=2e-2)
