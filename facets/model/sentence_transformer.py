@@ -43,7 +43,7 @@ _BACKENDS = {"torch": (), "onnx": ("optimum.onnxruntime",), "openvino": ("optimu
 _NOT_DOWNLOADED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf", "pytorch_model.bin"]
 _PYLATE_DENSE = "pylate.models.Dense.Dense"  # sentence-transformers has this class of its own
 _WORD = re.compile(r"\s*(?:\w{1,24}|[^\w\s])")
-_NUM_WORDS = 4_000  # words that name facets, most frequent first
+_NUM_WORDS = 3_000  # words that name facets, most frequent first
 _MAX_ASKED = 50_000  # words whose vectors are kept
 _WORD_MARKS = "\u2581\u0120"  # begin words in the vocabularies of SentencePiece and of bytes
 

@@ -102,11 +102,15 @@ def words(nearest: Iterable[NearestWord]) -> str:
     return ", ".join(word.word for word in nearest)
 
 
+def _in_parentheses(nearest: Sequence[NearestWord]) -> str:
+    return f" ({words(nearest)})" if nearest else ""
+
+
 def match_line(match: FacetMatch, first: str, second: str) -> Text:
     """One line about two facets that matched."""
     line = Text(style="dim")
-    line.append(clean(f"{first} facet {match.first_facet} ({words(match.first_words)})"))
-    line.append(clean(f" matches {second} facet {match.second_facet} ({words(match.second_words)})"))
+    line.append(clean(f"{first} facet {match.first_facet}{_in_parentheses(match.first_words)}"))
+    line.append(clean(f" matches {second} facet {match.second_facet}{_in_parentheses(match.second_words)}"))
     line.append(f", cosine {match.cosine:.3f}")
     return line
 

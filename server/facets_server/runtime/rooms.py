@@ -152,7 +152,7 @@ def services(
             EmbeddingService(for_sentences, admission, limits),
             SimilarityService({"sentences": for_sentences, "passages": for_passages}, limits),
             SummarizationService(for_sentences, limits),
-            TopicService(text_models(models, "sentences"), limits),
+            TopicService(for_sentences, limits),
             CollectionService(for_passages, engine, limits, maps_of(for_passages, engine, words)),
             DocumentService(for_passages, engine, admission, limits, streams, sampler, words),
         ],
