@@ -6,9 +6,13 @@ belong to a model and are stored in ``relevance.json`` of the model's folder::
     {"format": 1, "revision": "0123456789ab", "source": "judgements it was fitted on",
      "modes": {"hybrid": {"intercept": -5.6, "cosine": 7.2, "lead": 10.2, "behind": -22.0}, "facets": ...}}
 
+Unrelated texts have a cosine of 0.05 with one encoder and of 0.75 with another. So the scores of facets are read on the
+scale of all-MiniLM-L6-v2, for whose space words were weighed against facets.
+
 Shape letters: C candidates, S signals of each, F features.
 """
 
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -21,7 +25,7 @@ from facets.storage.fitted import LogisticCurves
 SIGNALS = ("cosine", "coverage", "saturation")
 """Signals of one hit; those that the mode does not use are 0.
 
-- ``cosine``: score of the facets.
+- ``cosine``: score of the facets, see ``RelevanceCurve.comparable``.
 - ``coverage``: share of the query's words that the document has, in [0, 1], each weighted by its rarity in the
   collection; words in no document count as the rarest. 0 for a query of stop words only.
 - ``saturation``: BM25 divided by its upper bound for any document, in [0, 1].
@@ -38,6 +42,8 @@ FEATURES = (*SIGNALS, "size", "lead", "behind")
 """
 _MAX_SIZE = 1_000
 _BACKGROUND_RANK = 10  # any document of the collection might have the score of this rank
+_UNRELATED, _RELATED = 0.043, 0.63  # of all-MiniLM-L6-v2, see `facets.model.background.score_scale`
+_LEAST_RANGE = 0.02  # of the cosines of a model; those of random weights mean nothing
 
 
 def features_of(
@@ -61,6 +67,7 @@ def features_of(
     return features_CF
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RelevanceCurve(LogisticCurves):
     """Weights of a logistic curve for each search mode; hits of a mode without weights have no confidence.
 
@@ -71,15 +78,23 @@ class RelevanceCurve(LogisticCurves):
         [0.5]
     """
 
-    __slots__ = ()
     GROUP, NAMES, FEATURES = "modes", get_args(SearchMode), FEATURES
+
+    # Mean score of the facets, with this model, of sentences that do not answer a question, and of those that do.
+    scale: tuple[float, float] = (_UNRELATED, _RELATED)
 
     def __post_init__(self) -> None:
         """Checks names and numbers, and that confidence does not increase after the first hit."""
-        super().__post_init__()
+        LogisticCurves.__post_init__(self)
         for mode, weights in self.weights.items():
             if weights.get("behind", 0.0) > 0:
                 raise CheckpointError(f"{mode}.behind: expected a number of at most 0, got {weights['behind']}")
+
+    def comparable(self, cosines_C: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scores of the facets as they would be if the scale of the model were that of all-MiniLM-L6-v2, ``[C]``."""
+        unrelated, related = self.scale
+        steepness = (_RELATED - _UNRELATED) / max(related - unrelated, _LEAST_RANGE)
+        return np.asarray(_UNRELATED + steepness * (cosines_C - unrelated), dtype=np.float32)
 
     def confidence(self, mode: SearchMode, features_CF: NDArray[np.float64]) -> NDArray[np.float32] | None:
         """Probabilities of being relevant, ``[C]`` in [0, 1]; None without weights for the mode."""

@@ -30,7 +30,8 @@ _FACETS_COMPARED_AT_A_TIME = 1024
 # space of the facets. Both tuned on squad, covid-qa, bioasq and quora together. In spaces of sentence vectors,
 # questions lie near their answers, so stray words must not outweigh facets.
 _WORD_SPACE_SHARES = (0.2, 0.2)
-_SHARES_OF_SPACE = {"all-MiniLM-L6-v2": (0.4, 0.8)}
+_SENTENCE_SPACE_SHARES = (0.4, 0.8)
+_SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +116,24 @@ def score(
     facets. ``space``: of the facets. ``num_searched``: number of documents that were searched.
     """
     lexical = np.zeros(len(rows), dtype=np.float32) if words is None else words.scores
+    cosines = met.scores if search.curve is None or not search.facets.shape[1] else search.curve.comparable(met.scores)
     scores = met.scores + lexical  # if one of the two is not used, its scores are 0
     if search.mode == "hybrid" and words is not None:
         share = facets_share(space, words.max_coverage)
-        scores = fuse(met.scores, lexical, max_lexical=words.upper_bound, share=share)
+        scores = fuse(cosines, lexical, max_lexical=words.upper_bound, share=share)
     coverage = saturation = np.zeros_like(met.scores)
     if terms is not None and words is not None:
         if any(not terms.is_stop_word(word) for _, word in terms.words):
             coverage = words.coverage
         saturation = np.minimum(words.scores / (words.upper_bound or 1.0), 1.0)
-    signals = np.stack([met.scores, coverage, saturation], axis=1).astype(np.float64)  # in the order of SIGNALS
+    signals = np.stack([cosines, coverage, saturation], axis=1).astype(np.float64)  # in the order of SIGNALS
     scored = Scored(rows, met, scores, lexical, signals)
     if search.mode == "lexical":
         scored = scored[np.flatnonzero(lexical > 0)]
     if search.curve is None:
         return scored
-    features = features_of(scored.scores, scored.signals, num_searched=num_searched)
+    compared = scored.signals[:, 0] if search.mode == "facets" else scored.scores
+    features = features_of(compared, scored.signals, num_searched=num_searched)
     return replace(scored, confidences=search.curve.confidence(search.mode, features))
 
 
@@ -231,7 +234,8 @@ def _hits(
 
 def facets_share(space: str, max_coverage: float) -> float:
     """Weight of the facets in the hybrid score, if a document has up to ``max_coverage`` of the query's words."""
-    with_words, without_words = _SHARES_OF_SPACE.get(space, _WORD_SPACE_SHARES)
+    of_sentences = space.startswith(_SENTENCE_SPACES)
+    with_words, without_words = _SENTENCE_SPACE_SHARES if of_sentences else _WORD_SPACE_SHARES
     return without_words + max_coverage * (with_words - without_words)
 
 

@@ -23,7 +23,7 @@ from facets.language.reading import read
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
-from facets.model.background import background_cosine
+from facets.model.background import QUESTIONS, SENTENCES, background_cosine, score_scale
 from facets.model.base import shared_tokenizer
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_settings, read_words
 from facets.model.contract import EncoderSettings
@@ -130,10 +130,14 @@ class PassageModel:
         self._facets = PassageEncoder(
             encoder, num_facets, max_facets, tokens_per_long_facet, reads_windows=reads_windows
         )
+        self._heads: tuple[Floats, ...] = ()  # `[D, D]` each
+        # See `score_scale`; None for checkpoints, whose scores are about those of all-MiniLM-L6-v2, their teacher.
+        self.score_scale: tuple[float, float] | None = None
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
             self._facets = replace(self._facets, alike=alike)
-        self._heads: tuple[Floats, ...] = ()  # `[D, D]` each
+            asked = self.encode_queries(QUESTIONS)
+            self.score_scale = score_scale(asked.facets * asked.weights[:, :, None], self.encode(SENTENCES))
 
     def with_head(self, head_DD: Floats, *, name: str, revision: str) -> "PassageModel":
         """The same model, with ``head_DD @ facet`` added to each facet of a document; queries do not change."""

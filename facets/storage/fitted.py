@@ -23,12 +23,12 @@ FITTED_FORMAT = 1
 _INTERCEPT = "intercept"
 
 
-def read_fitted(file: Path, revision: str, parse: Callable[[Mapping[str, Any]], ReadT]) -> ReadT | None:
+def read_fitted(file: Path, revision: str | None, parse: Callable[[Mapping[str, Any]], ReadT]) -> ReadT | None:
     """Reads fitted values from JSON like ``{"format": 1, "revision": "0123456789ab", ...}``.
 
     Returns the result of ``parse``, which may raise ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeError``;
-    None if there is no file, or, with a warning, if the values were fitted on another revision of the model. Raises
-    CheckpointError if the file is damaged or has an unknown format.
+    None if there is no file, or, with a warning, if the values were fitted on another revision of the model; with
+    ``revision`` None, any will do. Raises CheckpointError if the file is damaged or has an unknown format.
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ def read_fitted(file: Path, revision: str, parse: Callable[[Mapping[str, Any]], 
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, CheckpointError) as error:
         raise CheckpointError(f"{file}: expected values fitted on a model, got a damaged file: {error}") from error
-    if fitted_on != revision:
+    if revision is not None and fitted_on != revision:
         logger.warning("%s is ignored: it was fitted on revision %s, the model is %s", file, fitted_on, revision)
         return None
     return parsed
@@ -85,8 +85,8 @@ class LogisticCurves:
         return 0.5 * (1 + np.tanh(0.5 * logits_C))
 
     @classmethod
-    def read(cls, folder: Path, revision: str) -> Self | None:
-        """The curves in a model's folder; None if there are none for this revision; raises as ``read_fitted``."""
+    def read(cls, folder: Path, revision: str | None) -> Self | None:
+        """The curves in a model's folder; None if there are none for this revision; see ``read_fitted``."""
         return read_fitted(folder / cls.FILE, revision, cls._parse)
 
     @classmethod

@@ -22,7 +22,7 @@ from facets.documents.types import SearchHit, SearchMode
 from facets.errors import ConfigError
 from facets.model.loading import TASKS
 from facets.model.passage_checkpoint import TASK
-from facets.model.shipped import find_model
+from facets.model.shipped import ENCODER_PREFIX, find_model
 from facets_lab.documents.beir import RetrievalData, read_beir, read_pairs, sampled
 from facets_lab.documents.collection import SearchedModel, indexed, load_searched
 from facets_lab.documents.retrieval import is_itself
@@ -81,6 +81,9 @@ def calibrate_search(
     num_documents: NumDocuments = None,
     source: Source = None,
     seed: Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write relevance.json here; default: the folder of the model.")
+    ] = None,
     dry_run: DryRun = False,
 ) -> Report:
     """Fit the probability that a hit is relevant; each kind is also measured with a fit on the other kinds (left_out).
@@ -99,8 +102,13 @@ def calibrate_search(
         raise ConfigError(f"expected two or more folders of different names, got {', '.join(names)}")
     if len(set(kind_of.values())) < 2:
         raise ConfigError(f"expected folders of two or more kinds, got only {kind_of[names[0]]}")
-    folder = find_model(name_or_path or TASKS[TASK].default)
-    model = load_searched(str(folder))
+    name = name_or_path or TASKS[TASK].default
+    if name.startswith(ENCODER_PREFIX) and out is None and not dry_run:
+        raise ConfigError("--out: expected a folder for the curve of an encoder, such as DATA_DIR/passages/NAME")
+    folder = out or (None if name.startswith(ENCODER_PREFIX) else find_model(name))
+    if folder is not None and not dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
+    model = load_searched(name)
     observed = {data.name: _observe(model, data, sets, seed=seed) for data in sets}
     modes: dict[SearchMode, dict[str, object]] = {}
     weights: dict[str, Mapping[str, float]] = {}
@@ -121,7 +129,7 @@ def calibrate_search(
         "data": list(sources),
         "rows": sum(len(hits["hybrid"].relevant) for hits in observed.values()),
         "modes": modes,
-        "file": None if dry_run else str(curve.write(folder)),
+        "file": None if dry_run or folder is None else str(curve.write(folder)),
     }
 
 
@@ -196,22 +204,22 @@ def _observe(
             asked = collection.search(list(part.queries.values()), _MODES, top_k=_DEPTH)
             others = collection.search(foreign, _MODES, top_k=_DEPTH)
         for mode in _MODES:
-            observed[mode] += _observe_hits(part, asked[mode], others[mode])
+            observed[mode] += _observe_hits(part, mode, asked[mode], others[mode])
     return {mode: ObservedHits.concatenate(parts) for mode, parts in observed.items()}
 
 
 def _observe_hits(
-    data: RetrievalData, asked: Sequence[Sequence[SearchHit]], foreign: Sequence[Sequence[SearchHit]]
+    data: RetrievalData, mode: SearchMode, asked: Sequence[Sequence[SearchHit]], foreign: Sequence[Sequence[SearchHit]]
 ) -> Iterator[ObservedHits]:
     def first_of(hits: Sequence[SearchHit], kind: int) -> ObservedHits:
         """The first of hits that are not relevant."""
-        features = features_of_hits(hits, num_searched=len(data.documents))[:1]
+        features = features_of_hits(hits, mode, num_searched=len(data.documents))[:1]
         return ObservedHits(features, np.zeros(len(features), dtype=np.bool_), np.full(len(features), kind))
 
     for key, hits in zip(data.queries, asked, strict=True):
         grades = data.judgements[key]
         kept = [hit for hit in hits if not (hit.id == key and is_itself(data, key))]
-        features = features_of_hits(kept, num_searched=len(data.documents))[: 1 + _NUM_BEHIND]
+        features = features_of_hits(kept, mode, num_searched=len(data.documents))[: 1 + _NUM_BEHIND]
         relevant = np.array([grades.get(hit.id, 0) > 0 for hit in kept[: 1 + _NUM_BEHIND]], dtype=np.bool_)
         yield ObservedHits(features, relevant, np.where(np.arange(len(features)) > 0, _BEHIND, _ASKED))
         yield first_of([hit for hit in kept if grades.get(hit.id, 0) <= 0], _REMOVED)
@@ -219,10 +227,11 @@ def _observe_hits(
         yield first_of(hits, _FOREIGN)
 
 
-def features_of_hits(hits: Sequence[SearchHit], *, num_searched: int) -> NDArray[np.float64]:
+def features_of_hits(hits: Sequence[SearchHit], mode: SearchMode, *, num_searched: int) -> NDArray[np.float64]:
     """Features of the hits of one query, best first, ``[len(hits), F]``."""
     signals = np.array([[hit.signals[name] for name in SIGNALS] for hit in hits]).reshape(-1, len(SIGNALS))
-    return features_of(np.array([hit.score for hit in hits]), signals, num_searched=num_searched)
+    scores = signals[:, SIGNALS.index("cosine")] if mode == "facets" else np.array([hit.score for hit in hits])
+    return features_of(scores, signals, num_searched=num_searched)
 
 
 def _measure(weights: Mapping[str, float], mode: SearchMode, hits: ObservedHits) -> dict[str, float | None]:

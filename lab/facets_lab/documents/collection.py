@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from facets.documents.confidence import RelevanceCurve
 from facets.documents.engine import CollectionEngine
 from facets.documents.parts import EncodedText, from_encoded, split_text
 from facets.documents.request import SearchRequest
@@ -46,6 +47,9 @@ class Collection:
     ) -> dict[SearchMode, list[tuple[SearchHit, ...]]]:
         """Hits of every query, by mode; with ``reasons`` the hits have evidence and an answer."""
         hits: dict[SearchMode, list[tuple[SearchHit, ...]]] = {mode: [] for mode in modes}
+        curve = None
+        if isinstance(self.model, PassageModel) and self.model.score_scale is not None:
+            curve = RelevanceCurve(revision=self.model.revision, weights={}, scale=self.model.score_scale)
         for start in range(0, len(queries), _QUERY_BATCH):
             texts = queries[start : start + _QUERY_BATCH]
             if isinstance(self.model, PassageModel):
@@ -57,7 +61,7 @@ class Collection:
                 request = SearchRequest(
                     facets=facets, weights=weights, texts=texts, mode=mode, top_k=top_k, reasons=reasons
                 )
-                hits[mode] += self.engine.search(_NAME, request).hits
+                hits[mode] += self.engine.search(_NAME, request, curve=curve).hits
         return hits
 
 

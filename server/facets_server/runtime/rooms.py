@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -68,7 +69,7 @@ def load_models(
                 trust_remote_code=config.trust_remote_code,
                 backend=config.backend,
             )
-            return ServedPassages(encoder, config.batcher, metrics)
+            return ServedPassages(encoder, config.batcher, metrics, relevance=relevance_of(encoder))
         folder = find_model(name)
         task = task_of(folder)
         if task == "sentences":
@@ -78,6 +79,8 @@ def load_models(
         if task == "passages":
             passages = PassageModel.shared(folder, device=compute_device(config.device))  # with models of papers
             curve = RelevanceCurve.read(folder, passages.revision)
+            if passages.score_scale is not None:  # a head on an encoder
+                curve = relevance_of(passages, curve)
             return ServedPassages(passages, config.batcher, metrics, relevance=curve)
         if task == "relations":
             relations = load(folder, RelationModel)
@@ -85,8 +88,19 @@ def load_models(
         papers = load(folder, PaperModel)
         return ServedPapers(papers, PaperEngine(papers, data_dir=place_of(task, papers.name)))
 
+    def relevance_of(encoder: PassageModel, curve: RelevanceCurve | None = None) -> RelevanceCurve:
+        """The curve fitted to an encoder, else that of the default model, whose scale the encoder's scores get."""
+        curve = curve or RelevanceCurve.read(folder_of(encoder.task, encoder.name), encoder.revision)
+        with suppress(NotFoundError):  # the default model is not installed
+            curve = curve or RelevanceCurve.read(find_model(TASKS[encoder.task].default), None)
+        curve = curve or RelevanceCurve(revision=encoder.revision, weights={})
+        return curve if encoder.score_scale is None else replace(curve, scale=encoder.score_scale)
+
+    def folder_of(task: str, name: str) -> Path:
+        return config.data_dir / task / quote(name, safe="")
+
     def place_of(task: str, name: str) -> Path | SqlDatabase:
-        return shared or config.data_dir / task / quote(name, safe="")
+        return shared or folder_of(task, name)
 
     return sorted(map(served, config.models or _shipped_models()), key=lambda model: _TASKS.index(model.info.task))
 

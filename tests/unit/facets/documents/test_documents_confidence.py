@@ -1,6 +1,7 @@
 """Confidence of hits: features, curves, their file, and what is left out."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -65,6 +66,30 @@ def test_signals_say_what_spoke_for_a_hit(filled: CollectionEngine) -> None:
         assert hit.confidence == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
     facets = search(filled, "leaves in hot water", "facets")[0]
     assert facets.signals["coverage"] == 0 and facets.confidence is not None and facets.confidence > 0.5
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "facets"])
+def test_scale_of_the_cosines_does_not_matter(engine: CollectionEngine, mode: SearchMode) -> None:
+    found = []
+    for constant in (0.0, 3.0):  # with the second, unrelated texts have a cosine of 0.9
+        generator = np.random.default_rng(1)
+        vectors = generator.normal(size=(len(TEXTS) + 1, 31))
+        vectors[:-1] += np.array([0.2, 0.6, 1.0])[:, None] * vectors[-1]
+        vectors = np.pad(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), ((0, 0), (1, 0)))
+        vectors[:, 0] = constant
+        vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+        documents = [
+            Document(id=id, text=text, facet_embeddings=vectors[[place, place]])
+            for place, (id, text) in enumerate(TEXTS.items())
+        ]
+        engine.upsert("docs", documents)
+        ends = [(constant**2 + cosine) / (constant**2 + 1) for cosine in (0.043, 0.63)]
+        request = SearchRequest(facets=vectors[None, -1:], texts=["the pump of an engine"], mode=mode)
+        [hits] = engine.search("docs", request, curve=replace(CURVE, scale=(ends[0], ends[1]))).hits
+        assert mode == "hybrid" or [hit.score for hit in hits] == [hit.facets_score for hit in hits]
+        found.append([(hit.id, hit.confidence, hit.signals["cosine"]) for hit in hits])
+    assert [id for id, *_ in found[0]] == [id for id, *_ in found[1]]
+    np.testing.assert_allclose([numbers for _, *numbers in found[0]], [numbers for _, *numbers in found[1]], atol=0.05)
 
 
 @pytest.mark.parametrize("text", ["to be or not to be", "\U0001f600", "qwzx blorp", "", "..."])

@@ -2,17 +2,24 @@
 
 import functools
 import threading
+from contextlib import closing
 from itertools import permutations
 
 import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.runtime.rooms import load_models
+from prometheus_client import CollectorRegistry
 from server_fakes import served_passages
+from tiny_encoders import tiny_encoder
 from toys import WORDS, toy_passage_model
 
 from facets.documents import RelevanceCurve
 from facets.model import PassageModel
+from facets.model.shipped import find_model
 
 LONG = " ".join(["The dog plays the guitar.", "A man lifting weights in the garage.", "Music."] * 9)
 TEXTS = {"dog": "The dog plays music.", "man": "A man is lifting weights in a garage.", "long": LONG}
@@ -162,6 +169,24 @@ def test_confidence_filters_hits_of_a_calibrated_model(make_server):
     assert not search(documents, "zebra", min_confidence=0.5).results[0].hits
     by_facets = {"min_confidence": 0.5, "mode": documents_pb2.SEARCH_MODE_FACETS}
     assert code_of(search, documents, "guitar", **by_facets)[0] is INVALID
+
+
+def test_an_encoder_has_the_confidence_of_the_default_model_or_its_own(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    config = ServerConfig(models=(f"sentence-transformers:{tiny_encoder(tmp_path / 'tiny')}",), data_dir=tmp_path)
+
+    def relevance():
+        [served] = load_models(config, BatchMetrics(CollectorRegistry()))
+        with closing(served):
+            assert served.relevance.scale == served.model.score_scale
+            return served.relevance.weights, served.model.revision
+
+    shipped, revision = relevance()
+    assert shipped == RelevanceCurve.read(find_model("facets-passages-small-en"), None).weights
+    (tmp_path / "passages" / "tiny").mkdir(parents=True)
+    own = RelevanceCurve(revision=revision, weights={"facets": {"cosine": 1.0}})
+    own.write(tmp_path / "passages" / "tiny")
+    assert relevance() == (own.weights, revision)
 
 
 @pytest.mark.parametrize(
