@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from weakref import WeakValueDictionary
@@ -131,17 +132,25 @@ class PassageModel:
             encoder, num_facets, max_facets, tokens_per_long_facet, reads_windows=reads_windows
         )
         self._heads: tuple[Floats, ...] = ()  # `[D, D]` each
-        # See `score_scale`; None for checkpoints, whose scores are about those of all-MiniLM-L6-v2, their teacher.
-        self.score_scale: tuple[float, float] | None = None
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
             self._facets = replace(self._facets, alike=alike)
-            asked = self.encode_queries(QUESTIONS)
-            self.score_scale = score_scale(asked.facets * asked.weights[:, :, None], self.encode(SENTENCES))
+
+    @cached_property
+    def score_scale(self) -> tuple[float, float] | None:
+        """Mean score of sentences that do not answer a question, and of those that do; encodes 64 short texts once.
+
+        None for checkpoints: their scores are about those of all-MiniLM-L6-v2, from which they learned.
+        """
+        if isinstance(self.encoder, NetworkEncoder):
+            return None
+        asked = self.encode_queries(QUESTIONS)
+        return score_scale(asked.facets * asked.weights[:, :, None], self.encode(SENTENCES))
 
     def with_head(self, head_DD: Floats, *, name: str, revision: str) -> "PassageModel":
         """The same model, with ``head_DD @ facet`` added to each facet of a document; queries do not change."""
         model = copy(self)
+        model.__dict__.pop("score_scale", None)
         model._heads, model.name, model.revision, model.score_curves = (*self._heads, head_DD), name, revision, {}
         return model
 
