@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.documents.collection import indexed
 from sentence_transformers import MultiVectorEncoder
 from sentence_transformers.multi_vector_encoder.modules import HierarchicalTokenPooling
 from tiny_encoders import LATE_LAYOUTS, LATE_WIDTH, tiny_encoder, tiny_late_interaction
@@ -89,15 +88,6 @@ def test_facets_of_two_tokens_lie_within_a_sentence(folder: Path) -> None:
 
 def tokens_mean(peer: MultiVectorEncoder, text: str) -> np.ndarray:
     return peer.encode_document([text], convert_to_numpy=True)[0].mean(axis=0)
-
-
-def test_a_search_finds_the_document(folder: Path) -> None:
-    model = load(folder)
-    with indexed(model, {str(i): text for i, text in enumerate(DOCUMENTS)} | {"long": LONG}) as collection:
-        found = collection.search(QUERIES, ["facets"], top_k=5)["facets"]
-    for own_D, hits in zip(scores(model), found, strict=True):
-        of_hits = {hit.id: hit.score for hit in hits}
-        np.testing.assert_allclose([of_hits[str(i)] for i in range(len(DOCUMENTS))], own_D, atol=0.02)
 
 
 def test_a_query_has_a_facet_for_each_token_up_to_a_bound(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from sentence_transformers import SentenceTransformer
 from tiny_encoders import POOLINGS, TOKENIZERS, tiny_encoder, tiny_static_encoder
 
 import facets
-from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.errors import CheckpointError, ConfigError, InvalidInputError, NotFoundError
 from facets.model import FacetModel, PassageModel
+from facets.model.sentence_transformer import TokenEncoder, load_sentence_transformer
 
 SHORT = "A man is lifting weights in a garage."
 LONG = "The quick brown fox jumps over the lazy dog. Taxes are due in April! " * 8
@@ -144,3 +145,53 @@ def test_what_is_no_encoder_is_refused_with_what_to_do(tmp_path: Path, monkeypat
         load(tiny_encoder(tmp_path / "prompted", prompts=long_prompt))
     with pytest.raises(InvalidInputError, match="has no words"):
         load(tiny_encoder(tmp_path / "fine")).encode([SHORT, " "])
+
+
+class Engine:
+    """A network as ONNX Runtime and OpenVINO give it: no torch module, with nothing but a configuration."""
+
+    def __init__(self, network: Any) -> None:
+        self.config, self._network = network.config, network
+
+    def forward(self, input_ids: Any, attention_mask: Any, **_others: Any) -> Any:
+        return self._network(input_ids=input_ids, attention_mask=attention_mask)
+
+    __call__ = forward
+
+
+@pytest.mark.parametrize("tokenizer", ["wordpiece", "unigram"])
+def test_another_engine_needs_no_torch_network(tokenizer: str, tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny", tokenizer=tokenizer, max_tokens=66)
+    plain = TokenEncoder(SentenceTransformer(str(folder), device="cpu", local_files_only=True), "cpu")
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    model[0].model = Engine(model[0]._modules.pop("model"))
+    encoder = TokenEncoder(model, "cpu")
+    assert encoder.longest == plain.longest
+    pieces = [own.cut(slice(encoder.longest)) for own in encoder.split([LONG, SHORT])]
+    bounds = [np.array([0, 3, len(own)]) for own in pieces]
+    for own, other in zip(*(one.encode(pieces, bounds, query=False) for one in (encoder, plain)), strict=True):
+        np.testing.assert_allclose(own, other, atol=1e-5)
+
+
+def test_a_missing_or_unknown_backend_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tiny_encoder(tmp_path / "tiny")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for backend in ("onnx", "openvino"):
+        with pytest.raises(ImportError, match=rf"pip install 'sentence-transformers\[{backend}\]'"):
+            load_sentence_transformer(str(folder), backend=backend)
+    with pytest.raises(ConfigError, match="torch, onnx"):
+        load_sentence_transformer(str(folder), backend="tensorrt")
+
+
+@pytest.mark.parametrize("marker", ["[D] ", "[D]"])
+def test_a_marker_of_one_token_may_end_with_white_space(marker: str, tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny", prompts={"document": marker + " " * (len(marker) < 4)})
+    settings = json.loads((folder / "tokenizer.json").read_text())
+    next(token for token in settings["added_tokens"] if token["content"] == "[MASK]")["content"] = marker
+    settings["model"]["vocab"][marker] = settings["model"]["vocab"].pop("[MASK]")
+    (folder / "tokenizer.json").write_text(json.dumps(settings))
+    model, peer = load(folder), SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    assert peer.tokenizer.tokenize("[D] fox")[0] == marker
+    (pieces,) = model.encoder.split([SHORT])
+    assert (pieces.starts[0], pieces.ends[0]) == (0, 1)
+    assert cosines(model.embed([SHORT]), peer.encode([SHORT], prompt=peer.prompts["document"])).min() > 0.995
