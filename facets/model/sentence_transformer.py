@@ -137,7 +137,8 @@ def _is_late(folder: Path) -> bool:
         raise CheckpointError(
             f"{folder}: expected a model that gives vectors of texts or of their tokens, got a {kind}"
         )
-    return kind is None and any(module["type"] == _PYLATE_DENSE for module in modules)
+    is_of_pylate = "query_prefix" in settings or any(module["type"] == _PYLATE_DENSE for module in modules)
+    return kind is None and is_of_pylate
 
 
 def _open(folder: Path, is_late: bool, *, device: str, trust_remote_code: bool, backend: str) -> Any:

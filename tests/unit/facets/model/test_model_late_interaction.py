@@ -1,6 +1,7 @@
 """Passage models of tiny random late-interaction encoders, against sentence-transformers itself."""
 
 import json
+import string
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,16 @@ def test_pooling_of_the_model_is_left_out(tmp_path: Path) -> None:
     peer.append(HierarchicalTokenPooling(pool_factor=4))
     peer.save(str(tmp_path / "pooled"), create_model_card=False)
     np.testing.assert_allclose(load(tmp_path / "pooled").encode([SHORT]), load(folder).encode([SHORT]), atol=1e-2)
+
+
+def test_a_folder_of_pylate_need_not_name_its_kind(tmp_path: Path) -> None:
+    folder = tiny_late_interaction(tmp_path / "late", layout="pylate", skiplist=string.punctuation)
+    named = load(folder).encode([SHORT])
+    settings = json.loads((folder / "config_sentence_transformers.json").read_text())
+    for missing in ("model_type", "query_prefix", "skiplist_words"):
+        del settings[missing]
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+        np.testing.assert_allclose(load(folder).encode([SHORT]), named, atol=1e-2)
 
 
 def test_models_of_other_kinds_are_refused(tmp_path: Path) -> None:
