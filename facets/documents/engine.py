@@ -178,7 +178,8 @@ class CollectionEngine:
             check_text(text, path=(argument,), max_bytes=MAX_TEXT_BYTES)
         for argument, number, limit in (("num_facets", num_facets, MAX_NUM_FACETS), ("dim", dim, MAX_DIM)):
             if not 1 <= number <= limit:
-                raise InvalidInputError(f"must be 1 to {limit}, got {number}", path=argument)
+                instead = ": choose another model, or set truncate_dim of an encoder" * (argument == "dim")
+                raise InvalidInputError(f"must be 1 to {limit}, got {number}{instead}", path=argument)
         collection_model = CollectionModel(
             model=model,
             model_revision=model_revision,

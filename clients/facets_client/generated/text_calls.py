@@ -215,7 +215,7 @@ class TextCalls(Calls):
             num_words: Words per topic, in [1, 100]; default 3.
             keep: Words and phrases that will follow, at most 16; read as if they ended each text.
             avoid: Words and phrases to avoid, at most 16; none of them may be in keep.
-            model: Model of sentences; empty: the server's default one.
+            model: Model of sentences or passages; empty: the first model of sentences, else of passages.
         """
         request = request_from(pb.SuggestTopicsRequest, locals())
         parts = self._call_parts(request, "texts", "max_texts_per_request")

@@ -126,7 +126,7 @@ class ModelRegistry(TaskModels[ServedModel[Any]]):
         if not names:
             raise ConfigError("models has 0 items, expected at least 1")
         if len(set(names)) != len(names):
-            raise ConfigError(f"models must have distinct names, got {', '.join(names)}")
+            raise ConfigError(f"models must have distinct names, got {', '.join(names)}: give a folder another name")
         super().__init__("any task", served, {model.info.name: model.info.task for model in served})
         self._health: dict[frozenset[str], Callable[[], bool]] = {}
 

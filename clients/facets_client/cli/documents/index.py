@@ -104,7 +104,7 @@ def index(
     ] = None,
     from_encoded: Annotated[Path | None, Option(metavar="FOLDER", help="Index a folder of 'facets encode'.")] = None,
     create: Annotated[bool, Option("--create", help="Create the collection if it does not exist.")] = False,
-    model: Annotated[str, Option(help="Model of the collection, with --create.")] = "",
+    model: Annotated[str, Option(help="Model of the collection, with --create; one that the server serves.")] = "",
     search_field: SearchFieldOption = None,
     language: LanguageOption = "",
     columns: FileOptions,

@@ -851,7 +851,7 @@ export type SuggestTopicsRequest = Message<"facets.v1.SuggestTopicsRequest"> & {
   texts: string[];
 
   /**
-   * Model of sentences; empty: the server's default one.
+   * Model of sentences or passages; empty: the first model of sentences, else of passages.
    *
    * @generated from field: string model = 2;
    */
