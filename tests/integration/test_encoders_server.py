@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.errors import FailedPreconditionError, NotFoundError
-from server_process import ROOT
+from server_process import COMMAND, ROOT, client_environment, run_server
 from tiny_encoders import tiny_encoder
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("FACETS_TARGET")), reason="needs server processes of its own")
@@ -94,6 +95,26 @@ def test_a_tiny_encoder_does_every_task(spawn, encoder):
             client.create_collection("none", model=f"{PREFIX}some/other")
         assert [one.name for one in client.list_collections()] == ["all"]
     assert "Loading" not in server.log() and "Traceback" not in server.log()
+
+
+def test_a_model_that_cannot_be_loaded_is_refused_in_one_sentence(tmp_path):
+    own_code = tiny_encoder(tmp_path / "own", custom_code=True)
+    model, out = ["--model", f"{PREFIX}{own_code}"], tmp_path / "out"
+    (tmp_path / "pool.txt").write_text(DOCUMENTS["pool"])
+    data = ["--port", "0", "--data-dir", str(tmp_path / "data")]
+    for rule, flags, code in (
+        ("trust it", model, 1),
+        ("--allow-downloads", ["--model", f"{PREFIX}some/other"], 1),
+        ("another name", ["--trust-remote-code", *model, *model], 2),
+    ):
+        done = run_server(*data, *flags, environment={"HF_HUB_CACHE": str(tmp_path)})
+        assert done.returncode == code and rule in done.stderr.splitlines()[-1]
+        assert len([line for line in done.stderr.splitlines() if "INFO" not in line]) == 1
+    pytest.importorskip("pyarrow")
+    for flags, code in (([], 2), (["--trust-remote-code"], 0)):
+        encode = [*COMMAND, "encode", str(tmp_path / "pool.txt"), "--out", str(out), *model, *flags]
+        done = subprocess.run(encode, env=client_environment(tmp_path), capture_output=True, text=True, check=False)
+        assert (done.returncode, out.exists()) == (code, code == 0) and "Traceback" not in done.stderr
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import numpy as np
 
 from facets.documents import CollectionEngine
 from facets.documents.records import CollectionRecord
-from facets.errors import FacetsError
 from facets.language.vectors import WordVectors
 from facets_server.runtime.call_context import CallContext
 from facets_server.texts.served import ServedTexts
@@ -27,8 +26,8 @@ class CollectionWords:
     def __init__(self, engine: CollectionEngine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        # By number of the collection: the number of documents that had been stored, and the words.
-        self._kept: dict[int, tuple[int, Future[WordVectors]]] = {}
+        # By number of the collection: its documents when the words were read, the words, and those of before.
+        self._kept: dict[int, tuple[int, Future[WordVectors], WordVectors | None]] = {}
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="collection-words")
 
     def of(self, record: CollectionRecord, served: ServedTexts, *, wait_s: float) -> WordVectors | None:
@@ -36,21 +35,22 @@ class CollectionWords:
         if not served.borrows_words:
             return served.model.words
         with self._lock:
-            num_documents, words = self._kept.pop(record.number, (0, None))
-            if words is None or record.num_documents > _GROWTH * num_documents:
+            num_documents, words, before = self._kept.pop(record.number, (0, None, None))
+            if words is None or (words.done() and record.num_documents > _GROWTH * num_documents):
+                before = None if words is None or words.exception() else words.result()
                 num_documents, words = record.num_documents, self._worker.submit(self._encoded, record, served)
-            self._kept[record.number] = num_documents, words
+            self._kept[record.number] = num_documents, words, before
             if len(self._kept) > _MAX_KEPT:
                 self._kept.pop(next(iter(self._kept)))
         try:
-            return words.result(timeout=wait_s)
+            return words.result(timeout=0 if before else wait_s)
         except FutureTimeoutError:
-            return None
-        except FacetsError as error:  # such as a collection that has just been deleted, or a server that stops
-            logger.info("the words of collection %s were not encoded: %s", record.name, error)
+            return before
+        except Exception as error:  # such as a collection that has just been deleted; search goes on without words
+            logger.warning("the words of collection %s were not encoded: %s", record.name, error)
             with self._lock:
                 self._kept.pop(record.number, None)
-            return None
+            return before
 
     def close(self) -> None:
         """Begins no more work."""
