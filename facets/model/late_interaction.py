@@ -24,7 +24,7 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.model.facet_reduction import reduce_facets
 from facets.model.passage_encoding import Cut, PassageFacets, cut_long
 from facets.model.passage_model import PassageModel, QueryFacets
-from facets.model.sentence_transformer import TokenEncoder
+from facets.model.window_encoders import TokenEncoder
 from facets.model.word_pieces import Pieces
 
 _NUM_FACETS, _MAX_FACETS = 32, 256

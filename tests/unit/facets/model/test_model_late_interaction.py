@@ -128,7 +128,9 @@ def test_models_of_other_kinds_are_refused(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"architectures": ["ColPaliForRetrieval"]}))
     with pytest.raises(CheckpointError, match="one of images"):
         load(folder)
-    slow = tiny_late_interaction(tmp_path / "slow")
-    (slow / "1_Dense" / "model.safetensors").write_bytes(b"broken")
+    broken = tiny_late_interaction(tmp_path / "broken")
+    (broken / "1_Dense" / "model.safetensors").write_bytes(b"broken")
     with pytest.raises(CheckpointError, match="expected a sentence-transformers model"):
-        load(slow)
+        load(broken)
+    with pytest.raises(CheckpointError, match="fast tokenizer"):
+        load(tiny_late_interaction(tmp_path / "slow", tokenizer="slow", has_query_expansion=False))

@@ -12,7 +12,8 @@ from tiny_encoders import POOLINGS, TOKENIZERS, tiny_encoder, tiny_static_encode
 import facets
 from facets.errors import CheckpointError, ConfigError, InvalidInputError, NotFoundError
 from facets.model import FacetModel, PassageModel
-from facets.model.sentence_transformer import TokenEncoder, load_sentence_transformer
+from facets.model.sentence_transformer import load_sentence_transformer
+from facets.model.window_encoders import TokenEncoder
 
 SHORT = "A man is lifting weights in a garage."
 LONG = "The quick brown fox jumps over the lazy dog. Taxes are due in April! " * 8
@@ -164,7 +165,9 @@ def test_another_engine_needs_no_torch_network(tokenizer: str, tmp_path: Path) -
     folder = tiny_encoder(tmp_path / "tiny", tokenizer=tokenizer, max_tokens=66)
     plain = TokenEncoder(SentenceTransformer(str(folder), device="cpu", local_files_only=True), "cpu")
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    model[0].model = Engine(model[0]._modules.pop("model"))
+    network = model[0].model
+    del model[0].model
+    model[0].model = Engine(network)
     encoder = TokenEncoder(model, "cpu")
     assert encoder.longest == plain.longest
     pieces = [own.cut(slice(encoder.longest)) for own in encoder.split([LONG, SHORT])]
