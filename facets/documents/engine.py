@@ -340,7 +340,8 @@ class CollectionEngine:
         """Finds the documents that answer the facets and the words of the queries best.
 
         Documents that are damaged on disk are left out and logged; see ``CollectionInfo.num_damaged``. ``curve``: gives
-        hits their confidence; None: they have none.
+        hits their confidence, and says what the scores of the model mean; None: they have no confidence, and scores are
+        read as those of all-MiniLM-L6-v2.
         """
         validate(request.where)
         record = self.record(name, seen, indexed=request.min_revision)

@@ -28,7 +28,8 @@ _FACETS_READ_AT_A_TIME = 512  # candidates
 _FACETS_COMPARED_AT_A_TIME = 1024
 # Weight of the facets in the hybrid score where a document has all words of the query, and where none has any; by the
 # space of the facets. Both tuned on squad, covid-qa, bioasq and quora together. In spaces of sentence vectors,
-# questions lie near their answers, so stray words must not outweigh facets.
+# questions lie near their answers, so stray words must not outweigh facets. With their scores on one scale, the weights
+# of MiniLM's space serve any encoder.
 _WORD_SPACE_SHARES = (0.2, 0.2)
 _SENTENCE_SPACE_SHARES = (0.4, 0.8)
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with

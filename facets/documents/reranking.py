@@ -41,8 +41,8 @@ def rerank(
 ) -> tuple[RankedText, ...]:
     """The best texts for a query, best first, ties in the order given.
 
-    ``documents``: at least one; ids must differ. ``request``: one query. ``space``: of the facets. ``curve``: gives
-    results their confidence; None: they have none. Raises InvalidInputError if the query or a document is invalid.
+    ``documents``: at least one; ids must differ. ``request``: one query. ``space``: of the facets. ``curve``: as for a
+    search. Raises InvalidInputError if the query or a document is invalid.
     """
     num_facets = min(len(document.facet_embeddings) for document in documents)
     dim = documents[0].facet_embeddings.shape[1]
