@@ -63,3 +63,20 @@ def test_what_cannot_be_drawn_is_refused(engine):
         engine.map("docs", max_documents=100_001)
     with pytest.raises(NotFoundError):
         engine.map("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("texts", "language", "first", "without"),
+    [
+        (["Die Katze schläft.", "Die Katzen schlafen, und die Katze frisst."], "de", "Katze", {"die", "und", "Die"}),
+        (["Кошка спит на диване.", "Кошка ест, и кошка не спит 42 часа."], "ru", "Кошка", {"на", "и", "не", "42"}),
+        (["火车票多少钱", "火车票在哪里买"], "zh", "火车", {"火"}),
+    ],
+)
+def test_the_words_of_a_collection_follow_its_language(engine, texts, language, first, without):
+    engine.create_collection("told", model="m", model_revision="1", num_facets=1, dim=32, language=language)
+    facets = np.ones((1, 32), dtype=np.float32)
+    engine.upsert("told", [Document(id=str(i), text=text, facet_embeddings=facets) for i, text in enumerate(texts)])
+    found = engine.vocabulary("told")
+    assert found.words[0] == first and found.counts[0] == 2 and not without & set(found.words)
+    assert len({word.lower() for word in found.words}) == len(found.words)

@@ -198,3 +198,18 @@ def test_a_marker_of_one_token_may_end_with_white_space(marker: str, tmp_path: P
     (pieces,) = model.encoder.split([SHORT])
     assert (pieces.starts[0], pieces.ends[0]) == (0, 1)
     assert cosines(model.embed([SHORT]), peer.encode([SHORT], prompt=peer.prompts["document"])).min() > 0.995
+
+
+@pytest.mark.parametrize("tokenizer", ["wordpiece", "unigram", "bpe"])
+def test_words_need_no_shipped_model(tokenizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: object) -> Path:
+        raise NotFoundError("not installed", resource_type="model", resource_name=str(name))
+
+    monkeypatch.setattr("facets.model.window_encoders.find_model", missing)
+    model = load(tiny_encoder(tmp_path / "tiny", tokenizer=tokenizer))
+    words = model.words.vocabulary.words
+    assert words and all(word.isalpha() for word in words)
+    vectors = model.words.of(["garage", "собака", "garage"])
+    assert np.allclose(vectors[0], vectors[2]) and vectors.shape == (3, model.dim)
+    assert cosines(vectors[0], model.embed(["garage"])[0]) > 0.999
+    assert model.words.nearest(model.embed([words[0]]), 1)[0][0][1] > 0.999
