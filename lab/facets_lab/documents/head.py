@@ -22,6 +22,7 @@ from facets_lab.documents.beir import DEPTH, RetrievalData, read_beir, read_pair
 from facets_lab.documents.collection import indexed
 from facets_lab.documents.retrieval import values_of_queries
 from facets_lab.evaluation.comparison import Report
+from facets_lab.evaluation.statistics import Metrics, with_intervals
 
 logger = logging.getLogger(__name__)
 
@@ -103,11 +104,11 @@ def train_head(
     head_DD, name = fit_head(sources[:-1], sources[-1]), f"{model.name}-head"
     models = (model, model.with_head(head_DD, name=name, revision="unsaved"))
     values = {data.name: np.stack([_measure(own, data) for own in models]) for data in sets}
-    generator = np.random.default_rng(_SEED)
-    drawn = [own[:, generator.integers(0, own.shape[1], (_NUM_RESAMPLES, own.shape[1]))] for own in values.values()]
-    low, high = np.percentile(np.mean([(after - before).mean(axis=1) for before, after in drawn], axis=0), (2.5, 97.5))
-    means = {name: own.mean(axis=1) for name, own in values.items()}
-    helps = bool(low > 0 and min(after - before for before, after in means.values()) >= -_LARGEST_LOSS)
+    gains = {key: after - before for key, (before, after) in values.items()}
+    weights_Q = np.concatenate([np.full(len(own), 1 / len(own)) for own in gains.values()])
+    gain = with_intervals(_mean, np.concatenate(list(gains.values())), weights_Q, num_resamples=_NUM_RESAMPLES)
+    least, worst = gain["ndcg_10_ci95_from"] or 0.0, min(own.mean() for own in gains.values())
+    helps = bool(least > 0 and worst >= -_LARGEST_LOSS)
 
     def metrics(pair: Doubles) -> dict[str, object]:
         return {
@@ -117,9 +118,9 @@ def train_head(
     report: Report = {
         "data": list(map(str, dev)),
         "rows": sum(own.shape[1] for own in values.values()),
-        "models": metrics(np.mean(list(means.values()), axis=0)),
-        "folders": {key: metrics(pair) for key, pair in means.items()},
-        "gain_ci95": [float(low), float(high)],
+        "models": metrics(np.mean([own.mean(axis=1) for own in values.values()], axis=0)),
+        "folders": {key: metrics(own.mean(axis=1)) for key, own in values.items()},
+        "gain": gain,
         "written": helps,
     }
     if helps:
@@ -127,6 +128,10 @@ def train_head(
         config = FacetHeadConfig(name=name, encoder_of=encoder_of, encoder_revision=model.revision, training=facts)
         write_parts(folder, config, {HEAD: torch.from_numpy(head_DD)})
     return report
+
+
+def _mean(gains_Q: Doubles, weights_Q: Doubles) -> Metrics:
+    return {"ndcg_10": float(np.average(gains_Q, weights=weights_Q))}
 
 
 def _measure(model: PassageModel, data: RetrievalData) -> Doubles:

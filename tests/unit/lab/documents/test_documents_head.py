@@ -69,7 +69,7 @@ def test_a_head_that_removes_noise_is_written_and_loads(
     encoder = _encoder(tmp_path / "noisy", noise=2)
     report = _train(data, encoder, tmp_path / "out", capsys)
     before, after = (report["models"][name]["facets"]["ndcg_10"] for name in ("noisy", "noisy-head"))
-    assert report["written"] and report["gain_ci95"][0] > 0 and after > before + 0.05
+    assert report["written"] and report["gain"]["ndcg_10_ci95_from"] > 0 and after > before + 0.05
     plain, model = load(encoder, PassageModel), load(tmp_path / "out" / "model", PassageModel)
     assert (model.name, model.space, model.embed(["w1 w2"]).tolist()) == (
         "noisy-head",
