@@ -26,7 +26,7 @@ _MAX_ANSWER_CHARS = 300  # a longer sentence is cut
 _MAX_TWO_SENTENCES_CHARS = 500
 _NEIGHBOUR_SHARE = 3  # a neighbouring sentence that holds a third of a span belongs to the answer
 _SENTENCE_ENDS = STOPS + "\"')\u201d\u2019\u300d\u300f\uff09"
-_CLAUSE = re.compile(r"[,;:](?=\s)\s*|\s(?=[(\u2013\u2014])|\n\s*")
+_CLAUSE = re.compile(r"[,;:](?=\s)\s*|[\u3001\uff0c\uff1b\uff1a]|\s(?=[(\u2013\u2014])|\n\s*")
 _CLOSE_SHARE = 0.65  # facets with this share of the best cosine count as close, too
 _MIN_SPAN_WORDS = 3  # a shorter span is a name, or an item of a list of names
 _CONTEXT_CHARS = 400  # characters before and after a span that are searched for the ends of its sentences
@@ -270,7 +270,8 @@ def _shortened(text: str, sentence: _Range, middle: int) -> _Range:
     if end - start > _MAX_ANSWER_CHARS:  # no clauses: whole words around the middle
         start, end = max(start, middle - _MAX_ANSWER_CHARS // 2), min(end, middle + _MAX_ANSWER_CHARS // 2)
         start = start if start == cuts[low] else text.find(" ", start, middle) + 1 or start
-        end = end if end == cuts[high] else max(text.rfind(" ", middle, end), middle + 1)
+        space = text.rfind(" ", middle, end)
+        end = space if space > 0 and end < cuts[high] else end
     return _Range(start, start + len(text[start:end].rstrip()))
 
 

@@ -243,7 +243,7 @@ def facets_share(space: str, max_coverage: float) -> float:
 def fuse(
     facet_scores_C: NDArray[np.float32], lexical_scores_C: NDArray[np.float32], *, max_lexical: float, share: float
 ) -> NDArray[np.float32]:
-    """Convex sum of the facets' score and BM25 divided by its upper bound, ``[C]`` in [-1, 1].
+    """Convex sum of the facets' score and BM25 divided by its upper bound, ``[C]``; in [-1, 1] if the former are.
 
     Scores are not scaled over the candidates: those of one collection are comparable across queries, and one strong
     document does not displace the words of the others. See Bruch, Gai and Ingber 2023, "An analysis of fusion functions

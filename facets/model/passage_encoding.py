@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from facets.arrays import Bools, Floats, Ints, Ints32
+from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
 from facets.model.facet_reduction import ALIKE, merged_facets, reduce_facets
@@ -46,6 +47,7 @@ class WindowEncoder(Protocol):
     dim: int  # D, width of a vector
     longest: int  # most pieces of a window
     num_special: int  # tokens that every window has beside its pieces: special ones and the prompt
+    pads: bool  # whether windows are padded to the longest of a batch
     has_states: bool  # whether it has states of pieces, for vectors of spans within a window
 
     def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
@@ -162,15 +164,23 @@ def even_bounds(num_pieces: int, longest: int) -> Ints:
     return np.linspace(0, num_pieces, max(1, -(-num_pieces // longest)) + 1).astype(np.int64)
 
 
-def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[Ints]:
-    """Batches of texts of similar length, longest first, as indexes of the texts."""
+def length_batches(
+    lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int, pads: bool = False
+) -> Iterator[Ints]:
+    """Batches of texts of similar length, longest first, as indexes of the texts.
+
+    ``max_tokens``: of a batch, at least one text; with ``pads`` the padding to its longest text counts, too.
+    """
     lengths_B = np.asarray(lengths, dtype=np.int64)
     order_B = np.argsort(-lengths_B, kind="stable")
     ends_B = np.cumsum(lengths_B[order_B])
     start = 0
     while start < len(order_B):
         before = int(ends_B[start - 1]) if start else 0
-        end = max(start + 1, int(np.searchsorted(ends_B, before + max_tokens, side="right")))
+        end = int(np.searchsorted(ends_B, before + max_tokens, side="right"))
+        if pads:
+            end = min(end, start + max_tokens // max(1, int(lengths_B[order_B[start]])))
+        end = max(start + 1, end)
         yield order_B[start:end]
         start = end
 
@@ -346,16 +356,18 @@ class PassageEncoder:
         ends_W = counts_W.cumsum()
         spans_TD = np.zeros((int(counts_W.sum()) if with_spans else 0, self.encoder.dim), dtype=np.float32)
         lengths_W = np.array([len(window) for window in windows], dtype=np.int64) + self.encoder.num_special
-        for part in length_batches(lengths_W, max_tokens=_BATCH_TOKENS):
+        for part in length_batches(lengths_W, max_tokens=_BATCH_TOKENS, pads=self.encoder.pads):
             check_interrupted()
             own = [windows[i] for i in part]
             cut = [texts[window.text].cut(window.pieces) for window in own]
             bounds = [window.bounds - window.bounds[0] for window in own] if with_spans else None
             read_BD, read_TD = self.encoder.encode(cut, bounds, query=query)
-            if not np.isfinite(read_BD).all():
-                # Rare, and never twice for the same texts: caused by kernels, not by weights or texts.
+            if not _are_finite(read_BD, read_TD):
+                # Rare, and not twice for the same texts, if caused by kernels and not by weights.
                 logger.warning("vectors of %d windows were not finite, reading them again", len(own))
                 read_BD, read_TD = self.encoder.encode(cut, bounds, query=query)
+                if not _are_finite(read_BD, read_TD):
+                    raise CheckpointError("the encoder gives numbers that are not finite: its weights are damaged")
             vectors_WD[part] = read_BD
             if read_TD is None:
                 with_spans = False
@@ -363,6 +375,10 @@ class PassageEncoder:
                 places = [np.arange(end - count, end) for end, count in zip(ends_W[part], counts_W[part], strict=True)]
                 spans_TD[np.concatenate(places)] = read_TD
         return unit_rows(vectors_WD), unit_rows(spans_TD) if with_spans else None
+
+
+def _are_finite(*arrays: Floats | None) -> bool:
+    return all(array is None or np.isfinite(array).all() for array in arrays)
 
 
 def _joined(parts: Sequence[_Section]) -> _Section:

@@ -95,9 +95,8 @@ _loading = threading.Lock()
 class PassageModel:
     """Turns passages into facets and queries into vectors of the same space, with any encoder; a ``TextModel``.
 
-    A text has the same facets alone and in a batch, up to rounding: cosines are at least 0.9998 on processors with
-    bfloat16. On other processors the encoders of checkpoints run in integers; cosines with the float32 results are then
-    0.998.
+    A text has the same facets alone and in a batch, up to rounding. If it has more than K, rounding may change which of
+    them are joined.
     """
 
     task = "passages"

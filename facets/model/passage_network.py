@@ -158,6 +158,7 @@ class NetworkEncoder:
 
     num_special = 2
     has_states = True
+    pads = False
 
     def __init__(self, network: SentenceEncoder, pieces: WordPieces, *, window_tokens: int, device: str) -> None:
         """``window_tokens``: most tokens read at once, special ones included."""

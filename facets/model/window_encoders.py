@@ -28,7 +28,7 @@ _QUERY_PROMPTS, _DOCUMENT_PROMPTS = ("query",), ("document", "passage", "corpus"
 _SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()], dtype=np.uint32)
 _WORD = re.compile(r"\s*(?:\w{1,24}|[^\w\s])")
 _NUM_WORDS = 3_000  # words that name facets, most frequent first
-_MAX_ASKED = 50_000  # words whose vectors are kept
+_MAX_ASKED = 20_000_000  # numbers in the vectors of asked words that are kept: 80 MB
 _WORD_MARKS = "\u2581\u0120"  # begin words in the vocabularies of SentencePiece and of bytes
 
 
@@ -74,6 +74,8 @@ def _after_prompt(pieces: Pieces, text: str, prompt: str) -> Pieces:
 
 class TokenEncoder:
     """Encodes windows by the token states of a transformer; implements ``WindowEncoder``."""
+
+    pads = True
 
     def __init__(self, model: Any, device: str) -> None:
         """``model``: a ``SentenceTransformer`` whose first module is a ``Transformer`` with a fast tokenizer."""
@@ -160,6 +162,7 @@ class TextEncoder:
 
     num_special = 0
     has_states = False
+    pads = False
 
     def __init__(self, model: Any, device: str) -> None:
         """``model``: any ``SentenceTransformer``."""
@@ -235,9 +238,11 @@ class LazyWords(WordVectors):
 
     def of(self, words: Sequence[str]) -> Floats:
         """Unit vectors of any words, ``[N, D]``; zero for a word without pieces."""
-        new = [word for word in dict.fromkeys(words) if word not in self._asked]
-        found = self._asked | dict(zip(new, self._encoded(new), strict=True))
-        self._asked = found if len(found) <= _MAX_ASKED else {}
+        found = self._asked
+        new = [word for word in dict.fromkeys(words) if word not in found]
+        found.update(zip(new, self._encoded(new), strict=True))
+        if len(found) * self.dim > _MAX_ASKED:
+            self._asked = {}  # others may still be reading the old one
         return np.array([found[word] for word in words], dtype=np.float32).reshape(-1, self.dim)
 
     def _encoded(self, words: Sequence[str]) -> Floats:

@@ -12,7 +12,6 @@ from facets.model.passage_model import PassageModel, QueryFacets
 from facets_server.runtime.batcher import Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.errors import ModelFailureError
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, columns_of
 
@@ -80,8 +79,6 @@ class ServedPassages(ServedTexts):
         passages = self._passage_model.encode_passages(texts)
         kept = np.full(len(texts), None, dtype=object)
         for index, document in passages.kept.items():
-            if not np.isfinite(document[0]).all():  # the batcher checks arrays of numbers only
-                raise ModelFailureError("the model returned numbers that are not finite")
             kept[index] = document
         return passages.facets, passages.spans, passages.num_tokens, kept
 

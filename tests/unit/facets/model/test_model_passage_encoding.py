@@ -3,12 +3,13 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from facets.model.facet_reduction import ALIKE, merged_facets, reduce_facets
-from facets.model.passage_encoding import Cut, cut_long, cut_windows, sentence_bounds
+from facets.model.passage_encoding import Cut, cut_long, cut_windows, length_batches, sentence_bounds
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -87,6 +88,16 @@ def test_parts_make_a_text_up_and_fit(size: int, longest: int, seed: int) -> Non
     bounds = cut_long(np.array([0, size]), gaps, longest=longest)
     assert bounds[0] == 0 and bounds[-1] == size
     assert 1 <= np.diff(bounds).min() and np.diff(bounds).max() <= longest
+
+
+@pytest.mark.parametrize("pads", [False, True])
+def test_batches_hold_all_texts_within_their_tokens(pads: bool) -> None:
+    lengths = np.array([500, *[12] * 200, 90, 7])
+    batches = list(length_batches(lengths, max_tokens=600, pads=pads))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for batch in batches:
+        tokens = lengths[batch].max() * len(batch) if pads else lengths[batch].sum()
+        assert tokens <= 600 or len(batch) == 1
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=60))

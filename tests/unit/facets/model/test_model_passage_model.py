@@ -6,7 +6,7 @@ import torch
 from numpy.typing import NDArray
 from toys import WORDS, toy_passage_model
 
-from facets.errors import InvalidInputError
+from facets.errors import CheckpointError, InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.model import PassageModel
 from facets.model.passage_network import NetworkEncoder
@@ -151,3 +151,11 @@ def test_facets_that_are_not_finite_are_read_again(caplog: pytest.LogCaptureFixt
     with model.encoder.network.register_forward_hook(spoiled_once):
         np.testing.assert_allclose(model.encode_passages(texts).facets, expected, atol=1e-6)
     assert "not finite" in caplog.text
+
+
+def test_an_encoder_with_damaged_weights_gives_no_vectors() -> None:
+    model = toy_passage_model()
+    assert isinstance(model.encoder, NetworkEncoder)
+    model.encoder.network.norm.bias[0] = torch.nan
+    with pytest.raises(CheckpointError, match="not finite"):
+        model.encode([SHORT])

@@ -1,13 +1,9 @@
 """Similarity and summaries by models of passages: which model answers, and texts without words."""
 
-from dataclasses import replace
-
 import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
-from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.errors import ModelFailureError
 from server_fakes import served_passages
 from toys import toy_passage_model
 
@@ -75,13 +71,3 @@ def test_texts_without_words_are_refused_by_name(both):
     with pytest.raises(grpc.RpcError, match=r"pairs\[1\]\.second has no words") as raised:
         stub.Score(texts_pb2.ScoreRequest(pairs=pairs), timeout=60)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-
-
-def test_facets_of_long_texts_that_are_not_finite_are_the_model_s_failure(passages, monkeypatch):
-    model, text = passages.model, "the dog plays music"
-    found = model.encode_passages([text])
-    facets, spans = found.document(0)
-    broken = replace(found, kept={0: (np.full_like(facets, np.nan), spans)})
-    monkeypatch.setattr(model, "encode_passages", lambda texts: broken)
-    with pytest.raises(ModelFailureError, match="not finite"):
-        passages.encode([text], CallContext(caller="somebody"))
