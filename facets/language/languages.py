@@ -55,7 +55,7 @@ _KANA, _THAI = "\u3041-\u30ff\uff66-\uff9d", "\u0e01-\u0e4e"
 _UNSPACED = rf"(?=\w)[{_HAN}{_KANA}{_THAI}]"  # a character of a script without spaces between words
 _SPACED = rf"(?!{_UNSPACED})[^\W_]|[{_MARKS}]"
 HAN = re.compile(f"[{_HAN}]")
-_CHARACTER = re.compile(rf"{_UNSPACED}[{_MARKS}]*")
+CHARACTER = re.compile(rf"{_UNSPACED}[{_MARKS}]*")
 _SCRIPTS = {"ja": re.compile(f"[{_KANA}]"), "zh": HAN, "th": re.compile(f"[{_THAI}]")}
 _LATIN = re.compile(r"[A-Za-z]")
 
@@ -79,9 +79,9 @@ class _Patterns(NamedTuple):
 _ENGLISH = _Patterns(
     re.compile(r"\w+(?:[-_./:]\w+)*"), re.compile(r"[^\W_]+"), re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
 )
-_PART = re.compile(rf"(?:{_CHARACTER.pattern})+|(?:{_SPACED})+")
+_PART = re.compile(rf"(?:{CHARACTER.pattern})+|(?:{_SPACED})+")
 _OTHERS = _Patterns(
-    re.compile(rf"(?:{_CHARACTER.pattern})+|(?:{_SPACED})+(?:(?:[-./:]|_+)(?:{_SPACED})+)*"), _PART, _PART
+    re.compile(rf"(?:{CHARACTER.pattern})+|(?:{_SPACED})+(?:(?:[-./:]|_+)(?:{_SPACED})+)*"), _PART, _PART
 )
 
 
@@ -115,9 +115,9 @@ class Language:
 
     def characters(self, part: str) -> list[tuple[int, int]]:
         """Offsets of the characters of a part if they form terms in pairs; empty for a word."""
-        if self.code == "en" or not _CHARACTER.match(part):
+        if self.code == "en" or not CHARACTER.match(part):
             return []
-        return [match.span() for match in _CHARACTER.finditer(part)]
+        return [match.span() for match in CHARACTER.finditer(part)]
 
     def stem(self, words: Sequence[str]) -> list[str]:
         """Stems of folded words."""

@@ -14,10 +14,11 @@ from pydantic import Field
 from facets.config import Name
 from facets.errors import CheckpointError
 from facets.model.base import ModelConfig
-from facets.model.checkpoint import FilesRead, read_config, read_weights
+from facets.model.checkpoint import FilesRead, read_config, read_settings, read_weights
 from facets.model.loading import load
 from facets.model.passage_checkpoint import TASK
 from facets.model.passage_model import PassageModel
+from facets.model.shipped import ENCODER_PREFIX, find_model
 
 HEAD = "head"  # name of the tensor
 
@@ -31,12 +32,18 @@ class FacetHeadConfig(ModelConfig):
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
 
-def load_facet_head(folder: Path, *, device: str) -> PassageModel:
-    """The model with its head; raises as ``facets.load``, and CheckpointError if the two do not fit."""
+def load_facet_head(folder: Path, **settings: Any) -> PassageModel:
+    """The model with its head; raises as ``facets.load``, and CheckpointError if the two do not fit.
+
+    ``settings``: of ``facets.load``, for the model.
+    """
     files = FilesRead()
     config = read_config(folder, FacetHeadConfig, read=files)
     head = read_weights(folder, read=files).get(HEAD)
-    model = load(config.encoder_of, PassageModel, device=device)
+    name = config.encoder_of
+    if not name.startswith(ENCODER_PREFIX) and "encoder_of" in read_settings(find_model(name)):
+        raise CheckpointError(f"{folder}: expected encoder_of to name an encoder or a model without a head, got {name}")
+    model = load(name, PassageModel, **settings)
     if model.revision != config.encoder_revision:
         expected = f"revision {config.encoder_revision} of {config.encoder_of}"
         raise CheckpointError(f"{folder}: the head is for {expected}, found {model.revision}; train it again")

@@ -25,7 +25,7 @@ from facets.model.facet_reduction import reduce_facets
 from facets.model.passage_encoding import Cut, PassageFacets, cut_long
 from facets.model.passage_model import PassageModel, QueryFacets
 from facets.model.window_encoders import TokenEncoder
-from facets.model.word_pieces import Pieces
+from facets.model.word_pieces import Pieces, encodable
 
 _NUM_FACETS, _MAX_FACETS = 32, 256
 
@@ -33,12 +33,12 @@ _NUM_FACETS, _MAX_FACETS = 32, 256
 class LateInteractionEncoder(TokenEncoder):
     """Encodes windows by their token vectors; a ``WindowEncoder``."""
 
-    def __init__(self, model: Any, device: str) -> None:
+    def __init__(self, model: Any) -> None:
         """``model``: a ``MultiVectorEncoder`` with a fast tokenizer; pooling that it has of its own is left out."""
         for place in reversed(range(len(model))):
             if isinstance(model[place], BaseTokenPooling):
                 del model[place]
-        super().__init__(model, device)
+        super().__init__(model)
         self._num_after = len(self._tokenizer.after)
         self.has_states = True
         # Special tokens of a document, such as [CLS], the marker, and [SEP]; the model scores them too.
@@ -74,7 +74,10 @@ class LateInteractionEncoder(TokenEncoder):
     def query_vectors(self, texts: Sequence[str]) -> list[Floats]:
         """Unit vectors of the tokens of each query as the model itself prepares it, ``[J, D]`` each."""
         found = self.network.encode_query(
-            list(texts), prompt=self._prompts[True], convert_to_numpy=True, show_progress_bar=False
+            [encodable(text) for text in texts],
+            prompt=self._prompts[True],
+            convert_to_numpy=True,
+            show_progress_bar=False,
         )
         return [unit_rows(vectors.astype(np.float32)) for vectors in found]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload
 
 from facets.devices import compute_device
 from facets.errors import CheckpointError, InvalidInputError
@@ -12,6 +12,9 @@ from facets.model.checkpoint import read_settings
 from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
 from facets.model.shipped import ENCODER_PREFIX, find_model
+
+if TYPE_CHECKING:
+    from facets.model.passage_model import PassageModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,8 @@ def load(
     ``PaperModel``; None: any, and ``FacetModel`` when ``name_or_path`` is None too. ``device``: ``cpu``, ``cuda``,
     ``cuda:1`` and so on, or ``auto``: ``cuda`` if there is one.
 
-    The other arguments are for encoders only. ``allow_downloads``: download an encoder that is not in the local cache.
+    The other arguments are for encoders only, also for that of a head. ``allow_downloads``: download an encoder that is
+    not in the local cache.
     ``trust_remote_code``: run the Python code that the encoder brings. ``backend``: ``torch``, ``onnx`` or
     ``openvino``.
 
@@ -96,23 +100,27 @@ def load(
     """
     expected = _task_of(kind or FacetModel)
     device = compute_device(device)
+    of_encoder: dict[str, Any] = {
+        "allow_downloads": allow_downloads,
+        "trust_remote_code": trust_remote_code,
+        "backend": backend,
+    }
     if str(name_or_path).startswith(ENCODER_PREFIX):
         if kind is not None and expected != "passages":
             raise InvalidInputError(f"{name_or_path}: expected a model for {expected}, encoders are for passages")
         require_extra("backbone", "sentence_transformers")
         from facets.model.sentence_transformer import load_sentence_transformer
 
-        return load_sentence_transformer(
-            str(name_or_path).removeprefix(ENCODER_PREFIX),
-            device=device,
-            allow_downloads=allow_downloads,
-            trust_remote_code=trust_remote_code,
-            backend=backend,
-        )
+        return load_sentence_transformer(str(name_or_path).removeprefix(ENCODER_PREFIX), device=device, **of_encoder)
     folder = find_model(TASKS[expected].default if name_or_path is None else name_or_path)
     task = task_of(folder)
     if kind is not None and task != expected:
         raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}")
+    if task == "passages" and "encoder_of" in read_settings(folder):  # a head; it imports this module
+        model: PassageModel = resolve_name("facets.model.facet_head:load_facet_head")(
+            folder, device=device, **of_encoder
+        )
+        return model
     model_class: type[_Loadable] = kind or resolve_name(TASKS[task].model)
     return model_class.from_folder(folder, device=device)
 

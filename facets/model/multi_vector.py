@@ -55,7 +55,7 @@ class _Module(InputModule):  # type: ignore[misc]  # untyped, see pyproject.toml
         encoders = Path(model_name_or_path) / _ENCODER
         if not encoders.is_dir():
             return cls(model_name_or_path)
-        (folder,) = encoders.iterdir()
+        (folder,) = (path for path in encoders.iterdir() if not path.name.startswith("."))
         return cls(f"{ENCODER_PREFIX}{folder}", trust_remote_code=trust_remote_code, backend=backend)
 
     def save(self, output_path: str, *_args: object, **_settings: object) -> None:
@@ -66,7 +66,7 @@ class _Module(InputModule):  # type: ignore[misc]  # untyped, see pyproject.toml
         from facets.model.sentence_transformer import find_encoder
 
         folder = find_encoder(self._name.removeprefix(ENCODER_PREFIX))
-        unused = shutil.ignore_patterns(*{"onnx", "openvino"} - {self._settings.get("backend")})
+        unused = shutil.ignore_patterns(".*", *{"onnx", "openvino"} - {self._settings.get("backend")})
         target = Path(output_path) / _ENCODER / self.model.name
         if target.resolve() != folder.resolve():  # else it is saved to where it came from
             shutil.copytree(folder, target, ignore=unused, dirs_exist_ok=True)
@@ -87,7 +87,7 @@ class _PassageModule(_Module):
 
 
 class PassageVectorModule(_PassageModule):
-    """One vector per text, for ``SentenceTransformer(modules=[...])``; give the pipeline the same device."""
+    """One vector per text, for ``SentenceTransformer(modules=[...])``."""
 
     def forward(self, features: dict[str, Any], **_settings: object) -> dict[str, Any]:
         """Adds ``sentence_embedding`` ``[B, D]``, unit norm."""
@@ -95,7 +95,7 @@ class PassageVectorModule(_PassageModule):
 
 
 class PassageFacetsModule(_PassageModule):
-    """Facets of documents and queries, for ``MultiVectorEncoder(modules=[...])``; give the pipeline the same device.
+    """Facets of documents and queries, for ``MultiVectorEncoder(modules=[...])``.
 
     Query facets are scaled by their weights, so MaxSim equals the score of a facet search.
     """

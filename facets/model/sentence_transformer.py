@@ -6,8 +6,10 @@ files. Extra ``backbone``.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,30 @@ from facets.model.precision import fastest_precision
 from facets.model.shipped import ENCODER_PREFIX
 from facets.model.window_encoders import LazyWords, TextEncoder, TokenEncoder, prompt_of
 
-_HASHED = {".json", ".txt", ".model", ".safetensors", ".bin", ".py", ".metadata"}
+# Files that determine the vectors: of the root, and of the folder of a module.
+_ROOT_FILES = [
+    *(
+        "modules.json",
+        "config.json",
+        "config_sentence_transformers.json",
+        "sentence_*_config.json",
+        "artifact.metadata",
+    ),
+    *("router_config.json", "*processor_config.json", "tokenizer*", "vocab*", "merges.txt", "*.model"),
+    *("special_tokens_map.json", "added_tokens.json", "adapter_*", "model*.safetensors*"),
+]
+_MODULE_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
+_ENGINE_FILES: dict[str, Sequence[str]] = {
+    "torch": (),
+    "onnx": ("*.onnx*",),
+    "openvino": ("openvino*.xml", "openvino*.bin"),
+}
 _TOKENIZER_FILES = ("tokenizer*.json", "vocab.*", "*.model")
 _BACKENDS = {"torch": (), "onnx": ("optimum.onnxruntime",), "openvino": ("optimum.intel",)}  # and what they need
-_NOT_DOWNLOADED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf", "pytorch_model.bin"]
+_OLD_WEIGHTS = "pytorch_model.bin"
+_NOT_DOWNLOADED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf", _OLD_WEIGHTS]
+_WORD_LISTS = (".WordEmbeddings", ".BoW")
+_MODULE = ("type", "path")  # what each module of a model says
 _PYLATE_DENSE = "pylate.models.Dense.Dense"  # sentence-transformers has this class of its own
 
 
@@ -48,21 +70,26 @@ def load_sentence_transformer(
     folder = find_encoder(name_or_path, allow_downloads=allow_downloads)
     is_late = _is_late(folder)
     model = _open(folder, is_late, device=device, trust_remote_code=trust_remote_code, backend=backend)
+    if is_late and not _is_transformer(model):
+        raise CheckpointError(f"{folder}: expected a fast tokenizer, which late interaction needs")
+    encoder = _encoder_of(model, is_late)
+    if encoder.longest < 1:
+        rule = f"expected room for text beside the {encoder.num_special} tokens of prompt and special tokens"
+        raise CheckpointError(f"{folder}: {rule}, max_seq_length is {model.max_seq_length}")
+    if encoder.dim < 1:
+        raise CheckpointError(f"{folder}: expected vectors at least 1 wide, got {encoder.dim}; truncate_dim sets it")
     revision = _revision(folder, backend)
-    name = Path(name_or_path).name
+    name = os.path.basename(os.path.abspath(Path(name_or_path).expanduser()))  # also of "."
     identity: dict[str, Any] = {
         "name": name,
         "revision": revision,
         "space": f"{ENCODER_PREFIX}{name}@{revision}",
         "encoder_settings": _settings(model, backend),
     }
-    if is_late:
-        if not _is_transformer(model):
-            raise CheckpointError(f"{folder}: expected a fast tokenizer, which late interaction needs")
-        late_encoder = LateInteractionEncoder(model, device)
-        return LateInteractionModel(late_encoder, LazyWords(late_encoder, _pieces_of(model)), **identity)
-    encoder = _encoder_of(model, device)
-    return PassageModel(encoder, LazyWords(encoder, _pieces_of(model)), **identity)
+    words = LazyWords(encoder, _pieces_of(model))
+    if isinstance(encoder, LateInteractionEncoder):
+        return LateInteractionModel(encoder, words, **identity)
+    return PassageModel(encoder, words, **identity)
 
 
 def _pieces_of(model: Any) -> Mapping[str, int]:
@@ -72,7 +99,7 @@ def _pieces_of(model: Any) -> Mapping[str, int]:
 
 
 def _settings(model: Any, backend: str) -> EncoderSettings:
-    modes = next((module.pooling_mode for module in model if hasattr(module, "pooling_mode")), ())
+    modes = next((module.pooling_mode for module in model.modules() if hasattr(module, "pooling_mode")), ())
     return EncoderSettings(
         pooling="+".join(map(str, np.atleast_1d(modes).tolist())),
         query_prompt=prompt_of(model, query=True),
@@ -91,8 +118,12 @@ def find_encoder(name: str, *, allow_downloads: bool = False) -> Path:
     if name and path.is_dir():
         return path
     full_name = name if "/" in name else f"sentence-transformers/{name}"
+    fetch = partial(snapshot_download, full_name, local_files_only=not allow_downloads)
     try:
-        return Path(snapshot_download(full_name, local_files_only=not allow_downloads, ignore_patterns=_NOT_DOWNLOADED))
+        folder = Path(fetch(ignore_patterns=_NOT_DOWNLOADED))
+        if allow_downloads and not any(folder.glob("*.safetensors")):  # older models have these weights only
+            folder = Path(fetch(ignore_patterns=[name for name in _NOT_DOWNLOADED if name != _OLD_WEIGHTS]))
+        return folder
     except LocalEntryNotFoundError as error:
         instead = "give a folder, or allow downloads (--allow-downloads, in Python allow_downloads=True)"
         problem = f"{name} is no folder and not in the local cache of models: {instead}"
@@ -107,8 +138,10 @@ def find_encoder(name: str, *, allow_downloads: bool = False) -> Path:
 
 def _is_late(folder: Path) -> bool:
     """Whether a model gives a vector for each token; sentence-transformers would open it with another class too."""
-    modules, settings = _json(folder / "modules.json"), _json(folder / "config_sentence_transformers.json") or {}
-    architectures = (_json(folder / "config.json") or {}).get("architectures") or []
+    modules, settings = _modules(folder), _settings_in(folder / "config_sentence_transformers.json")
+    architectures = _settings_in(folder / "config.json").get("architectures") or []
+    if not _is_list(architectures, str):
+        raise CheckpointError(f"{folder / 'config.json'}: expected architectures as a list of names")
     if any(name.endswith("ForRetrieval") for name in architectures):
         raise CheckpointError(f"{folder}: expected a model of texts, got one of images ({', '.join(architectures)})")
     kind = settings.get("model_type")
@@ -128,7 +161,10 @@ def _open(folder: Path, is_late: bool, *, device: str, trust_remote_code: bool, 
     """A ``SentenceTransformer``, or if ``is_late`` a ``MultiVectorEncoder``, in the fastest precision."""
     from sentence_transformers import MultiVectorEncoder, SentenceTransformer
 
-    modules = _json(folder / "modules.json") or ()
+    modules = _modules(folder) or []
+    if words := [module["type"] for module in modules if module["type"].endswith(_WORD_LISTS)]:
+        kinds = "expected a transformer or a static model, with a tokenizer of pieces"
+        raise CheckpointError(f"{folder}: {kinds}, got lists of words ({', '.join(words)})")
     if not trust_remote_code and (code := _own_code(folder, modules)):
         rule = "which runs only if you trust it (--trust-remote-code, in Python trust_remote_code=True)"
         raise CheckpointError(f"{folder}: the model brings its own Python code ({code}), {rule}")
@@ -174,9 +210,12 @@ def _own_code(folder: Path, modules: Sequence[Mapping[str, str]]) -> str:
     known = ("sentence_transformers.", _PYLATE_DENSE)
     found = [module["type"] for module in modules if not module["type"].startswith(known)]
     for path in folder.glob("**/config.json"):
-        config = _json(path)
-        if config.get("model_type") not in CONFIG_MAPPING:
-            found += map(str, config.get("auto_map", {}).values())
+        config = _settings_in(path)
+        own = config.get("auto_map") or {}
+        if not isinstance(own, dict):
+            raise CheckpointError(f"{path}: expected auto_map as a JSON object")
+        if config.get("model_type") not in CONFIG_MAPPING.keys():
+            found += map(str, own.values())
     return ", ".join(found)
 
 
@@ -189,13 +228,47 @@ def _json(path: Path) -> Any:
         raise CheckpointError(f"{path}: expected JSON, got {error}") from error
 
 
+def _settings_in(path: Path) -> dict[str, Any]:
+    """A JSON object; empty if there is no such file."""
+    settings = _json(path)
+    if settings is not None and not isinstance(settings, dict):
+        raise CheckpointError(f"{path}: expected a JSON object, got {type(settings).__name__}")
+    return settings or {}
+
+
+def _modules(folder: Path) -> list[dict[str, str]] | None:
+    """The content of ``modules.json``."""
+    modules = _json(folder / "modules.json")
+    if modules is None:
+        return None
+    if not _is_list(modules, dict) or not _is_list([module.get(key) for module in modules for key in _MODULE], str):
+        raise CheckpointError(
+            f"{folder / 'modules.json'}: expected a list of modules, each with {' and '.join(_MODULE)}"
+        )
+    return list(modules)
+
+
+def _is_list(value: object, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
+
+
 def _revision(folder: Path, backend: str) -> str:
     """Hash of the files that determine the vectors, as twelve hexadecimal digits."""
+    modules = _modules(folder) or []
+    routes = _settings_in(folder / "router_config.json").get("types") or {}
+    found = [path for pattern in _ROOT_FILES for path in folder.glob(pattern)]
+    found += [path for pattern in _ENGINE_FILES[backend] for path in folder.rglob(pattern)]
+    if _own_code(folder, modules):  # it is trusted, or the model would not be open
+        found += folder.rglob("*.py")
+    for own in {*(module["path"] for module in modules), *routes} - {""}:
+        found += [path for pattern in _MODULE_FILES for path in (folder / own).rglob(pattern)]
+    for place in {folder, *(path.parent for path in found)}:
+        if not any(place.glob("*.safetensors")):
+            found += place.glob("pytorch_model*.bin")
     total = hashlib.sha256(backend.encode())
-    for path in sorted(folder.rglob("*")):
-        place = path.relative_to(folder)
-        if path.suffix in _HASHED and path.is_file() and place.parts[0] not in {"onnx", "openvino"} - {backend}:
-            total.update(place.as_posix().encode())
+    for path in sorted(set(found)):
+        if path.is_file():
+            total.update(os.path.relpath(path, folder).encode())
             with path.open("rb") as file:
                 total.update(hashlib.file_digest(file, "sha256").digest())
     return total.hexdigest()[:12]
@@ -206,5 +279,7 @@ def _is_transformer(model: Any) -> bool:
     return getattr(getattr(model[0], "tokenizer", None), "is_fast", False) and hasattr(model[0], "auto_model")
 
 
-def _encoder_of(model: Any, device: str) -> WindowEncoder:
-    return TokenEncoder(model, device) if _is_transformer(model) else TextEncoder(model, device)
+def _encoder_of(model: Any, is_late: bool) -> WindowEncoder:
+    if is_late:
+        return LateInteractionEncoder(model)
+    return TokenEncoder(model) if _is_transformer(model) else TextEncoder(model)

@@ -3,7 +3,9 @@
 Shape suffixes: B windows, L tokens of the longest window, S sentences, P pieces of the longest sentence, D dimensions.
 """
 
+import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,17 +18,20 @@ from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 
 from facets.arrays import Bools, Floats, Ints, Ints32
-from facets.errors import CheckpointError, NotFoundError
+from facets.errors import NotFoundError
+from facets.language.languages import CHARACTER
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.passage_encoding import PassageEncoder, WindowEncoder
 from facets.model.shipped import find_model
-from facets.model.word_pieces import Pieces, PieceTokenizer
+from facets.model.word_pieces import Pieces, PieceTokenizer, encodable
 
 _LONGEST = 1024  # most tokens of a window: attention over more takes longer than it helps
 _QUERY_PROMPTS, _DOCUMENT_PROMPTS = ("query",), ("document", "passage", "corpus")
 _SPACES = np.array([code for code in range(0x3001) if chr(code).isspace()], dtype=np.uint32)
-_WORD = re.compile(r"\s*(?:\w{1,24}|[^\w\s])")
+# A word, at most 24 letters of it, a character of a script without spaces between words, or a mark.
+_WORD = re.compile(rf"\s*(?:{CHARACTER.pattern}|(?:(?!{CHARACTER.pattern})\w){{1,24}}|[^\w\s])")
+_UNSEEN = {"Cc", "Cf"}  # control and format characters
 _NUM_WORDS = 3_000  # words that name facets, most frequent first
 _MAX_ASKED = 20_000_000  # numbers in the vectors of asked words that are kept: 80 MB
 _WORD_MARKS = "\u2581\u0120"  # begin words in the vocabularies of SentencePiece and of bytes
@@ -77,10 +82,9 @@ class TokenEncoder:
 
     pads = True
 
-    def __init__(self, model: Any, device: str) -> None:
+    def __init__(self, model: Any) -> None:
         """``model``: a ``SentenceTransformer`` whose first module is a ``Transformer`` with a fast tokenizer."""
         transformer = model[0]
-        self._device = torch.device(device)
         self.network = model.eval().requires_grad_(False)
         tokenizer = transformer.tokenizer
         self._tokenizer = PieceTokenizer(FastTokenizer.from_str(tokenizer.backend_tokenizer.to_str()))
@@ -90,10 +94,7 @@ class TokenEncoder:
         before, after = self._tokenizer.before, self._tokenizer.after
         self.num_special = len(before) + len(after) + max(map(len, self._prompt_ids.values()))
         self.longest = _max_tokens(model) - self.num_special
-        if self.longest < 1:
-            rule = f"expected room for text beside the {self.num_special} tokens of prompt and special tokens"
-            raise CheckpointError(f"{rule}, max_seq_length is {model.max_seq_length}")
-        self.dim = int(model.get_embedding_dimension())
+        self.dim = int(model.get_embedding_dimension() or 0)
         pooling = next((module for module in model if hasattr(module, "pooling_mode")), None)
         modes = () if pooling is None else np.atleast_1d(pooling.pooling_mode).tolist()
         # The state of [CLS] says nothing about a span.
@@ -131,8 +132,8 @@ class TokenEncoder:
     def _places(self, spans: Sequence[tuple[int, int, int]], num_tokens: int) -> tuple[Tensor, Tensor, Tensor]:
         """Window ``[S]`` and tokens ``[S, P]`` of spans, and which of these are their own; of windows, starts, ends."""
         width = max(b - a for _, a, b in spans)
-        rows_S, starts_S, ends_S = torch.tensor(spans, device=self._device).T
-        places_SP = starts_S[:, None] + torch.arange(width, device=self._device)
+        rows_S, starts_S, ends_S = torch.tensor(spans, device=self.network.device).T
+        places_SP = starts_S[:, None] + torch.arange(width, device=self.network.device)
         return rows_S, places_SP.clamp_max(num_tokens - 1), places_SP < ends_S[:, None]
 
     def _features(self, windows: Sequence[Pieces], *, query: bool) -> tuple[dict[str, Any], int]:
@@ -143,7 +144,7 @@ class TokenEncoder:
         ids_BL = np.full(mask_BL.shape, self._padding, dtype=np.int64)
         ids_BL[mask_BL] = np.concatenate(rows)
         arrays = {"input_ids": ids_BL, "attention_mask": mask_BL.astype(np.int64)}
-        features = {name: torch.from_numpy(array).to(self._device) for name, array in arrays.items()}
+        features = {name: torch.from_numpy(array).to(self.network.device) for name, array in arrays.items()}
         return features | {"prompt_length": len(before)}, len(before)
 
     def _pooled(self, features: dict[str, Any]) -> Floats:
@@ -158,23 +159,28 @@ class TokenEncoder:
 
 
 class TextEncoder:
-    """Encodes windows as texts, for models without states of tokens, such as static ones; a ``WindowEncoder``."""
+    """Encodes windows as texts, for models without states of tokens, such as static ones; a ``WindowEncoder``.
 
-    num_special = 0
+    A window with more tokens than the model reads is encoded in parts, whose vectors are averaged.
+    """
+
     has_states = False
     pads = False
 
-    def __init__(self, model: Any, device: str) -> None:
+    def __init__(self, model: Any) -> None:
         """``model``: any ``SentenceTransformer``."""
         self.network = model
-        self._device = device
         self._prompts = {query: prompt_of(model, query=query) for query in (False, True)}
-        self.longest = int(min(model.max_seq_length or _LONGEST, _LONGEST)) // 2  # words of two tokens fit
-        self.dim = int(model.get_embedding_dimension())
+        # A router has a module, and perhaps a length, for each task.
+        lengths = [length for module in model.modules() if (length := getattr(module, "max_seq_length", None))]
+        self._max_tokens = min([*lengths, math.inf])
+        self.num_special = max(self._num_tokens(["a"], query=query)[0] - 1 for query in (False, True))
+        self.longest = (int(min(self._max_tokens, _LONGEST)) - self.num_special) // 2  # words of two tokens fit
+        self.dim = int(model.get_embedding_dimension() or 0)
 
     def split(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
         """The words of texts."""
-        return [Words.of(text) for text in texts]
+        return [Words.of(encodable(text)) for text in texts]
 
     def knows_script(self, text: str) -> bool:
         """Always, as the vocabulary is not known."""
@@ -185,14 +191,43 @@ class TextEncoder:
     ) -> tuple[Floats, Floats | None]:
         """Vectors of windows only."""
         texts = ["".join(window.words).strip() for window in windows if isinstance(window, Words)]
+        parts = self._parts(texts, query=query)
         vectors: Floats = self.network.encode(
-            texts,
-            prompt=self._prompts[query] or None,
-            device=self._device,
+            [part for own in parts for part in own],
+            **self._settings(query=query),
+            device=str(self.network.device),
             convert_to_numpy=True,
             show_progress_bar=False,
         )
-        return vectors.astype(np.float32), None
+        vectors = vectors.astype(np.float32)
+        if len(vectors) == len(texts):
+            return vectors, None
+        shares = np.array([len(part) / sum(map(len, own)) for own in parts for part in own], dtype=np.float32)
+        starts = np.cumsum([0, *map(len, parts)])[:-1]
+        return np.add.reduceat(vectors * shares[:, None], starts), None
+
+    def _parts(self, texts: Sequence[str], *, query: bool) -> list[list[str]]:
+        """Each text, halved until the model reads each part to its end."""
+        if math.isinf(self._max_tokens):
+            return [[text] for text in texts]
+        found = []
+        for text, count in zip(texts, self._num_tokens(texts, query=query), strict=True):
+            if count < self._max_tokens or len(text) == 1:  # one with as many may have been cut
+                found.append([text])
+                continue
+            space = text.find(" ", len(text) // 2, -1)
+            middle = space if space >= 0 else len(text) // 2
+            halves = [half for half in (text[:middle].strip(), text[middle:].strip()) if half]
+            found.append([part for own in self._parts(halves, query=query) for part in own])
+        return found
+
+    def _num_tokens(self, texts: Sequence[str], *, query: bool) -> list[int]:
+        """Tokens that the model reads of texts, with special ones and the prompt; 1 if it does not say."""
+        mask_BL = self.network.preprocess(list(texts), **self._settings(query=query)).get("attention_mask")
+        return [1] * len(texts) if mask_BL is None else [int(count) for count in mask_BL.sum(dim=1)]
+
+    def _settings(self, *, query: bool) -> dict[str, Any]:
+        return {"prompt": self._prompts[query] or None, "task": "query" if query else "document"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +238,9 @@ class Words(Pieces):
 
     @classmethod
     def of(cls, text: str) -> "Words":
-        """The words of a text; punctuation marks count as words."""
-        found = list(_WORD.finditer(text))
+        """The words of a text; punctuation marks count as words. None if nothing of the text can be seen."""
+        is_seen = any(unicodedata.category(letter) not in _UNSEEN and not letter.isspace() for letter in text)
+        found = list(_WORD.finditer(text)) if is_seen else []
         words = tuple(match.group() for match in found)
         ends = np.array([match.end() for match in found], dtype=np.int32)
         starts = ends - np.array([len(word.lstrip()) for word in words], dtype=np.int32)

@@ -67,11 +67,15 @@ class PieceTokenizer:
     def knows_script(self, text: str) -> bool:
         """Whether the vocabulary has words, not only letters, of the script that most letters of a text are in.
 
-        Always if pieces are made of bytes: such a vocabulary does not say which scripts its model has read.
+        Always for a text without letters, and if pieces are made of bytes: such a vocabulary does not say which scripts
+        its model has read.
         """
         if any(self._tokenizer.token_to_id(name) is not None for name in _BYTES):
             return True
-        [(script, _)] = Counter(map(_script_of, filter(str.isalpha, text))).most_common(1)
+        scripts = Counter(map(_script_of, filter(str.isalpha, text)))
+        if not scripts:  # such as "10\u00b2", whose words have no letter
+            return True
+        [(script, _)] = scripts.most_common(1)
         least, share = _LEAST_CHINESE if script == "CJK" else _LEAST_PIECES
         return self._num_pieces[script] >= min(least, share * len(self))
 
@@ -148,6 +152,11 @@ def _ids(encoding: Encoding) -> Ints32:
     return np.array(encoding.ids, dtype=np.int32)
 
 
+def encodable(text: str) -> str:
+    """The text with replacement characters in place of surrogates."""
+    return _SURROGATE.sub(_REPLACEMENT, text)
+
+
 def _parts(position: int, text: str) -> Iterator[_Part]:
     """The parts of a text: cut at white space, or anywhere in a long stretch without any."""
     start = 0
@@ -156,7 +165,7 @@ def _parts(position: int, text: str) -> Iterator[_Part]:
         if end < len(text):
             space = _SPACE.search(text, end, end + _PART_CHARS)
             end = space.start() if space else end
-        yield position, start, _SURROGATE.sub(_REPLACEMENT, text[start:end])
+        yield position, start, encodable(text[start:end])
         if end == 0:
             return
         start = end

@@ -48,7 +48,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_facets_of_single_tokens_score_as_the_model_itself(folder: Path) -> None:
     peer = peer_of(folder)
     words = load(folder).words
-    encoder = LateInteractionEncoder(peer_of(folder), "cpu")
+    encoder = LateInteractionEncoder(peer_of(folder))
     model = LateInteractionModel(encoder, words, name="a", revision="b", space="c", span=1, num_facets=64)
     queries, documents = peer.encode_query(QUERIES), peer.encode_document(DOCUMENTS)
     theirs = np.asarray(peer.similarity(queries, documents)) / len(queries[0])
@@ -97,6 +97,8 @@ def test_a_query_has_a_facet_for_each_token_up_to_a_bound(tmp_path: Path) -> Non
     queries = model.encode_queries(["fox", LONG])
     assert [int(used.sum()) for used in queries.weights > 0] == [4, model.max_query_facets]
     np.testing.assert_allclose(queries.weights.sum(axis=1), 1.0, atol=1e-5)
+    surrogate, replacement = model.encode_queries(["fox \ud800", "fox \ufffd"]).facets
+    np.testing.assert_allclose(surrogate, replacement, atol=1e-3)
 
 
 def test_pooling_of_the_model_is_left_out(tmp_path: Path) -> None:

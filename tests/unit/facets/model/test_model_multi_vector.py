@@ -78,7 +78,10 @@ def test_facets_of_any_encoder_are_saved_with_its_files(tmp_path: Path) -> None:
     long = " ".join(TEXTS)[:4000]
     documents = encoder.encode_document([TEXTS[0], long], convert_to_numpy=True)
     assert len(documents[1]) > module.model.num_facets
+    (folder / ".cache").mkdir()
     encoder.save(str(tmp_path / "saved"), create_model_card=False)
+    assert not list((tmp_path / "saved").rglob(".*"))
+    (tmp_path / "saved" / "encoder" / ".DS_Store").touch()
     shutil.rmtree(folder)
     code = "import sys, numpy as np, sentence_transformers as st\n"
     code += "model = st.MultiVectorEncoder(sys.argv[1], device='cpu', trust_remote_code=True, local_files_only=True)\n"

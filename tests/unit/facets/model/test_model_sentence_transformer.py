@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
+from sentence_transformers.sentence_transformer.modules import BoW
 from tiny_encoders import POOLINGS, TOKENIZERS, tiny_encoder, tiny_static_encoder
 
 import facets
 from facets.errors import CheckpointError, ConfigError, InvalidInputError, NotFoundError
 from facets.model import FacetModel, PassageModel
-from facets.model.sentence_transformer import load_sentence_transformer
+from facets.model.sentence_transformer import find_encoder, load_sentence_transformer
 from facets.model.window_encoders import TokenEncoder
 
 SHORT = "A man is lifting weights in a garage."
@@ -113,6 +115,121 @@ def test_a_revision_names_the_files(tmp_path: Path) -> None:
     assert load(folder).revision != model.revision
 
 
+def test_unused_files_leave_the_revision(tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny")
+    revision = load(folder).revision
+    for name in ("data_config.json", "train_script.py", "pytorch_model.bin", "openvino_model.bin", "notes.txt"):
+        (folder / name).write_text("[]")
+    assert load(folder).revision == revision
+    for name in ("tokenizer_config.json", "1_Pooling/config.json"):
+        (folder / name).write_text((folder / name).read_text() + " ")
+        assert load(folder).revision != revision
+        revision = load(folder).revision
+
+
+@pytest.mark.parametrize(("backend", "name"), [("onnx", "onnx/model.onnx"), ("openvino", "openvino_model.bin")])
+def test_weights_of_an_engine_are_in_its_revision(
+    backend: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_encoder(tmp_path / "tiny")
+    network = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    monkeypatch.setattr("facets.model.sentence_transformer.missing_modules", lambda *names: [])
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", lambda *_, **__: network)
+    revisions = set()
+    for content in ("one", "two"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content)
+        revisions.add(load(folder, backend=backend).revision)
+    assert len(revisions) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("modules.json", '["a"]'),
+        ("modules.json", '[{"idx": 0}]'),
+        ("modules.json", "{}"),
+        ("config.json", "[]"),
+        ("config.json", '{"architectures": 3}'),
+        ("config.json", '{"auto_map": 3}'),
+        ("config_sentence_transformers.json", "[]"),
+        ("config_sentence_transformers.json", '{"truncate_dim": 0}'),
+        ("config_sentence_transformers.json", '{"truncate_dim": -1}'),
+        ("sentence_bert_config.json", '{"max_seq_length": 2}'),
+    ],
+)
+def test_malformed_files_are_told_in_a_sentence(name: str, content: str, tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny")
+    (folder / name).write_text(content)
+    with pytest.raises(CheckpointError, match="expected"):
+        load(folder)
+
+
+def test_lists_of_words_are_refused(tmp_path: Path) -> None:
+    SentenceTransformer(modules=[BoW(["fox", "dog"])], device="cpu").save(str(tmp_path), create_model_card=False)
+    with pytest.raises(CheckpointError, match="lists of words"):
+        load(tmp_path)
+
+
+def test_older_weights_are_downloaded_where_there_are_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def download(name: str, *, ignore_patterns: list[str], **_settings: object) -> str:
+        folder = tmp_path / name
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = {"old": ["pytorch_model.bin"], "new": ["pytorch_model.bin", "model.safetensors"]}[folder.name]
+        for file in set(kept) - set(ignore_patterns):
+            (folder / file).touch()
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    for name, expected in (("old", "pytorch_model.bin"), ("new", "model.safetensors")):
+        folder = find_encoder(f"any/{name}", allow_downloads=True)
+        assert [path.name for path in folder.iterdir()] == [expected]
+
+
+@pytest.mark.parametrize("tokenizer", ["wordpiece", "slow", "static"])
+def test_texts_of_any_characters_are_read(tokenizer: str, tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    tiny_static_encoder(folder) if tokenizer == "static" else tiny_encoder(folder, tokenizer=tokenizer)
+    model = load(folder)
+    assert not any(map(model.problem, ["10\u00b2", "5 \u00bd", "\u2460"]))
+    np.testing.assert_array_equal(model.encode(["fox \ud800"]), model.encode(["fox \ufffd"]))
+    for text in ("\u200b", "\x00"):
+        with pytest.raises(InvalidInputError, match="has no words"):
+            model.encode([text])
+
+
+def test_a_model_that_reads_few_tokens_reads_all_of_a_text(tmp_path: Path) -> None:
+    model = load(tiny_encoder(tmp_path / "tiny", tokenizer="slow", max_tokens=32, prompts={"document": "on: "}))
+    text = "Pneumonoultramicroscopic " * 3 + "今天天气很好" * 8
+    before = model.embed([text])[0]
+    words = model.encoder.split([text])[0]
+    assert model.max_tokens <= 32 and len(words) > 40
+    for place in range(0, len(text), 7):
+        assert not np.allclose(model.embed([text[:place] + "x" + text[place + 1 :]])[0], before, atol=1e-6), place
+
+
+@pytest.mark.parametrize("is_static_first", [False, True])
+def test_a_router_encodes_queries_and_documents_apart(is_static_first: bool, tmp_path: Path) -> None:
+    folders = tiny_encoder(tmp_path / "tiny"), tiny_static_encoder(tmp_path / "static")
+    routes = [list(SentenceTransformer(str(folder), device="cpu", local_files_only=True)) for folder in folders]
+    router = Router.for_query_document(*(routes[::-1] if is_static_first else routes))
+    peer = SentenceTransformer(modules=[router], device="cpu")
+    peer.save(str(tmp_path / "router"), create_model_card=False)
+    model = load(tmp_path / "router")
+    assert cosines(model.embed([SHORT]), peer.encode_document([SHORT])).min() > 0.995
+    assert cosines(model.encode_queries([SHORT]).facets[:, 0], peer.encode_query([SHORT])).min() > 0.995
+    weights = next((tmp_path / "router").glob("*/model.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-4] + b"1234")
+    assert load(tmp_path / "router").revision != model.revision
+
+
+def test_the_folder_one_is_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tiny_static_encoder(tmp_path / "tiny"))
+    assert facets.load("sentence-transformers:.").name == "tiny"
+
+
 def test_own_code_of_a_model_runs_only_if_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "code"))
     folder = tiny_encoder(tmp_path / "tiny", custom_code=True)
@@ -163,12 +280,12 @@ class Engine:
 @pytest.mark.parametrize("tokenizer", ["wordpiece", "unigram"])
 def test_another_engine_needs_no_torch_network(tokenizer: str, tmp_path: Path) -> None:
     folder = tiny_encoder(tmp_path / "tiny", tokenizer=tokenizer, max_tokens=66)
-    plain = TokenEncoder(SentenceTransformer(str(folder), device="cpu", local_files_only=True), "cpu")
+    plain = TokenEncoder(SentenceTransformer(str(folder), device="cpu", local_files_only=True))
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     network = model[0].model
     del model[0].model
     model[0].model = Engine(network)
-    encoder = TokenEncoder(model, "cpu")
+    encoder = TokenEncoder(model)
     assert encoder.longest == plain.longest
     pieces = [own.cut(slice(encoder.longest)) for own in encoder.split([LONG, SHORT])]
     bounds = [np.array([0, 3, len(own)]) for own in pieces]

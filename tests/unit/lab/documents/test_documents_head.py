@@ -14,7 +14,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer, models, pre_tokenizers
 from toy_retrieval import write_beir, write_lines
 
-from facets.errors import CheckpointError
+from facets.errors import CheckpointError, ConfigError
 from facets.model import load
 from facets.model.passage_model import PassageModel
 
@@ -80,6 +80,14 @@ def test_a_head_that_removes_noise_is_written_and_loads(
     facets, changed = plain.encode(["w1 w2. w50 w51."]), model.encode(["w1 w2. w50 w51."])
     assert (facets.any(axis=2) == changed.any(axis=2)).all()
     assert abs(changed[0, 0, 16:]).max() < abs(facets[0, 0, 16:]).max()
+    with pytest.raises(ConfigError, match="backend must be"):
+        load(tmp_path / "out" / "model", backend="tensorrt")
+    config = tmp_path / "out" / "model" / "config.json"
+    settings = config.read_text()
+    config.write_text(json.dumps(json.loads(settings) | {"encoder_of": str(config.parent)}))
+    with pytest.raises(CheckpointError, match="without a head"):
+        load(tmp_path / "out" / "model")
+    config.write_text(settings)
     _encoder(tmp_path / "noisy", noise=1)
     with pytest.raises(CheckpointError, match="train it again"):
         load(tmp_path / "out" / "model")
