@@ -136,9 +136,8 @@ def language_of(code: str) -> Language:
     Raises InvalidInputError (``language``) for an unknown code.
     """
     if code and code not in _NAMES:
-        known = ", ".join(f"{code} ({name})" for code, name in sorted(_NAMES.items()))
-        rule = f"must be a language whose words are known, or empty (found in the first documents), got {code[:20]!r}"
-        raise InvalidInputError(f"{rule}: expected one of {known}", path="language")
+        rule = f"must be empty (found in the first documents) or one of {' '.join(sorted(_NAMES))}, got {code[:20]!r}"
+        raise InvalidInputError(rule, path="language")
     return Language(code or DEFAULT_LANGUAGE)
 
 

@@ -30,7 +30,7 @@ from facets.errors import CheckpointError, ConfigError, NotFoundError
 from facets.language.vectors import WordVectors
 from facets.model.base import ModelConfig
 from facets.model.precision import use_half_weights
-from facets.model.shipped import borrowed_folder
+from facets.model.shipped import ENCODER_PREFIX, borrowed_folder
 from facets.storage.files import write_whole
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
@@ -172,5 +172,7 @@ def read_settings(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str
         raise CheckpointError(f"{path}: expected JSON, got {error}") from error
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         got = values.get("format") if isinstance(values, dict) else type(values).__name__
+        if got is None and (folder / "modules.json").exists():
+            raise CheckpointError(f"{folder} is an encoder: write {ENCODER_PREFIX}{folder}")
         raise CheckpointError(f"{path}: expected checkpoint format {_FORMAT}, got {got!r}")
     return values

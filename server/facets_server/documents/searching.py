@@ -82,6 +82,11 @@ def search(
 def reader_of(record: CollectionRecord, models: TextModels, name: str) -> ServedTexts:
     """The model that encodes the queries to a collection: its own, or the named one if it has the same space."""
     served = models.get(name or record.model)
+    if served.model.space != record.space and served.model.name == record.model:
+        raise ModelMismatchError(
+            f"the files of {record.model} have changed since the documents of {record.name!r} were encoded: encode "
+            f"them again with facets collections reindex {record.name} --model {record.model}"
+        )
     if served.model.space != record.space:
         raise ModelMismatchError(
             f"collection {record.name!r} was made by model {record.model} in space {record.space}, expected a model of "

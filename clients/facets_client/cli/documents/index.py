@@ -199,6 +199,10 @@ def _open_collection(
             collection = client.create_collection(name, model=model, search_fields=search_fields, language=language)
         except AlreadyExistsError:  # another client created it first
             collection = client.get_collection(name)
+    for what, wanted, found in (("model", model, collection.model), ("language", language, collection.language)):
+        if wanted and wanted != found and not (what == "model" and wanted.endswith(f"/{found}")):
+            has = found or "of its first documents"
+            raise typer.BadParameter(f"collection {name!r} has the {what} {has}, got {wanted}")
     searched = {field.name: field.weight for field in collection.search_fields}
     if encoded_by and list(searched.items()) != list(encoded_by.search_fields.items()):
         raise typer.BadParameter(

@@ -20,6 +20,6 @@ def test_language_is_given_or_detected_and_said(client):
     assert {one.name: one.language for one in client.list_collections()} == {"any": "fr", "finnish": "fi"}
     (hits,) = client.search("any", ["chats"], mode="lexical")
     assert hits[0].matched_words == ("chats",)
-    with pytest.raises(InvalidArgumentError, match=r"language must .*de \(German\)"):
+    with pytest.raises(InvalidArgumentError, match=r"language must .* cs da de "):
         client.create_collection("unknown", language="xx")
     assert len(client.list_collections()) == 2
