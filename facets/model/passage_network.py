@@ -162,9 +162,9 @@ class NetworkEncoder:
 
     def __init__(self, network: SentenceEncoder, pieces: WordPieces, *, window_tokens: int, device: str) -> None:
         """``window_tokens``: most tokens read at once, special ones included."""
-        self._device = torch.device(device)
-        self.network = network.to(self._device, fastest_precision(self._device)).eval().requires_grad_(False)
-        if wants_int8(self._device):
+        target = torch.device(device)
+        self.network = network.to(target, fastest_precision(target)).eval().requires_grad_(False)
+        if wants_int8(target):
             self.network.use_int8()
         self.pieces = pieces
         self.dim, self.longest = network.config.width, window_tokens - self.num_special
@@ -183,13 +183,14 @@ class NetworkEncoder:
     ) -> tuple[Floats, Floats | None]:
         """Means of the states of windows, special pieces included, and of the sentences in them."""
         before, after = self.pieces.before, self.pieces.after
-        batch = RaggedBatch.of([np.concatenate([before, window.ids, after]) for window in windows], self._device)
+        device = next(self.network.parameters()).device  # a pipeline may have moved it
+        batch = RaggedBatch.of([np.concatenate([before, window.ids, after]) for window in windows], device)
         states_TD = self.network(batch)
         vectors_BD = average_states(states_TD, batch).cpu().numpy()
         if bounds is None:
             return vectors_BD, None
         counts = np.concatenate([[1, *np.diff(own), 1] for own in bounds])
         is_sentence = np.concatenate([[False, *[True] * (len(own) - 1), False] for own in bounds])
-        groups_T = torch.from_numpy(np.repeat(np.arange(len(counts)), counts)).to(self._device)
-        sums = torch.zeros(len(counts), self.dim, device=self._device).index_add_(0, groups_T, states_TD.float())
+        groups_T = torch.from_numpy(np.repeat(np.arange(len(counts)), counts)).to(device)
+        sums = torch.zeros(len(counts), self.dim, device=device).index_add_(0, groups_T, states_TD.float())
         return vectors_BD, sums.cpu().numpy()[is_sentence]

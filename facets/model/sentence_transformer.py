@@ -6,6 +6,7 @@ files. Extra ``backbone``.
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -72,12 +73,16 @@ def load_sentence_transformer(
     model = _open(folder, is_late, device=device, trust_remote_code=trust_remote_code, backend=backend)
     if is_late and not _is_transformer(model):
         raise CheckpointError(f"{folder}: expected a fast tokenizer, which late interaction needs")
+    for size in ("truncate_dim", "max_seq_length"):
+        value = getattr(model, size, None)
+        if value not in (None, math.inf) and (not isinstance(value, int) or value < 1):
+            raise CheckpointError(f"{folder}: expected {size} to be an integer of at least 1, got {value!r}")
     encoder = _encoder_of(model, is_late)
     if encoder.longest < 1:
         rule = f"expected room for text beside the {encoder.num_special} tokens of prompt and special tokens"
         raise CheckpointError(f"{folder}: {rule}, max_seq_length is {model.max_seq_length}")
     if encoder.dim < 1:
-        raise CheckpointError(f"{folder}: expected vectors at least 1 wide, got {encoder.dim}; truncate_dim sets it")
+        raise CheckpointError(f"{folder}: expected a last module that says how wide its vectors are")
     revision = _revision(folder, backend)
     name = os.path.basename(os.path.abspath(Path(name_or_path).expanduser()))  # also of "."
     identity: dict[str, Any] = {
@@ -145,11 +150,11 @@ def _is_late(folder: Path) -> bool:
     if any(name.endswith("ForRetrieval") for name in architectures):
         raise CheckpointError(f"{folder}: expected a model of texts, got one of images ({', '.join(architectures)})")
     kind = settings.get("model_type")
-    if kind in {"MultiVectorEncoder", "ColBERT"} or "HF_ColBERT" in architectures:
+    if kind in ("MultiVectorEncoder", "ColBERT") or "HF_ColBERT" in architectures:
         return True
     if modules is None:
         raise CheckpointError(f"{folder}: expected a sentence-transformers model, there is no modules.json")
-    if kind not in {None, "SentenceTransformer"}:
+    if kind not in (None, "SentenceTransformer"):
         raise CheckpointError(
             f"{folder}: expected a model that gives vectors of texts or of their tokens, got a {kind}"
         )
@@ -214,7 +219,7 @@ def _own_code(folder: Path, modules: Sequence[Mapping[str, str]]) -> str:
         own = config.get("auto_map") or {}
         if not isinstance(own, dict):
             raise CheckpointError(f"{path}: expected auto_map as a JSON object")
-        if config.get("model_type") not in CONFIG_MAPPING.keys():
+        if str(config.get("model_type")) not in CONFIG_MAPPING:
             found += map(str, own.values())
     return ", ".join(found)
 
@@ -224,7 +229,7 @@ def _json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: expected JSON, got {error}") from error
 
 
@@ -237,7 +242,7 @@ def _settings_in(path: Path) -> dict[str, Any]:
 
 
 def _modules(folder: Path) -> list[dict[str, str]] | None:
-    """The content of ``modules.json``."""
+    """The modules that ``modules.json`` names, and those of a router; None if there is no such file."""
     modules = _json(folder / "modules.json")
     if modules is None:
         return None
@@ -245,7 +250,15 @@ def _modules(folder: Path) -> list[dict[str, str]] | None:
         raise CheckpointError(
             f"{folder / 'modules.json'}: expected a list of modules, each with {' and '.join(_MODULE)}"
         )
-    return list(modules)
+    routes = []
+    for module in modules:
+        if module["type"].endswith(".Router"):
+            path = folder / module["path"] / "router_config.json"
+            types = _settings_in(path).get("types") or {}
+            if not isinstance(types, dict) or not _is_list([*types.values()], str):
+                raise CheckpointError(f"{path}: expected types as a JSON object of names")
+            routes += [{"type": kind, "path": os.path.join(module["path"], own)} for own, kind in types.items()]
+    return [*modules, *routes]
 
 
 def _is_list(value: object, kind: type) -> bool:
@@ -255,12 +268,11 @@ def _is_list(value: object, kind: type) -> bool:
 def _revision(folder: Path, backend: str) -> str:
     """Hash of the files that determine the vectors, as twelve hexadecimal digits."""
     modules = _modules(folder) or []
-    routes = _settings_in(folder / "router_config.json").get("types") or {}
     found = [path for pattern in _ROOT_FILES for path in folder.glob(pattern)]
     found += [path for pattern in _ENGINE_FILES[backend] for path in folder.rglob(pattern)]
     if _own_code(folder, modules):  # it is trusted, or the model would not be open
         found += folder.rglob("*.py")
-    for own in {*(module["path"] for module in modules), *routes} - {""}:
+    for own in {module["path"] for module in modules} - {""}:
         found += [path for pattern in _MODULE_FILES for path in (folder / own).rglob(pattern)]
     for place in {folder, *(path.parent for path in found)}:
         if not any(place.glob("*.safetensors")):

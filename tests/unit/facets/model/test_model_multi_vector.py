@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from source_tree import ROOT
 from tiny_encoders import tiny_encoder
 from toys import toy_model
@@ -94,6 +95,15 @@ def test_facets_of_any_encoder_are_saved_with_its_files(tmp_path: Path) -> None:
     expected = [*documents, encoder.encode_query([TEXTS[0]], convert_to_numpy=True)[0]]
     for place, own in enumerate(expected):
         np.testing.assert_allclose(found[f"arr_{place}"], own, atol=2e-2)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", [MODEL, "encoder"])
+def test_a_pipeline_may_move_to_another_device(name: str | Path, tmp_path: Path) -> None:
+    module = PassageFacetsModule(name if name == MODEL else f"sentence-transformers:{tiny_encoder(tmp_path / 'tiny')}")
+    before = module.model.encode(TEXTS[:2])
+    sentence_transformers.MultiVectorEncoder(modules=[module], device="cuda")
+    np.testing.assert_allclose(module.model.encode(TEXTS[:2]), before, atol=5e-2)
 
 
 def test_facets_of_a_checkpoint_are_saved_with_it(tmp_path: Path) -> None:

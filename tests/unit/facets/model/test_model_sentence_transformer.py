@@ -152,10 +152,20 @@ def test_weights_of_an_engine_are_in_its_revision(
         ("config.json", "[]"),
         ("config.json", '{"architectures": 3}'),
         ("config.json", '{"auto_map": 3}'),
+        ("config.json", '{"model_type": []}'),
+        ("config_sentence_transformers.json", '{"model_type": []}'),
+        ("config_sentence_transformers.json", '{"prompts": 3}'),
+        ("config_sentence_transformers.json", '{"prompts": {"query": 3}}'),
+        ("config_sentence_transformers.json", '{"default_prompt_name": "other"}'),
+        ("config_sentence_transformers.json", '{"truncate_dim": "many"}'),
+        ("1_Pooling/config.json", "[]"),
+        ("modules.json", '[{"type": "sentence_transformers.models.Router", "path": ""}]'),
         ("config_sentence_transformers.json", "[]"),
         ("config_sentence_transformers.json", '{"truncate_dim": 0}'),
         ("config_sentence_transformers.json", '{"truncate_dim": -1}'),
         ("sentence_bert_config.json", '{"max_seq_length": 2}'),
+        ("sentence_bert_config.json", '{"max_seq_length": "many"}'),
+        ("sentence_bert_config.json", '{"max_seq_length": -1}'),
     ],
 )
 def test_malformed_files_are_told_in_a_sentence(name: str, content: str, tmp_path: Path) -> None:
@@ -223,6 +233,10 @@ def test_a_router_encodes_queries_and_documents_apart(is_static_first: bool, tmp
     weights = next((tmp_path / "router").glob("*/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-4] + b"1234")
     assert load(tmp_path / "router").revision != model.revision
+    config = tmp_path / "router" / "router_config.json"
+    config.write_text(config.read_text().replace("sentence_transformers.", "tiny."))
+    with pytest.raises(CheckpointError, match="--trust-remote-code"):
+        load(tmp_path / "router")
 
 
 def test_the_folder_one_is_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
