@@ -21,7 +21,7 @@ class EncoderSettings:
     pooling: str  # of token states, such as "mean"; empty: the encoder has no such step
     query_prompt: str  # put before queries
     document_prompt: str  # put before documents
-    similarity: str  # for which it was trained, such as "cosine"; facets are compared by cosine in any case
+    similarity: str  # for which it was trained, such as "cosine" or "maxsim"; facets always use cosine
     backend: str  # runs it: "torch", "onnx" or "openvino"
 
 

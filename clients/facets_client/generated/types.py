@@ -193,7 +193,7 @@ class EncoderSettings:
         pooling: Pooling of token states, such as "mean"; empty: the encoder has no such step.
         query_prompt: Put before queries.
         document_prompt: Put before documents.
-        similarity: Similarity that it was trained for, such as "cosine"; facets are compared by cosine in any case.
+        similarity: Similarity that it was trained for, such as "cosine" or "maxsim"; facets always use cosine.
         backend: Runs it: "torch", "onnx" or "openvino".
     """
 

@@ -131,7 +131,7 @@ export type EncoderSettings = Message<"facets.v1.EncoderSettings"> & {
   documentPrompt: string;
 
   /**
-   * Similarity that it was trained for, such as "cosine"; facets are compared by cosine in any case.
+   * Similarity that it was trained for, such as "cosine" or "maxsim"; facets always use cosine.
    *
    * @generated from field: string similarity = 4;
    */
