@@ -382,10 +382,15 @@ class CollectionEngine:
         with self._store.view() as view:
             return map_collection(view, _record_in(view, name, seen), max_documents=max_documents)
 
-    def vocabulary(self, name: str, *, seen: CollectionRecord | None = None) -> Vocabulary:
+    def vocabulary(self, name: str, *, seen: CollectionRecord | None = None) -> tuple[Vocabulary, NDArray[np.int64]]:
         """Frequent words of a collection; see :func:`facets.documents.vocabulary.collection_vocabulary`."""
         with self._store.view() as view:
             return collection_vocabulary(view, _record_in(view, name, seen))
+
+    def has_all(self, rows: NDArray[np.int64]) -> bool:
+        """Whether none of the documents at these rows was deleted or replaced; rows are never used again."""
+        with self._store.view() as view:
+            return len(view.existing(rows)) == len(rows)
 
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
         """Moves a collection to another model by encoding its texts again; see :mod:`facets.documents.reindexing`.

@@ -5,7 +5,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from facets.documents import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionEngine, CollectionMap
+from facets.documents import (
+    MAX_DIAGNOSE_QUERIES,
+    CollectionDiagnosis,
+    CollectionEngine,
+    CollectionMap,
+    CollectionRecord,
+)
 from facets.language.vectors import WordVectors
 from facets.model.contract import TextModel
 from facets_server.documents.searching import reader_of
@@ -37,17 +43,21 @@ def diagnose(
 
 
 Theme = tuple[tuple[tuple[str, float], ...], int]  # its nearest words with cosines, and its number of documents
-Maps = Callable[[str, int, int], tuple[CollectionMap, tuple[Theme, ...]]]
+Maps = Callable[[str, int, CallContext], tuple[CollectionMap, tuple[Theme, ...]]]
 
 
 def maps_of(models: TextModels, engine: CollectionEngine, words: CollectionWords) -> Maps:
-    """A function from name, most documents and revision to the map of a collection and its themes, largest first."""
+    """A function from name, most documents and call to the map of a collection and its themes, largest first."""
 
     @lru_cache(maxsize=_MAX_KEPT_MAPS)
-    def map_of(name: str, max_documents: int, revision: int) -> tuple[CollectionMap, tuple[Theme, ...]]:
+    def kept_map(name: str, max_documents: int, revision: int) -> tuple[CollectionRecord, CollectionMap]:
         record = engine.record(name)
-        collection_map = engine.map(name, max_documents=max_documents, seen=record)
-        return collection_map, _themes(collection_map, words.of(record, reader_of(record, models, ""), wait_s=_WAIT_S))
+        return record, engine.map(name, max_documents=max_documents, seen=record)
+
+    def map_of(name: str, max_documents: int, call: CallContext) -> tuple[CollectionMap, tuple[Theme, ...]]:
+        record, collection_map = kept_map(name, max_documents, engine.revision)
+        nearest = words.of(record, reader_of(record, models, ""), call, wait_s=_WAIT_S)
+        return collection_map, _themes(collection_map, nearest)
 
     return map_of
 

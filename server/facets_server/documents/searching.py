@@ -21,7 +21,7 @@ from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import ServedTexts, TextModels
 
 _MAX_MATCHES = 3  # explained facets of a query: those that contribute most
-_WAIT_S = 2.0  # for the words that name facets, when they are first encoded; later searches have them
+_WAIT_S = 2.0  # for the words that name facets, from when their encoding began; later searches have them
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def search(
                 hits[index] = query_hits
     exhaustive = all(result.exhaustive for result in results)
     num_words = query.num_words if query.evidence else 0
-    nearest = words.of(record, served, wait_s=_WAIT_S) if num_words else None
+    nearest = words.of(record, served, call, wait_s=_WAIT_S) if num_words else None
     found = _explained(hits, encoded, nearest, num_words)
     if not query.include_document:
         found = [[replace(hit, text="", payload=None) for hit in query_hits] for query_hits in found]

@@ -86,7 +86,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
     ) -> diagnosis_pb2.MapCollectionResponse:
         """Lays out a collection in two dimensions."""
         with call.stages.measured("search"):
-            collection_map, themes = self.maps(request.name, request.max_documents, self.engine.revision)
+            collection_map, themes = self.maps(request.name, request.max_documents, call)
         call.num_items = len(collection_map.ids)
         return to_message(collection_map, diagnosis_pb2.MapCollectionResponse, themes=themes, timings=call)
 

@@ -2,15 +2,21 @@
 
 import logging
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine
 from facets.documents.records import CollectionRecord
+from facets.language.interruption import interrupted_by
 from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
+from facets.model.contract import is_foreign
 from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.errors import CallCancelledError
 from facets_server.texts.served import ServedTexts
 
 logger = logging.getLogger(__name__)
@@ -18,49 +24,122 @@ logger = logging.getLogger(__name__)
 _MAX_KEPT = 64  # collections whose words are kept
 _GROWTH = 2  # words are encoded again once a collection has so many times the documents
 _WORDS_AT_A_TIME = 256
+_RETRY_S = 60.0  # after a failure
+
+
+@dataclass(slots=True)
+class _Words:
+    """Words with vectors, and the documents in which they were found."""
+
+    vectors: WordVectors
+    rows: NDArray[np.int64]  # first row of each document
+    num_documents: int  # of the collection
+    revision: int  # of the collection when all of these documents were last seen
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The words of one collection; ``words`` are the last that were encoded."""
+
+    words: _Words | None = None
+    work: Future[None] | None = None  # encodes words; never raises
+    started: float = 0.0  # time of ``time.monotonic()`` at which the work was begun
+    not_before: float = 0.0  # earliest time of the next work
 
 
 class CollectionWords:
-    """The words of collections of encoders, encoded in the background when they are first needed, and kept."""
+    """The words of collections of encoders, encoded in the background when they are first needed, and kept.
+
+    They are encoded again when the collection has grown, which the old words serve meanwhile, and when a document in
+    which they were found was deleted or replaced: then the old words are never used again.
+    """
 
     def __init__(self, engine: CollectionEngine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        # By number of the collection: its documents when the words were read, the words, and those of before.
-        self._kept: dict[int, tuple[int, Future[WordVectors], WordVectors | None]] = {}
+        self._kept: dict[int, _Kept] = {}  # by number of the collection
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="collection-words")
+        self._is_closed = False
 
-    def of(self, record: CollectionRecord, served: ServedTexts, *, wait_s: float) -> WordVectors | None:
-        """Words with vectors in the space of the model; None if they are not encoded after ``wait_s`` seconds."""
+    def of(
+        self, record: CollectionRecord, served: ServedTexts, call: CallContext, *, wait_s: float
+    ) -> WordVectors | None:
+        """Words with vectors in the space of the model; None if there are none ``wait_s`` s after the work began.
+
+        Raises DeadlineExceededError or CallCancelledError if the call ends while it waits.
+        """
         if not served.borrows_words:
             return served.model.words
+        if not record.num_documents:
+            return None
         with self._lock:
-            num_documents, words, before = self._kept.pop(record.number, (0, None, None))
-            if words is None or (words.done() and record.num_documents > _GROWTH * num_documents):
-                before = None if words is None or words.exception() else words.result()
-                num_documents, words = record.num_documents, self._worker.submit(self._encoded, record, served)
-            self._kept[record.number] = num_documents, words, before
+            kept = self._kept[record.number] = self._kept.pop(record.number, _Kept())
             if len(self._kept) > _MAX_KEPT:
                 self._kept.pop(next(iter(self._kept)))
-        try:
-            return words.result(timeout=0 if before else wait_s)
-        except FutureTimeoutError:
-            return before
-        except Exception as error:  # such as a collection that has just been deleted; search goes on without words
-            logger.warning("the words of collection %s were not encoded: %s", record.name, error)
-            with self._lock:
-                self._kept.pop(record.number, None)
-            return before
+        words = self._current(kept, record)
+        if words is None or record.num_documents > _GROWTH * words.num_documents:
+            self._begin(kept, record, served)
+        if words is None:
+            self._wait(kept, call, wait_s)
+            words = self._current(kept, record)
+        return None if words is None else words.vectors
 
     def close(self) -> None:
-        """Begins no more work."""
-        self._worker.shutdown(wait=False, cancel_futures=True)
+        """Begins no more work, and stops that which has begun."""
+        with self._lock:
+            self._is_closed = True
+        self._worker.shutdown(wait=False)
 
-    def _encoded(self, record: CollectionRecord, served: ServedTexts) -> WordVectors:
-        vocabulary = self._engine.vocabulary(record.name, seen=record)
-        vectors = [np.zeros((0, record.dim), dtype=np.float32)]
-        for start in range(0, len(vocabulary), _WORDS_AT_A_TIME):  # the texts of calls come between
-            vectors.append(
-                served.embed(vocabulary.words[start : start + _WORDS_AT_A_TIME], CallContext(method="words"))
-            )
-        return WordVectors(vocabulary, np.concatenate(vectors))
+    def _current(self, kept: _Kept, record: CollectionRecord) -> _Words | None:
+        """The words, unless there are none or a document in which they were found is gone."""
+        words = kept.words
+        if words is None or not len(words.rows):
+            return None
+        if words.revision != record.revision:
+            if not self._engine.has_all(words.rows):
+                return None
+            words.revision = record.revision
+        return words
+
+    def _begin(self, kept: _Kept, record: CollectionRecord, served: ServedTexts) -> None:
+        now = time.monotonic()
+        with self._lock:
+            is_busy = kept.work is not None and not kept.work.done()
+            if not (is_busy or self._is_closed or now < kept.not_before):
+                kept.started, kept.work = now, self._worker.submit(self._encode, kept, record, served)
+
+    def _wait(self, kept: _Kept, call: CallContext, wait_s: float) -> None:
+        with self._lock:
+            work, until = kept.work, kept.started + wait_s
+        if work is not None and not work.done() and (left := until - time.monotonic()) > 0:
+            remaining = call.time_remaining()
+            wait([work, call.over], left if remaining is None else min(left, remaining), return_when=FIRST_COMPLETED)
+            call.check()
+
+    def _encode(self, kept: _Kept, record: CollectionRecord, served: ServedTexts) -> None:
+        try:
+            with interrupted_by(self._check_open):
+                kept.words = self._encoded(record, served, kept.words)
+        except Exception as error:  # such as a collection that has just been deleted; search goes on without words
+            kept.not_before = time.monotonic() + _RETRY_S
+            if not self._is_closed:
+                logger.warning("the words of collection %s were not encoded: %s", record.name, error)
+
+    def _encoded(self, record: CollectionRecord, served: ServedTexts, before: _Words | None) -> _Words:
+        """The words as they are now; those of ``before`` have their vectors already."""
+        self._check_open()
+        found, rows = self._engine.vocabulary(record.name, seen=record)
+        known = [i for i, word in enumerate(found.words) if not is_foreign(served.model, word)]
+        vocabulary = Vocabulary([found.words[i] for i in known], found.counts[known])
+        vectors = dict(zip(before.vectors.vocabulary.words, before.vectors.vectors, strict=True)) if before else {}
+        new = [word for word in vocabulary.words if word not in vectors]
+        for start in range(0, len(new), _WORDS_AT_A_TIME):  # the texts of calls come between
+            self._check_open()
+            batch = new[start : start + _WORDS_AT_A_TIME]
+            vectors.update(zip(batch, served.embed(batch, CallContext(method="words")), strict=True))
+        vectors_WD = np.array([vectors[word] for word in vocabulary.words], np.float32).reshape(-1, record.dim)
+        return _Words(WordVectors(vocabulary, vectors_WD), rows, record.num_documents, revision=-1)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise CallCancelledError("the server is stopping")

@@ -77,6 +77,9 @@ def test_the_words_of_a_collection_follow_its_language(engine, texts, language, 
     engine.create_collection("told", model="m", model_revision="1", num_facets=1, dim=32, language=language)
     facets = np.ones((1, 32), dtype=np.float32)
     engine.upsert("told", [Document(id=str(i), text=text, facet_embeddings=facets) for i, text in enumerate(texts)])
-    found = engine.vocabulary("told")
+    found, rows = engine.vocabulary("told")
+    assert engine.has_all(rows)
     assert found.words[0] == first and found.counts[0] == 2 and not without & set(found.words)
     assert len({word.lower() for word in found.words}) == len(found.words)
+    engine.upsert("told", [Document(id="0", text="42", facet_embeddings=facets)])  # replaces one
+    assert not engine.has_all(rows)

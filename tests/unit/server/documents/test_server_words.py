@@ -1,0 +1,139 @@
+"""The words of a collection that name the facets of an encoder: when they are read, kept, waited for and left out."""
+
+import logging
+import threading
+import time
+from contextlib import closing
+
+import numpy as np
+import pytest
+from facets_server.documents.words import CollectionWords
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
+from server_fakes import served_passages
+
+from facets.documents import CollectionEngine, Document
+
+PETS = ["The dog plays music.", "A dog and a guitar.", "Guitar music."]
+SPORTS = ["Lifting weights.", "A garage with weights.", "The garage."]
+NEVER = 30.0
+
+
+class Encoder:
+    """A served encoder whose words wait while the gate is closed, and fail while it is broken."""
+
+    def __init__(self):
+        self.model, self.borrows_words = served_passages().model, True
+        self.gate, self.is_broken, self.asked = threading.Event(), False, []
+        self.gate.set()
+
+    def embed(self, texts, call):
+        self.asked += texts
+        assert self.gate.wait(NEVER)
+        if self.is_broken:
+            raise RuntimeError("out of memory")
+        return self.model.embed(texts)
+
+
+@pytest.fixture
+def engine(tmp_path):
+    with closing(CollectionEngine.open(tmp_path)) as engine:
+        engine.create_collection("c", model="m", model_revision="1", num_facets=1, dim=32, language="en")
+        yield engine
+
+
+@pytest.fixture
+def words(engine):
+    with closing(CollectionWords(engine)) as words:
+        yield words
+
+
+def store(engine, texts, first=0):
+    facets = np.ones((1, 32), dtype=np.float32)
+    engine.upsert(
+        "c", [Document(id=str(first + i), text=text, facet_embeddings=facets) for i, text in enumerate(texts)]
+    )
+
+
+def read(engine, words, encoder, *, wait_s=NEVER, call=None):
+    found = words.of(engine.record("c"), encoder, call or CallContext(), wait_s=wait_s)
+    return None if found is None else {word.lower() for word in found.vocabulary.words}
+
+
+def test_words_of_deleted_and_replaced_documents_are_not_shown_again(engine, words):
+    encoder = Encoder()
+    assert read(engine, words, encoder) is None and not encoder.asked
+    store(engine, PETS)
+    assert read(engine, words, encoder) == {"dog", "plays", "music", "guitar"}
+    engine.delete("c", ids=[str(i) for i in range(len(PETS))])
+    store(engine, SPORTS)
+    encoder.gate.clear()
+    assert read(engine, words, encoder, wait_s=0.0) is None
+    encoder.gate.set()
+    assert read(engine, words, encoder) == {"lifting", "weights", "garage"}
+    store(engine, ["The guitar."])  # replaces the only text with "lifting"
+    assert read(engine, words, encoder) == {"guitar", "weights", "garage"}
+    assert encoder.asked.count("garage") == 1
+
+
+def test_the_old_words_serve_while_those_of_a_grown_collection_are_encoded(engine, words):
+    encoder = Encoder()
+    store(engine, PETS)
+    old = read(engine, words, encoder)
+    store(engine, SPORTS, first=3)
+    assert read(engine, words, encoder) == old and "garage" not in encoder.asked
+    store(engine, ["The man."], first=6)
+    encoder.gate.clear()
+    assert read(engine, words, encoder) == old
+    encoder.gate.set()
+    deadline = time.monotonic() + NEVER
+    while read(engine, words, encoder) == old and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert read(engine, words, encoder) == old | {"lifting", "weights", "garage", "man"}
+
+
+def test_calls_wait_for_words_from_the_start_of_the_work_and_until_they_end(engine, words):
+    encoder = Encoder()
+    encoder.gate.clear()
+    store(engine, PETS)
+    started = time.monotonic()
+    assert read(engine, words, encoder, wait_s=0.2) is None
+    assert time.monotonic() - started >= 0.2
+    again = time.monotonic()
+    assert read(engine, words, encoder, wait_s=0.2) is None
+    assert time.monotonic() - again < 0.15
+    with pytest.raises(DeadlineExceededError):
+        read(engine, words, encoder, call=CallContext(deadline=time.monotonic() + 0.05))
+    cancelled = CallContext()
+    threading.Timer(0.05, cancelled.end).start()
+    with pytest.raises(CallCancelledError):
+        read(engine, words, encoder, call=cancelled)
+    assert time.monotonic() - again < NEVER / 2
+    encoder.gate.set()
+
+
+def test_a_failure_is_logged_once_and_not_repeated_at_once(engine, words, caplog):
+    encoder = Encoder()
+    encoder.is_broken = True
+    store(engine, PETS)
+    with caplog.at_level(logging.WARNING):
+        assert [read(engine, words, encoder) for _ in range(3)] == [None] * 3
+    assert len(caplog.records) == 1 and len(encoder.asked) == 4
+
+
+def test_after_the_end_the_words_are_those_that_are_there(engine):
+    encoder, words = Encoder(), CollectionWords(engine)
+    store(engine, PETS)
+    old = read(engine, words, encoder)
+    words.close()
+    assert read(engine, words, encoder) == old
+    store(engine, SPORTS)
+    assert read(engine, words, encoder) is None
+
+
+def test_words_in_a_script_that_the_encoder_does_not_know_are_left_out(engine, words):
+    store(engine, [*PETS, "ሰላም music", "ሰላም"])
+    assert read(engine, words, Encoder()) == {"dog", "plays", "music", "guitar"}
+    engine.delete("c", ids=[*"0123"])
+    found = words.of(engine.record("c"), Encoder(), CallContext(), wait_s=NEVER)
+    assert found.nearest(np.ones((1, 32), np.float32), 3) == [[]]
