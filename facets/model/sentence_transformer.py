@@ -28,23 +28,13 @@ from facets.model.shipped import ENCODER_PREFIX
 from facets.model.window_encoders import LazyWords, TextEncoder, TokenEncoder, prompt_of
 
 # Files that determine the vectors: of the root, and of the folder of a module.
-_ROOT_FILES = [
-    *(
-        "modules.json",
-        "config.json",
-        "config_sentence_transformers.json",
-        "sentence_*_config.json",
-        "artifact.metadata",
-    ),
-    *("router_config.json", "*processor_config.json", "tokenizer*", "vocab*", "merges.txt", "*.model"),
-    *("special_tokens_map.json", "added_tokens.json", "adapter_*", "model*.safetensors*"),
-]
+_ROOT_FILES = (
+    "modules.json config.json config_sentence_transformers.json sentence_*_config.json artifact.metadata"
+    " router_config.json *processor_config.json tokenizer* vocab* merges.txt *.model special_tokens_map.json"
+    " added_tokens.json adapter_* model*.safetensors*"
+).split()
 _MODULE_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
-_ENGINE_FILES: dict[str, Sequence[str]] = {
-    "torch": (),
-    "onnx": ("*.onnx*",),
-    "openvino": ("openvino*.xml", "openvino*.bin"),
-}
+_ENGINE_FILES = {"torch": "", "onnx": "*.onnx*", "openvino": "openvino*.xml openvino*.bin"}
 _TOKENIZER_FILES = ("tokenizer*.json", "vocab.*", "*.model")
 _BACKENDS = {"torch": (), "onnx": ("optimum.onnxruntime",), "openvino": ("optimum.intel",)}  # and what they need
 _OLD_WEIGHTS = "pytorch_model.bin"
@@ -269,7 +259,7 @@ def _revision(folder: Path, backend: str) -> str:
     """Hash of the files that determine the vectors, as twelve hexadecimal digits."""
     modules = _modules(folder) or []
     found = [path for pattern in _ROOT_FILES for path in folder.glob(pattern)]
-    found += [path for pattern in _ENGINE_FILES[backend] for path in folder.rglob(pattern)]
+    found += [path for pattern in _ENGINE_FILES[backend].split() for path in folder.rglob(pattern)]
     if _own_code(folder, modules):  # it is trusted, or the model would not be open
         found += folder.rglob("*.py")
     for own in {module["path"] for module in modules} - {""}:
