@@ -110,7 +110,7 @@ def asked(model: str | None = None) -> Iterator[tuple[FacetsClient, list[Questio
         collections = write_files(Path(directory) / "files")
         with serving(model, Path(directory) / "data") as server, FacetsClient(server.target) as client:
             for name, path in collections.items():
-                _index(server.target, name, path, model or "")
+                index_files(server.target, name, path, model or "", ("--id", "Ticket") if path.suffix == ".csv" else ())
             yield client, [one for one in questions() if one.collection in collections]
 
 
@@ -165,10 +165,10 @@ def _write_lines(path: Path, texts: Mapping[str, str]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _index(target: str, name: str, path: Path, model: str) -> None:
-    """Runs ``facets index`` as a user would."""
+def index_files(target: str, name: str, path: Path, model: str, columns: Sequence[str] = ()) -> None:
+    """Runs ``facets index`` as a user would; ``columns``: options that name the columns of a table."""
     options = ["--collection", name, "--create", *(("--model", model) if model else ())]
-    options += ["--id", "Ticket"] if path.suffix == ".csv" else []
+    options += columns
     command = [sys.executable, "-c", "from facets_client.cli import main; main()", "--target", target, "index"]
     with tempfile.TemporaryDirectory(prefix="facets-questions-state-") as state:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": state}
