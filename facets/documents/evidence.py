@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.answer_fields import solutions_of
 from facets.documents.codes import hash_terms, read_spans
 from facets.documents.fields import FieldText, SearchedText
 from facets.documents.types import FacetMatch, Span
@@ -88,7 +89,28 @@ def reasons_of(
         query_D = query_JD[best.first_facet]
         cosines_K = unit_rows(sums)[of_K.ravel()] @ (query_D / np.linalg.norm(query_D))
         close = _close_spans(cosines_K, _CLOSE_SHARE * best.cosine, searched, spans_K2, in_heading_K)
-    return matches, _answer_of(searched, best.second_span if best else None, terms, rarities, close_spans=close)
+    answer = _answer_of(searched, best.second_span if best else None, terms, rarities, close_spans=close)
+    return matches, answer and _solution_of(searched, answer, terms, rarities)
+
+
+def _solution_of(searched: SearchedText, answer: Span, terms: QueryTerms | None, rarities: Mapping[int, float]) -> Span:
+    """What solves the problem that the answer states, in full or its best sentence; else the answer itself."""
+    sections = solutions_of(searched, answer.start, answer.end, answer.field)
+    if not sections:
+        return answer
+    field = sections[0].field
+    text = next((one.text for one in searched.fields if one.name == field), searched.text)
+    start, end = sections[0].start, max(section.end for section in sections if section.field == field)
+    hashes = hash_terms([term for term, _ in terms.words]) if terms else []
+    word_weights = {hash: rarities.get(hash, 0.0) for hash in hashes}
+    words = _words(text, _Range(start, end), terms)
+    if end - start > _MAX_ANSWER_CHARS:
+        found = _tokenizer().sentences(text[start:end])
+        sentences = [_Range(sentence.start + start, sentence.end + start) for sentence in found]
+        best = max(sentences, key=lambda sentence: _weight(words, word_weights, sentence))
+        start, end = _shortened(text, best, best.start)
+    shown = _shown_words(words, word_weights, start, end)
+    return Span(start=start, end=end, text=text[start:end], words=shown, field=field, problem=answer.text)
 
 
 def _close_spans(
@@ -211,12 +233,19 @@ def _answer_in(
     query_words = [word for word in words if word.hash in word_weights and chosen.start <= word.start < chosen.end]
     middle = sum(query_words[len(query_words) // 2][1:]) if query_words else first + last
     start, end = _shortened(text, chosen, middle // 2)
+    return Span(start=start, end=end, text=text[start:end], words=_shown_words(words, word_weights, start, end))
+
+
+def _shown_words(
+    words: list[_Word], word_weights: Mapping[int, float], start: int, end: int
+) -> tuple[tuple[int, int], ...]:
+    """Offsets of the query words within a range."""
     shown = list[tuple[int, int]]()
-    for word in query_words:
-        if word.start >= start and word.end <= end:
+    for word in words:
+        if word.hash in word_weights and start <= word.start and word.end <= end:
             before = shown.pop() if shown and word.start < shown[-1][1] else (word.start, word.end)  # pairs overlap
             shown.append((before[0], max(before[1], word.end)))
-    return Span(start=start, end=end, text=text[start:end], words=tuple(shown))
+    return tuple(shown)
 
 
 def _with_neighbours(candidates: list[_Range], sentences: list[_Range], spans: Sequence[Span]) -> list[_Range]:

@@ -149,6 +149,9 @@ class Span:
     text: str
     words: tuple[tuple[int, int], ...] = ()  # offsets, in the same text, of query words in it, in any form
     field: str = ""  # path of the payload field, `headings` for the headings of a part; empty: the text
+    problem: str = ""  # the problem or question that the part solves, as the document states it
+    columns: tuple[str, ...] = ()  # if the part is a row of a table: names of the columns, as many as `cells`
+    cells: tuple[str, ...] = ()  # cells of the row; empty outside tables with a header row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -101,12 +101,20 @@ class Span:
         field: In searches: path of the payload field of the part ("title"); list items are separate lines. Empty: the
             text.
         text: In searches: the text of the part.
+        problem: In searches: the problem or question that the part solves, as the document states it ("Problem: it is
+            dark").
+        columns: In searches, if the part is a row of a table: names of the columns, from the header row, as many as
+            `cells`.
+        cells: The cells of the row; empty outside tables with a header row.
     """
 
     start: int
     end: int
     field: str = ""
     text: str = ""
+    problem: str = ""
+    columns: Sequence[str] = ()
+    cells: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\x12\tfacets.v1\"M\n\nFacetArray\x12\r\n\x05shape\x18\x01 \x03(\r\x12\"\n\x05\x64type\x18\x02 \x01(\x0e\x32\x13.facets.v1.DataType\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\".\n\x0cModelVersion\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\"\x1b\n\x07Timings\x12\x10\n\x08total_ms\x18\x03 \x01(\x01\"k\n\nTokenStats\x12\x12\n\nnum_tokens\x18\x01 \x01(\r\x12\x1a\n\x12num_unknown_tokens\x18\x02 \x01(\r\x12\x11\n\ttruncated\x18\x03 \x01(\x08\x12\x1a\n\x12num_tokens_in_text\x18\x04 \x01(\r\"]\n\x11TruncatedDocument\x12\x10\n\x08position\x18\x01 \x01(\r\x12\n\n\x02id\x18\x02 \x01(\t\x12*\n\x0btoken_stats\x18\x03 \x01(\x0b\x32\x15.facets.v1.TokenStats\"?\n\x04Span\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\"+\n\x0bNearestWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0e\n\x06\x63osine\x18\x02 \x01(\x02\"\x8b\x01\n\nFacetWords\x12\r\n\x05\x66\x61\x63\x65t\x18\x01 \x01(\r\x12%\n\x05words\x18\x02 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12(\n\x06tokens\x18\x03 \x03(\x0b\x32\x18.facets.v1.AttendedToken\x12\x1d\n\x04span\x18\x04 \x01(\x0b\x32\x0f.facets.v1.Span\".\n\rAttendedToken\x12\r\n\x05token\x18\x01 \x01(\r\x12\x0e\n\x06\x63osine\x18\x02 \x01(\x02\"|\n\x0eTokenAttention\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\r\x12\x0b\n\x03\x65nd\x18\x03 \x01(\r\x12\x11\n\tattention\x18\x04 \x01(\x02\x12\r\n\x05known\x18\x05 \x01(\x08\x12\x13\n\x06weight\x18\x06 \x01(\x02H\x00\x88\x01\x01\x42\t\n\x07_weight\"\xde\x01\n\nFacetMatch\x12\x13\n\x0b\x66irst_facet\x18\x01 \x01(\r\x12\x14\n\x0csecond_facet\x18\x02 \x01(\r\x12\x0e\n\x06\x63osine\x18\x03 \x01(\x02\x12\x14\n\x0c\x63ontribution\x18\x04 \x01(\x02\x12+\n\x0b\x66irst_words\x18\x05 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12,\n\x0csecond_words\x18\x06 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12$\n\x0bsecond_span\x18\x07 \x01(\x0b\x32\x0f.facets.v1.Span*S\n\x08\x44\x61taType\x12\x19\n\x15\x44\x41TA_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x44\x41TA_TYPE_FLOAT32\x10\x01\x12\x15\n\x11\x44\x41TA_TYPE_FLOAT16\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\x12\tfacets.v1\"M\n\nFacetArray\x12\r\n\x05shape\x18\x01 \x03(\r\x12\"\n\x05\x64type\x18\x02 \x01(\x0e\x32\x13.facets.v1.DataType\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\".\n\x0cModelVersion\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\"\x1b\n\x07Timings\x12\x10\n\x08total_ms\x18\x03 \x01(\x01\"k\n\nTokenStats\x12\x12\n\nnum_tokens\x18\x01 \x01(\r\x12\x1a\n\x12num_unknown_tokens\x18\x02 \x01(\r\x12\x11\n\ttruncated\x18\x03 \x01(\x08\x12\x1a\n\x12num_tokens_in_text\x18\x04 \x01(\r\"]\n\x11TruncatedDocument\x12\x10\n\x08position\x18\x01 \x01(\r\x12\n\n\x02id\x18\x02 \x01(\t\x12*\n\x0btoken_stats\x18\x03 \x01(\x0b\x32\x15.facets.v1.TokenStats\"p\n\x04Span\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x0f\n\x07problem\x18\x05 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x06 \x03(\t\x12\r\n\x05\x63\x65lls\x18\x07 \x03(\t\"+\n\x0bNearestWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0e\n\x06\x63osine\x18\x02 \x01(\x02\"\x8b\x01\n\nFacetWords\x12\r\n\x05\x66\x61\x63\x65t\x18\x01 \x01(\r\x12%\n\x05words\x18\x02 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12(\n\x06tokens\x18\x03 \x03(\x0b\x32\x18.facets.v1.AttendedToken\x12\x1d\n\x04span\x18\x04 \x01(\x0b\x32\x0f.facets.v1.Span\".\n\rAttendedToken\x12\r\n\x05token\x18\x01 \x01(\r\x12\x0e\n\x06\x63osine\x18\x02 \x01(\x02\"|\n\x0eTokenAttention\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\r\x12\x0b\n\x03\x65nd\x18\x03 \x01(\r\x12\x11\n\tattention\x18\x04 \x01(\x02\x12\r\n\x05known\x18\x05 \x01(\x08\x12\x13\n\x06weight\x18\x06 \x01(\x02H\x00\x88\x01\x01\x42\t\n\x07_weight\"\xde\x01\n\nFacetMatch\x12\x13\n\x0b\x66irst_facet\x18\x01 \x01(\r\x12\x14\n\x0csecond_facet\x18\x02 \x01(\r\x12\x0e\n\x06\x63osine\x18\x03 \x01(\x02\x12\x14\n\x0c\x63ontribution\x18\x04 \x01(\x02\x12+\n\x0b\x66irst_words\x18\x05 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12,\n\x0csecond_words\x18\x06 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12$\n\x0bsecond_span\x18\x07 \x01(\x0b\x32\x0f.facets.v1.Span*S\n\x08\x44\x61taType\x12\x19\n\x15\x44\x41TA_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x44\x41TA_TYPE_FLOAT32\x10\x01\x12\x15\n\x11\x44\x41TA_TYPE_FLOAT16\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'facets_proto.v1.common_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DATATYPE']._serialized_start=1054
-  _globals['_DATATYPE']._serialized_end=1137
+  _globals['_DATATYPE']._serialized_start=1103
+  _globals['_DATATYPE']._serialized_end=1186
   _globals['_FACETARRAY']._serialized_start=43
   _globals['_FACETARRAY']._serialized_end=120
   _globals['_MODELVERSION']._serialized_start=122
@@ -44,15 +44,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TRUNCATEDDOCUMENT']._serialized_start=308
   _globals['_TRUNCATEDDOCUMENT']._serialized_end=401
   _globals['_SPAN']._serialized_start=403
-  _globals['_SPAN']._serialized_end=466
-  _globals['_NEARESTWORD']._serialized_start=468
-  _globals['_NEARESTWORD']._serialized_end=511
-  _globals['_FACETWORDS']._serialized_start=514
-  _globals['_FACETWORDS']._serialized_end=653
-  _globals['_ATTENDEDTOKEN']._serialized_start=655
-  _globals['_ATTENDEDTOKEN']._serialized_end=701
-  _globals['_TOKENATTENTION']._serialized_start=703
-  _globals['_TOKENATTENTION']._serialized_end=827
-  _globals['_FACETMATCH']._serialized_start=830
-  _globals['_FACETMATCH']._serialized_end=1052
+  _globals['_SPAN']._serialized_end=515
+  _globals['_NEARESTWORD']._serialized_start=517
+  _globals['_NEARESTWORD']._serialized_end=560
+  _globals['_FACETWORDS']._serialized_start=563
+  _globals['_FACETWORDS']._serialized_end=702
+  _globals['_ATTENDEDTOKEN']._serialized_start=704
+  _globals['_ATTENDEDTOKEN']._serialized_end=750
+  _globals['_TOKENATTENTION']._serialized_start=752
+  _globals['_TOKENATTENTION']._serialized_end=876
+  _globals['_FACETMATCH']._serialized_start=879
+  _globals['_FACETMATCH']._serialized_end=1101
 # @@protoc_insertion_point(module_scope)

@@ -63,16 +63,22 @@ class TruncatedDocument(_message.Message):
     def __init__(self, position: _Optional[int] = ..., id: _Optional[str] = ..., token_stats: _Optional[_Union[TokenStats, _Mapping]] = ...) -> None: ...
 
 class Span(_message.Message):
-    __slots__ = ("start", "end", "field", "text")
+    __slots__ = ("start", "end", "field", "text", "problem", "columns", "cells")
     START_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     FIELD_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
     start: int
     end: int
     field: str
     text: str
-    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ..., field: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+    problem: str
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    cells: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ..., field: _Optional[str] = ..., text: _Optional[str] = ..., problem: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., cells: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class NearestWord(_message.Message):
     __slots__ = ("word", "cosine")

@@ -21,6 +21,9 @@ class Span:
     end: int
     field: str = ""
     text: str = ""
+    problem: str = ""
+    columns: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
