@@ -1,14 +1,17 @@
-"""``facets recommend``: authors, citations, papers, find, bulk, add-papers and add-authors."""
+"""``facets recommend``: authors, citations, papers, find, bulk, assign, add-papers and add-authors."""
 
 import csv
 import os
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
@@ -25,17 +28,23 @@ from facets_client.cli.options import (
     parse_where,
     text_of_file,
 )
-from facets_client.cli.output import clean, count_of, print_json, shortened, stdout, words
-from facets_client.cli.settings import call_with, settings_of
+from facets_client.cli.output import clean, count_of, print_json, progress_bar, shortened, stdout, words
+from facets_client.cli.settings import Settings, call_with, settings_of
 from facets_client.generated.types import CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import CallTask, Settled, batches
 from facets_client.load.source import InputError, Source
 from facets_client.load.state import StateFile, default_state_path, whole_file
+from facets_client.papers.assignment import Assignment, check_loads, conflicts_of
+from facets_client.papers.assignment import assign as best_assignment
 from facets_client.papers.messages import BulkCandidates
 from facets_client.papers.records import paper_of, read_authors, read_papers
 
 _TITLE_CHARS = 90
+_ASKED_CANDIDATES = 1_000  # most candidates of one request
+_PAPERS_AT_A_TIME, _REVIEWERS_AT_A_TIME = 64, 16
+
+ItemT = TypeVar("ItemT")
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -128,16 +137,20 @@ def _asked_papers(title: str | None, abstract: str, file: str | None) -> list[Pa
     return [paper_of({"title": check_is_text(title or ""), "abstract": abstract})]
 
 
-def _papers_of_file(file: str) -> list[Paper]:
-    papers = []
+def _papers_of_file(file: str, *, need_id: bool = False) -> list[Paper]:
+    return _items_of_file(file, partial(read_papers, need_id=need_id), "paper")
+
+
+def _items_of_file(file: str, read: Callable[[Source], Iterable[Record[ItemT] | Rejection]], kind: str) -> list[ItemT]:
+    items = []
     with Source(file) as source:
-        for record in read_papers(source, need_id=False):
+        for record in read(source):
             if isinstance(record, Rejection):
                 raise InputError(f"{file}, line {record.line}: {record.message}")
-            papers.append(record.item)
-    if not papers:
-        raise InputError(f"{file}: expected at least one paper, got none")
-    return papers
+            items.append(record.item)
+    if not items:
+        raise InputError(f"{file}: expected at least one {kind}, got none")
+    return items
 
 
 def _print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper, name: str) -> None:
@@ -331,6 +344,117 @@ def bulk(
             f"{report.duration_s:.1f} s, {report.records_per_s:.0f} papers/s"
         )
     bulk_input.end(place)
+
+
+@app.command()
+def assign(
+    context: typer.Context,
+    file: JsonLinesArgument,
+    out: Annotated[Path, Option(help="CSV file to write: paper, reviewer, score.")],
+    max_papers: Annotated[int, Option(help="Most papers of a reviewer.")],
+    reviewers: Annotated[str | None, Option(help="JSON lines file of reviewers to add first.")] = None,
+    candidates: Annotated[str | None, Option(help="File of authors that are known already, one id per line.")] = None,
+    conflicts: Annotated[Path | None, Option(help="CSV without header: paper id, reviewer to leave out.")] = None,
+    reviewers_per_paper: Annotated[int, Option(help="Reviewers of each paper.")] = 3,
+    min_papers: Annotated[int, Option(help="Fewest papers of a reviewer.")] = 0,
+    model: PapersModelOption = "",
+) -> None:
+    """Assign reviewers to all papers of a conference: the greatest sum of scores that loads and conflicts allow.
+
+    FILE has one paper per line: {"id", "title", "abstract", "authors", "excluded"}. Authors of a paper, those in
+    "excluded", and reviewers who wrote another paper in --reviewers with one of its authors are conflicts.
+
+    \b
+    Examples:
+      facets recommend assign submissions.jsonl --reviewers reviewers.jsonl --max-papers 6 --out assigned.csv
+      facets recommend assign submissions.jsonl --candidates reviewers.txt --conflicts conflicts.csv --max-papers 6
+        --min-papers 2 --out assigned.csv
+    """
+    settings = settings_of(context)
+    if reviewers is None and candidates is None:
+        raise typer.BadParameter("expected --reviewers or --candidates")
+    papers = _papers_of_file(file, need_id=True)
+    new = [] if reviewers is None else _items_of_file(reviewers, read_authors, "reviewer")
+    ids = [reviewer.author.id or reviewer.author.name for reviewer in new]
+    ids = list(dict.fromkeys([*ids, *(() if candidates is None else names_of_file(candidates))]))
+    check_loads(len(papers), len(ids), reviewers_per_paper, min_papers, max_papers)
+    excluded = {} if conflicts is None else _read_conflicts(conflicts)
+    if foreign := sorted(excluded.keys() - {paper.id for paper in papers}):
+        settings.note(f"{conflicts}: {count_of(len(foreign), 'paper is', 'papers are')} not in {file}: {foreign[0]!r}")
+    asked = [
+        replace(
+            paper,
+            excluded_ids=(
+                *paper.excluded_ids,
+                *(author.id or author.name for author in paper.authors),
+                *conflicts_of(paper, new),
+                *excluded.get(paper.id, ()),
+            ),
+            authors=(),
+            cited_by_ids=(),
+        )
+        for paper in papers
+    ]
+    scores = np.full((len(papers), len(ids)), -np.inf)
+    column = {key: number for number, key in enumerate(ids)}
+    blocks = [ids[start : start + _ASKED_CANDIDATES] for start in range(0, len(ids), _ASKED_CANDIDATES)]
+    with settings.connect() as client, progress_bar("records", quiet=settings.quiet) as bar:
+        shown = bar.add_task("", total=len(new) + len(papers) * len(blocks))
+        for start in range(0, len(new), _REVIEWERS_AT_A_TIME):
+            some = new[start : start + _REVIEWERS_AT_A_TIME]
+            client.add_authors(some, model=model)
+            bar.advance(shown, len(some))
+        for block in blocks:
+            options = PaperOptions(len(block), (), block)
+            for start in range(0, len(papers), _PAPERS_AT_A_TIME):
+                found = client.recommend_bulk("authors", asked[start : start + _PAPERS_AT_A_TIME], options, model=model)
+                if found.num_unknown_candidates:
+                    unknown = ", ".join(map(repr, found.unknown_candidates[:3]))
+                    raise InputError(f"{candidates}: the model has no author {unknown}; --reviewers adds authors")
+                for row, results in enumerate(found.results, start=start):
+                    for key, score in results:
+                        scores[row, column[key]] = score
+                bar.advance(shown, len(found.results))
+    loads = {"reviewers_per_paper": reviewers_per_paper, "min_papers": min_papers, "max_papers": max_papers}
+    assigned = best_assignment([paper.id for paper in papers], ids, scores, **loads)
+    with whole_file(out) as unfinished, unfinished.open("w", newline="") as csv_file:
+        writer = csv.writer(csv_file)
+        writer.writerow(("paper", "reviewer", "score"))
+        writer.writerows((pair.paper, pair.reviewer, f"{pair.score:.6g}") for pair in assigned)
+    _print_assignment(settings, assigned, scores, ids, reviewers_per_paper, out)
+
+
+def _print_assignment(
+    settings: Settings,
+    assigned: Sequence[Assignment],
+    scores: NDArray[np.float64],
+    ids: Sequence[str],
+    reviewers_per_paper: int,
+    out: Path,
+) -> None:
+    counts = Counter(pair.reviewer for pair in assigned)
+    loads = sorted(counts[key] for key in ids)
+    best = np.sort(scores, axis=1)[:, -reviewers_per_paper:]
+    weakest = min(assigned, key=lambda pair: pair.score)
+    summary = {
+        "num_papers": len(scores),
+        "num_reviewers": len(ids),
+        "least_papers": loads[0],
+        "most_papers": loads[-1],
+        "mean_score": sum(pair.score for pair in assigned) / len(assigned),
+        "mean_best_score": float(best.mean()),  # if loads were free
+        "weakest": weakest,
+        "out": str(out),
+    }
+    if settings.json:
+        print_json({**summary, "assignments": assigned})
+        return
+    typer.echo(
+        f"{count_of(len(assigned), 'place')} in {out}: {count_of(len(scores), 'paper')} x {reviewers_per_paper}, "
+        f"{count_of(len(ids), 'reviewer')} with {loads[0]} to {loads[-1]} papers; mean score "
+        f"{summary['mean_score']:.3f} ({summary['mean_best_score']:.3f} without limits on loads); "
+        f"weakest: {clean(weakest.paper)} with {clean(weakest.reviewer)}, {weakest.score:.3f}"
+    )
 
 
 def _read_conflicts(path: Path) -> dict[str, list[str]]:

@@ -58,6 +58,12 @@ def test_json_is_one_object_a_paper(facets, tmp_path):
         (["bulk", "good.jsonl", "--out", "o.csv", "--conflicts", "bad.csv"], "line 2: expected the id of a paper"),
         (["bulk", "-", "--out", "o.csv", "--candidates", "-"], "cannot both be standard input"),
         (["bulk", "good.jsonl", "--out", "no/folder/o.csv"], "No such file"),
+        (["assign", "good.jsonl", "--out", "o.csv", "--max-papers", 1], "expected --reviewers or --candidates"),
+        (["assign", "good.jsonl", "--out", "o.csv", "--max-papers", 1, "--candidates", "pool.txt"], "3 reviewers per"),
+        (
+            ["assign", "bad.jsonl", "--out", "o.csv", "--max-papers", 1, "--candidates", "pool.txt"],
+            "line 1: field 'id'",
+        ),
         (["add-papers", "good.jsonl", "--rejected", "good.jsonl"], "must not be the input"),
     ],
 )
@@ -66,6 +72,7 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(facets, tmp_path, args, sen
     (tmp_path / "bad.jsonl").write_text('{"title": "b"}\n{"id": "x"}\n')
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "bad.csv").write_text("a,Ann\nb\n")
+    (tmp_path / "pool.txt").write_text("Ann\nBob\n")
     done = facets(*args, code=2)
     assert sentence in done.stderr
     assert len(done.stderr.splitlines()) <= 2
@@ -217,3 +224,44 @@ def test_papers_and_authors_are_added(facets, server, tmp_path):
     )
     assert "added: 1 author, 1 paper; 1 rejected" in facets("add-authors", "a.jsonl", code=1).stdout
     assert set(server.papers.authors) == {"New"}
+
+
+# Assignment
+
+
+def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, server, tmp_path):
+    papers = [{"id": f"p{i}", "title": f"title {i}", "authors": ["Zoe"] if i else []} for i in range(4)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in papers))
+    reviewers = [{"name": name, "papers": [{"title": "x", "authors": [name]}]} for name in AUTHORS[:3]]
+    reviewers.append({"name": "Dee", "papers": [{"title": "y", "authors": ["Dee", "Zoe"]}]})
+    (tmp_path / "reviewers.jsonl").write_text("".join(json.dumps(reviewer) + "\n" for reviewer in reviewers))
+    (tmp_path / "conflicts.csv").write_text("p0,Ann\n")
+    asked = ["assign", "in.jsonl", "--reviewers", "reviewers.jsonl", "--conflicts", "conflicts.csv", "--out", "o.csv"]
+    loads = ["--reviewers-per-paper", 2, "--max-papers", 3, "--min-papers", 1]
+    report = json.loads(facets("--json", *asked, *loads).stdout)
+    head, *rows = rows_of(tmp_path / "o.csv")
+    assert head == ["paper", "reviewer", "score"] and len(rows) == 8
+    assert [row[0] for row in rows] == [f"p{i // 2}" for i in range(8)]
+    assert {tuple(row[:2]) for row in rows if row[1] == "Dee"} == {("p0", "Dee")}  # wrote with Zoe
+    assert ["p0", "Ann"] not in [row[:2] for row in rows]
+    assert all(
+        float(score) == pytest.approx(fake_score(f"title {paper[1:]}", name), abs=1e-5) for paper, name, score in rows
+    )
+    assert [row[:2] for row in rows] == [[pair["paper"], pair["reviewer"]] for pair in report["assignments"]]
+    assert (report["least_papers"], report["most_papers"]) == (1, 3)
+    assert set(server.papers.authors) == {"Ann", "Bob", "Cat", "Dee"}
+    assert "places in o.csv" in facets(*asked, *loads).stdout
+
+
+def test_assign_says_why_there_is_no_assignment_and_writes_nothing(facets, tmp_path):
+    (tmp_path / "in.jsonl").write_text(paper_lines(4))
+    (tmp_path / "pool.txt").write_text("Ann\nBob\nNobody\n")
+    (tmp_path / "conflicts.csv").write_text("p0,Ann\n")
+    asked = ["assign", "in.jsonl", "--candidates", "pool.txt", "--conflicts", "conflicts.csv", "--out", "o.csv"]
+    few = facets(*asked, "--max-papers", 3, code=2).stderr
+    assert "4 papers x 3 reviewers = 12 places, but 3 reviewers x at most 3 = 9" in few
+    assert "no author 'Nobody'" in facets(*asked, "--max-papers", 4, code=2).stderr
+    (tmp_path / "pool.txt").write_text("Ann\nBob\n")
+    left = facets(*asked, "--max-papers", 4, "--reviewers-per-paper", 2, code=2).stderr
+    assert "leave 1 places without reviewers, among them 'p0'" in left
+    assert not (tmp_path / "o.csv").exists()
