@@ -83,10 +83,12 @@ def split_codes(blob: bytes, num_other_bytes: int) -> tuple[bytes, list[bytes]]:
 
 
 def mark_headings(spans_K2: NDArray[np.integer], text: str) -> NDArray[np.uint32]:
-    """Spans of a part as stored, ``[K, 2]``: the highest bit of the start is set for a span inside a heading."""
-    _, ends_K = read(text).headings_above(spans_K2)
+    """Spans of a part as stored, ``[K, 2]``: the highest bit of the start is set for a span inside a heading.
+
+    The header row of a table counts as one.
+    """
     stored_K2 = spans_K2.astype(np.uint32)
-    stored_K2[(spans_K2[:, 0] < spans_K2[:, 1]) & (spans_K2[:, 1] <= ends_K), 0] |= _HEADING_BIT
+    stored_K2[read(text).are_headings(spans_K2), 0] |= _HEADING_BIT
     return stored_K2
 
 

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,10 @@ from facets.documents.codes import hash_terms, read_spans
 from facets.documents.fields import FieldText, SearchedText
 from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
-from facets.language.markup import STOPS
+from facets.language.markup import STOPS, Hyphens, said
+from facets.language.sentences import Sentence
 from facets.language.terms import QueryTerms, located_terms
+from facets.language.terms import terms as terms_of
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
 
@@ -31,6 +33,8 @@ _CLAUSE = re.compile(r"[,;:](?=\s)\s*|[\u3001\uff0c\uff1b\uff1a]|\s(?=[(\u2013\u
 _CLOSE_SHARE = 0.65  # facets with this share of the best cosine count as close, too
 _MIN_SPAN_WORDS = 3  # a shorter span is a name, or an item of a list of names
 _CONTEXT_CHARS = 400  # characters before and after a span that are searched for the ends of its sentences
+_NUM_KEPT = 256  # texts whose sentences are cached
+_MAX_CELLS = 12  # cells of a row that are shown
 _MAX_SEARCHED_CHARS = 100_000  # characters of a text that are searched for the sentence with the words
 
 
@@ -90,7 +94,8 @@ def reasons_of(
         cosines_K = unit_rows(sums)[of_K.ravel()] @ (query_D / np.linalg.norm(query_D))
         close = _close_spans(cosines_K, _CLOSE_SHARE * best.cosine, searched, spans_K2, in_heading_K)
     answer = _answer_of(searched, best.second_span if best else None, terms, rarities, close_spans=close)
-    return matches, answer and _solution_of(searched, answer, terms, rarities)
+    answer = answer and _solution_of(searched, answer, terms, rarities)
+    return matches, answer and _with_row(searched, answer, terms)
 
 
 def _solution_of(searched: SearchedText, answer: Span, terms: QueryTerms | None, rarities: Mapping[int, float]) -> Span:
@@ -111,6 +116,34 @@ def _solution_of(searched: SearchedText, answer: Span, terms: QueryTerms | None,
         start, end = _shortened(text, best, best.start)
     shown = _shown_words(words, word_weights, start, end)
     return Span(start=start, end=end, text=text[start:end], words=shown, field=field, problem=answer.text)
+
+
+def _with_row(searched: SearchedText, answer: Span, terms: QueryTerms | None) -> Span:
+    """The answer with the cells of its row and the names of their columns, if it is in a table with a header row.
+
+    Of a row of many cells, the first is given, those with words of the query in the cell or its column, and the next.
+    """
+    text = searched.text
+    sentences = () if answer.field else _sentences(text, _Range(answer.start, answer.end))
+    row = next((sentence.row for sentence in sentences if sentence.row and sentence.row.names), None)
+    if row is None:
+        return answer
+    hyphens = Hyphens(text)
+    cells = [said(text, *cell, hyphens=hyphens) if cell.end > cell.start else "" for cell in row.cells]
+    asked = {term for term, _ in terms.words} if terms else set[str]()
+
+    def is_asked(number: int) -> bool:
+        words = terms_of(f"{row.names[number]} {cells[number]}", terms.language) if terms else ()
+        return not asked.isdisjoint(words)
+
+    shown = list(range(len(cells)))
+    if len(cells) > _MAX_CELLS:
+        shown = sorted(sorted(shown, key=lambda number: (number > 0, not is_asked(number)))[:_MAX_CELLS])
+    return replace(
+        answer,
+        columns=tuple(row.names[number] for number in shown),
+        cells=tuple(cells[number][:_MAX_ANSWER_CHARS] for number in shown),
+    )
 
 
 def _close_spans(
@@ -206,10 +239,7 @@ def _answer_in(
     context = _CONTEXT_CHARS if span else 0
     window = _Range(max(0, first - context), min(len(text), last + context))
     words = _words(text, window, terms)
-    sentences = [
-        _Range(sentence.start + window.start, sentence.end + window.start)
-        for sentence in _tokenizer().sentences(text[slice(*window)])
-    ]
+    sentences = [_Range(one.start, one.end) for one in _sentences(text, window) if not (one.row and one.row.is_header)]
     candidates = [sentence for sentence in sentences if sentence.end > first and sentence.start < last]
     if span is not None:
         candidates = _with_neighbours(candidates, sentences, close_spans)
@@ -323,6 +353,19 @@ def _words(text: str, window: _Range, terms: QueryTerms | None) -> list[_Word]:
     located = located_terms(text, *window, language=terms.language) if terms else []
     hashes = hash_terms([term for term, _, _ in located])
     return [_Word(hash, start, end) for hash, (_, start, end) in zip(hashes, located, strict=True)]
+
+
+def _sentences(text: str, window: _Range) -> list[Sentence]:
+    """Sentences of a text that overlap a window; rows of tables know their header row."""
+    if len(text) <= _MAX_SEARCHED_CHARS:
+        return [one for one in _all_sentences(text) if one.end > window.start and one.start < window.end]
+    found = _tokenizer().sentences(text[slice(*window)])
+    return [one._replace(start=one.start + window.start, end=one.end + window.start, row=None) for one in found]
+
+
+@lru_cache(maxsize=_NUM_KEPT)
+def _all_sentences(text: str) -> list[Sentence]:
+    return _tokenizer().sentences(text)
 
 
 @cache

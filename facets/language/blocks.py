@@ -13,6 +13,7 @@ from itertools import groupby, takewhile
 from typing import Literal, NamedTuple
 
 from facets.language.markup import MAY_BE_MARKED, STOPS, Hyphens, said
+from facets.language.tables import Row, read_rows
 from facets.language.wrapping import ENTRY, INFO, ITEM, Line, lines_of, paragraph_ends
 
 Kind = Literal["paragraph", "heading", "item", "row", "code", "quotation"]
@@ -27,6 +28,7 @@ class Block(NamedTuple):
     level: int  # heading level from 1 (highest) to 6; nesting depth of an item or quotation from 1; else 0
     said_start: int  # offset of the content, after the mark
     said_end: int  # offset after the content
+    row: Row | None = None  # cells and names of the columns of a row
 
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[^`]*$")
@@ -54,9 +56,10 @@ _PAGE = re.compile(r"(?:page )?\d{1,4}(?: of \d{1,4})?$|- \d{1,4} -$|.*\[page \d
 CHAPTER = re.compile(
     r"(?i:chapter|part|book|section|article|appendix|annex)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])(?:[.:\u2013\u2014 \t-]|$)"
 )
+_EMPTY_LINE = re.compile(r"\n[ \t\r]*\n|\r[ \t]*\r")
 _DIGITS = re.compile(r"\d+")
 _COMMENT = re.compile(r"/\*+$|\*+/$")  # the first or last line of a comment
-_FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "comma": 3}
+_FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "semicolon": 3, "comma": 3}
 # Characters that may begin a one-line text that is not a paragraph.
 _MAY_BE_MARK = frozenset("#-*+>|`=~_.:<[(\u2022\u2023\u25aa\u25e6\u2013\u2014")
 _SHORT = 80  # characters of a line that may be a heading
@@ -152,7 +155,22 @@ def _outline(text: str) -> list[Block]:
     runs = _joined_over_pages(marked.parted(marked.runs()), text)
     _find_items(runs)
     _find_headings(runs)
-    return [run.block() for run in runs if run.first.said != "--"]
+    return _with_rows([run.block() for run in runs if run.first.said != "--"], text)
+
+
+def _with_rows(found: list[Block], text: str) -> list[Block]:
+    """Reads the rows of each table together; an empty line ends a table."""
+    done: list[Block] = []
+    for kind, some in groupby(found, key=lambda block: block.kind):
+        table: list[Block] = []
+        for block in (*some, None):
+            if block and (kind != "row" or (table and _EMPTY_LINE.search(text, table[-1].end, block.start) is None)):
+                table.append(block)
+                continue
+            rows = read_rows(text, [(one.start, one.end) for one in table]) if table and kind == "row" else []
+            done += [one._replace(row=row) for one, row in zip(table, rows, strict=True)] if rows else table
+            table = [block] if block else []
+    return done
 
 
 def _find_items(runs: list[_Run]) -> None:
@@ -470,8 +488,9 @@ def _row_key(line: str) -> tuple[str, int]:
         return "tab", 0
     if num := line.count(" | "):
         return "bar", num
-    if (num := line.count(",")) and ", " not in line and line[-1] not in ".,":
-        return "comma", num
+    for name, mark in (("semicolon", ";"), ("comma", ",")):
+        if (num := line.count(mark)) and f"{mark} " not in line and line[-1] not in f".{mark}":
+            return name, num
     return ("columns", 0) if _COLUMNS.search(line) else ("", 0)
 
 

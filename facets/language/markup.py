@@ -5,11 +5,13 @@ Each pattern stops at the next mark of its kind, so that hostile texts take line
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 from spacy.pipeline import Sentencizer
 
+Cut: TypeAlias = tuple[int, int, str]  # start and end in the text, and what is read instead
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # line ends of str.splitlines
 # Marks before every line of a comment or a quoted mail.
 PREFIX = r"(?:>[ >]*|//+|#+|;+|--|%+)[ \t]+"
@@ -53,7 +55,6 @@ _MARKS = re.compile(
     re.IGNORECASE,
 )
 _BREAKING_TAG = re.compile(r"</?(?:br|p|div|li|tr|td|th|h[1-6]|dt|dd|summary)\b", re.IGNORECASE)
-_CELLS = re.compile(r"(?<![ \t])(?:[ \t]*+(?<!\\)\|[ \t]*+| *+\t[ \t]*+)")
 _FIELD = re.compile(r":(?:(?:param|arg|argument|key|keyword|var|ivar|cvar)\s+(?:\w+\s+)?)?(?=[\w* ]+:)")
 STOPS = "\u2026" + "".join(Sentencizer.default_punct_chars)  # characters that end sentences, of all scripts
 # Characters of scripts without spaces between words.
@@ -92,14 +93,17 @@ class Hyphens:
         return f"{head}-{tail}" in self._words or head in _COMPOUND
 
 
-def said(text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = False) -> str:
-    """Part of a text as it is read: on one line, without marks, with split words joined, and a bar between cells."""
-    if text[start] != ":" and not MAY_BE_MARKED.search(text, start, end):
+def said(text: str, start: int, end: int, *, hyphens: Hyphens, cells: Sequence[Cut] = ()) -> str:
+    """Part of a text as it is read: on one line, without marks, with split words joined.
+
+    ``cells``: replacements between the cells of a row.
+    """
+    if not cells and text[start] != ":" and not MAY_BE_MARKED.search(text, start, end):
         return text[start:end]
     pieces: list[str] = []
     place = start
-    if text[start] == ":" or _INLINE.search(text, start, end):
-        cuts = replaced(text, start, end, hyphens=hyphens, is_row=is_row)
+    if cells or text[start] == ":" or _INLINE.search(text, start, end):
+        cuts = replaced(text, start, end, hyphens=hyphens, cells=cells)
     else:
         cuts = ((*match.span(), _between_lines(text, match, hyphens)) for match in _BORDER.finditer(text, start, end))
     for first, last, instead in cuts:
@@ -109,11 +113,9 @@ def said(text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = Fa
     return "".join(pieces).strip()
 
 
-def replaced(
-    text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = False
-) -> Iterator[tuple[int, int, str]]:
-    """Replacements that make a part of a text readable, in order: start, end and the new text."""
-    found: list[tuple[int, int, str]] = []
+def replaced(text: str, start: int, end: int, *, hyphens: Hyphens, cells: Sequence[Cut] = ()) -> Iterator[Cut]:
+    """Replacements that make a part of a text readable, in order; ``cells``: those between the cells of a row."""
+    found = [cut for cut in cells if start <= cut[0] and cut[1] <= end]
     codes: list[tuple[int, int]] = []
     for match in _CODE.finditer(text, start, end):
         first, last = match.span("said")
@@ -128,8 +130,6 @@ def replaced(
         for match in pattern.finditer(text, start, end):
             found += ((*match.span(1), ""), (*match.span(2), ""))
     found += ((*match.span(), _instead(text, match, hyphens)) for match in _MARKS.finditer(text, start, end))
-    if is_row:
-        found += ((*match.span(), " | ") for match in _CELLS.finditer(text, start, end))
     if field := _FIELD.match(text, start, end):
         found.append((*field.span(), ""))
     if text.endswith("::", start, end):
@@ -138,9 +138,7 @@ def replaced(
     return _disjoint(found, codes, text)
 
 
-def _disjoint(
-    found: list[tuple[int, int, str]], codes: list[tuple[int, int]], text: str
-) -> Iterator[tuple[int, int, str]]:
+def _disjoint(found: list[Cut], codes: list[tuple[int, int]], text: str) -> Iterator[Cut]:
     """Leaves out overlapping replacements, and those inside code."""
     place = number = 0
     for first, last, instead in found:

@@ -8,6 +8,7 @@ from spacy.lang.en.stop_words import STOP_WORDS
 
 from facets.language.blocks import Block, Kind, blocks, is_plain_line
 from facets.language.markup import LINE_ENDS, PREFIX, STOPS, Hyphens, said
+from facets.language.tables import Row
 
 # Followed by a name or a number, so their full stop never ends a sentence.
 _TITLES = frozenset(
@@ -77,6 +78,7 @@ class Sentence(NamedTuple):
     end: int  # offset after the last character
     said: str  # text as it is read: on one line, without marks, with words split at line ends joined
     kind: Kind = "paragraph"  # kind of its block
+    row: Row | None = None  # the row of a table that it belongs to
 
 
 def sentences_of(text: str) -> list[Sentence]:
@@ -98,11 +100,11 @@ def sentences_of(text: str) -> list[Sentence]:
     sentences = []
     for block in blocks(text):
         start = block.said_start
-        is_row = block.kind == "row"
+        cells = block.row.cuts if block.row else ()
         for cut in _ends(text, block):
             if (span := _stripped(text, start, cut)) is not None:
-                if read := said(text, *span, hyphens=hyphens, is_row=is_row):
-                    sentences.append(Sentence(text[slice(*span)], *span, read, block.kind))
+                if read := said(text, *span, hyphens=hyphens, cells=cells):
+                    sentences.append(Sentence(text[slice(*span)], *span, read, block.kind, block.row))
                 start = _BETWEEN.match(text, cut).end()  # type: ignore[union-attr]  # it always matches
     if not sentences and (span := _stripped(text, 0, len(text))):
         part = text[slice(*span)]

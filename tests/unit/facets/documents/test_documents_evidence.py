@@ -5,7 +5,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, SearchHit, SearchRequest, Span
+from facets.documents import CollectionEngine, Document, SearchHit, SearchMode, SearchRequest, Span
 
 TEXT = (
     "Na\u00efve caf\u00e9s sell tea to students. The pump of the engine failed in May. "
@@ -142,3 +142,30 @@ def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -
     found = filled.search("spans", SearchRequest(facets=query, top_k=1, weights=np.array([[0.0, 1.0]]))).hits[0][0]
     assert [match.first_facet for match in found.evidence] == [1]
     assert found.score == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "facets", "lexical"])
+def test_the_header_row_of_a_table_is_no_answer(engine: CollectionEngine, mode: SearchMode) -> None:
+    text = "| Price | X-20 | X-20S |\n|---|---|---|\n| Pan | 30 | 40 |\n| **Lid** | 9 | 12 |\n"
+    spans = np.array(
+        [(text.index(first), text.index(last) + len(last)) for first, last in [("Price", "X-20S"), ("Lid", "12")]]
+    )
+    facets = np.eye(2, 32)
+    facets[1, 0] = 0.9
+    engine.upsert("docs", [Document(id="a", text=text, facet_embeddings=facets, facet_spans=spans)])
+    request = SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], texts=["X-20S price lid"], top_k=1, mode=mode)
+    answer = engine.search("docs", request).hits[0][0].answer
+    assert answer is not None and answer.text == "**Lid** | 9 | 12"
+    assert answer.columns == ("Price", "X-20", "X-20S") and answer.cells == ("Lid", "9", "12")
+
+
+def test_of_a_wide_row_the_cells_of_the_query_are_given(engine: CollectionEngine) -> None:
+    lines = ["|".join(f"{name}{i}" for i in range(200)) for name in ("column", "value")]
+    text = f"|{lines[0]}|\n{'|---' * 200}|\n|{lines[1]}|"
+    spans = np.array([[len(text) - 5, len(text)]] * 2)
+    engine.upsert("docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=spans)])
+    request = SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], texts=["what is in column150"], top_k=1)
+    answer = engine.search("docs", request).hits[0][0].answer
+    assert answer is not None and len(answer.columns) == len(answer.cells) == 12
+    pairs = list(zip(answer.columns, answer.cells, strict=True))
+    assert pairs[0] == ("column0", "value0") and ("column150", "value150") in pairs
