@@ -29,6 +29,7 @@ _LABEL = re.compile(
     re.MULTILINE,
 )
 _BLANK = " \t\r\n|*_"
+_MAX_PROBLEM_CHARS = 1_000  # a longer text without labels holds more than a problem
 _MAX_RECORD_CHARS = 100_000  # characters of a text that are searched for labels
 
 
@@ -99,8 +100,8 @@ def solutions_of(searched: SearchedText, start: int, end: int, field: str = "") 
     if field:
         return in_fields if role_of(field) == "problem" else []
     sections = sections_of(searched.text)
-    if not sections:  # without labels, the text is the problem if a field holds the solution
-        return in_fields
+    if not sections:  # without labels, a short text is the problem if a field holds the solution
+        return in_fields if len(searched.text) <= _MAX_PROBLEM_CHARS else []
     place = next((i for i, one in enumerate(sections) if one.label_start < end and start < one.end), -1)
     if place < 0 or sections[place].role != "problem":
         return []

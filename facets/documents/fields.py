@@ -16,7 +16,8 @@ from facets.documents.filters import is_path
 from facets.documents.types import DocumentPart, JsonValue, Span
 from facets.errors import ErrorPath, InvalidInputError
 
-DEFAULT_SEARCH_FIELDS: Mapping[str, float] = dict.fromkeys(("title", "subject", "headline", "heading", "name"), 2.0)
+_TITLES, _SOLUTIONS = ("title", "subject", "headline", "heading", "name"), ("answer", "resolution", "solution")
+DEFAULT_SEARCH_FIELDS: Mapping[str, float] = dict.fromkeys(_TITLES, 2.0) | dict.fromkeys(_SOLUTIONS, 1.0)
 MAX_SEARCH_FIELDS = 32
 MAX_FIELD_WEIGHT = 100.0
 _GAP = "\n\n"

@@ -34,7 +34,7 @@ SearchFieldOption = Annotated[
         "--search-field",
         metavar="FIELD[:WEIGHT]",
         help="Payload field to search along with the text, and the weight of its words (default 2). Repeatable; "
-        "'' for none.  [default: title, subject, headline, heading, name]",
+        "'' for none.  [default: title, subject, headline, heading, name; answer, resolution, solution]",
     ),
 ]
 LanguageOption = Annotated[

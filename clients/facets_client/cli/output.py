@@ -78,13 +78,20 @@ def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), no_wrap: str = ""
 ) -> None:
     """Prints rows of plain values, without markup, on standard output."""
+    stdout().print(table_of(columns, rows, right=right, no_wrap=no_wrap))
+
+
+def table_of(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), no_wrap: str = ""
+) -> Table:
+    """A table of plain values, without markup."""
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         justify: Literal["left", "right"] = "right" if column in right else "left"
-        shown.add_column(column, justify=justify, overflow="fold", no_wrap=column == no_wrap)
+        shown.add_column(Text(clean(column)), justify=justify, overflow="fold", no_wrap=column == no_wrap)
     for row in rows:
         shown.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in row))
-    stdout().print(shown)
+    return shown
 
 
 def print_documents(documents: Iterable[Document], *, text_chars: int = 120) -> None:

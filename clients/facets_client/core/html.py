@@ -46,6 +46,13 @@ def marked_html(text: str, shown: Span, *, answer: Span | None = None, words: It
     return "".join(parts).replace("</mark><mark>", "")  # one mark for the whole answer
 
 
+def table_html(columns: Sequence[str], *rows: Sequence[str]) -> str:
+    """A small table."""
+    lines = [("th", columns), *(("td", row) for row in rows)]
+    cells = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in line) for tag, line in lines)
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in cells)}</table>"
+
+
 def words_html(words: Sequence[NearestWord], *, with_cosine: bool = False) -> str:
     """Nearest words on one line."""
     return escape(", ".join(f"{word.word} {word.cosine:.2f}" if with_cosine else word.word for word in words))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from facets_client.core.html import fragment, marked_html, match_html
+from facets_client.core.html import fragment, marked_html, match_html, table_html
 from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
@@ -106,8 +106,11 @@ def _hit_html(hit: SearchHit) -> str:
         matched = [Span(word.start - start, word.end - start) for word in hit.matched_spans]
         marked = marked_html(hit.answer.text, whole, answer=whole, words=matched)
         field = f'<p><span class="dim">{escape(hit.answer.field)}:</span> {marked}</p>'
+    if hit.answer and hit.answer.problem:
+        field = f'<p class="dim">{escape(hit.answer.problem)}</p>{field}'
+    shown = table_html(hit.answer.columns, hit.answer.cells) if hit.answer and hit.answer.cells else f"<p>{text}</p>"
     facets = "".join(f'<p class="dim">{match_html(match, "query", "document")}</p>' for match in hit.evidence[:1])
-    return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span>{field}<p>{text}</p>{facets}'
+    return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span>{field}{shown}{facets}'
 
 
 def _results_text(results: Sequence[SearchResultFields]) -> str:
@@ -117,10 +120,15 @@ def _results_text(results: Sequence[SearchResultFields]) -> str:
         lines += [] if result.hits else ["nothing found"]
         for rank, hit in enumerate(result, start=1):
             lines.append(f"{rank:>2}  {_sure(hit)}  {hit.id}  {path_of(hit)}".rstrip())
+            if hit.answer and hit.answer.problem:
+                lines.append(f"    {' '.join(hit.answer.problem.split())}")
             if hit.answer and hit.answer.field:
                 lines.append(f"    {field_line(hit.answer)}")
             part = shown_part(hit.text, in_text(hit)[0], _TEXT_CHARS)
-            lines.append(f"    {' '.join(hit.text[part.start : part.end].split())}")
+            shown = [" ".join(hit.text[part.start : part.end].split())]
+            if hit.answer and hit.answer.cells:
+                shown = [" | ".join(hit.answer.columns), " | ".join(hit.answer.cells)]
+            lines += [f"    {line}" for line in shown]
     return "\n".join(lines)
 
 

@@ -53,7 +53,8 @@ class CollectionCalls(Calls):
         Args:
             name: Name of the new collection, see Collection.name.
             model: Model of passages or sentences; empty: the server's default model for collections.
-            search_fields: Payload fields to search; default title, subject, headline, heading and name with weight 2.
+            search_fields: Payload fields to search; default title, subject, headline, heading and name with weight 2,
+                and answer, resolution and solution with weight 1.
             language: ISO 639-1 code ("de"); empty: detected in the first documents that are stored, "en" if they are
                 short or unclear. INVALID_ARGUMENT: unknown code; the message lists the known ones.
         """

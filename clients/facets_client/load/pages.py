@@ -76,14 +76,15 @@ class _Blocks:
         if text:
             self._blocks.append((kind, marked))
 
-    def add_row(self, cells: list[str], *, quote_depth: int = 0) -> None:
-        """Adds a table row. A single cell, or one that holds a paragraph, becomes plain blocks."""
-        texts = [text for text in (" ".join(cell.split()) for cell in cells) if text]
-        if len(texts) < 2 or max(map(len, texts)) > _MAX_TABLE_CELL_CHARS:
+    def add_row(self, cells: list[str], *, is_header: bool = False, quote_depth: int = 0) -> None:
+        """Adds a row, with a rule below a header. A single cell, or one with a paragraph, becomes plain blocks."""
+        texts = [" ".join(cell.split()) for cell in cells]
+        if sum(map(bool, texts)) < 2 or max(map(len, texts)) > _MAX_TABLE_CELL_CHARS:
             for text in texts:
                 self.add(text, quote_depth=quote_depth)
         else:
-            self._blocks.append(("row", "| " + " | ".join(text.replace("|", "/") for text in texts) + " |"))
+            rule = "\n|" + " --- |" * len(texts) if is_header else ""
+            self._blocks.append(("row", "| " + " | ".join(text.replace("|", "/") for text in texts) + f" |{rule}"))
 
     def first_heading(self) -> str:
         """The first heading; empty if there is none."""
@@ -145,6 +146,7 @@ class _HtmlPage:
         self._pieces: list[str] = []  # text of the open block
         self._kind, self._level = "", 1
         self._cells: list[str] | None = None  # closed cells of the open row
+        self._num_names = 0  # how many of them are headers
         self._open: Counter[str] = Counter()  # open elements by tag
         self._depth = 0
         self._skipped_depth = 0  # depth of the open element that is skipped; 0: none
@@ -176,7 +178,7 @@ class _HtmlPage:
         if tag in _NOT_TEXT:
             self._skipped_depth = self._depth
             return
-        self._boundary(tag)
+        self._boundary(tag, is_start=True)
         self._open[tag] += 1
         if tag in _MAIN_PARTS and tag not in self._main_parts:
             self._main_parts[tag] = (self._depth, len(self.blocks), -1)
@@ -185,7 +187,7 @@ class _HtmlPage:
         elif tag == "li":
             self._kind, self._level = "item", max(1, self._open["ul"] + self._open["ol"])
         elif tag == "tr":
-            self._cells = []
+            self._cells, self._num_names = [], 0
 
     def end(self, tag: str) -> None:
         """Called by the parser where an element ends."""
@@ -212,12 +214,18 @@ class _HtmlPage:
         """Called by the parser at the end."""
         self._flush()
 
-    def _boundary(self, tag: str) -> None:
+    def _boundary(self, tag: str, *, is_start: bool = False) -> None:
         if self._cells is not None and tag in ("td", "th"):
-            self._cells.append("".join(self._pieces))
-            self._pieces = []
+            text, self._pieces = "".join(self._pieces), []
+            if not is_start or text.strip():
+                self._cells.append(text)
+                self._num_names += tag == "th"
         elif self._cells is not None and tag in ("tr", "table"):
-            self.blocks.add_row([*self._cells, "".join(self._pieces)], quote_depth=self._open["blockquote"])
+            rest = "".join(self._pieces)
+            is_header = 0 < self._num_names == len(self._cells)
+            self.blocks.add_row(
+                self._cells + [rest] * bool(rest.strip()), is_header=is_header, quote_depth=self._open["blockquote"]
+            )
             self._cells, self._pieces = None, []
         elif tag == "br" or (self._cells is not None and tag in _BLOCK_TAGS):
             self._pieces.append("\n")
@@ -269,8 +277,8 @@ def read_docx(source: Source, options: ReadOptions) -> Rows:
     for element in _paragraphs_and_tables(body):
         if element.tag == f"{_W}tbl":
             for row in element.iterchildren(f"{_W}tr"):
-                cells = row.iter(f"{_W}tc")
-                blocks.add_row([" ".join(map(_text_of, _paragraphs_and_tables(cell))) for cell in cells])
+                cells = [" ".join(map(_text_of, _paragraphs_and_tables(cell))) for cell in row.iter(f"{_W}tc")]
+                blocks.add_row(cells, is_header=row.find(f"{_W}trPr/{_W}tblHeader") is not None)
         else:
             _add_paragraph(blocks, element, style_names)
     title = " ".join((properties.findtext(_TITLE_PROPERTY) or "").split())

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 from typer import Argument, Option
@@ -22,7 +22,7 @@ from facets_client.cli.options import (
     parse_where,
     texts_from,
 )
-from facets_client.cli.output import clean, count_of, match_line, print_json, print_table, shortened, stdout
+from facets_client.cli.output import clean, count_of, match_line, print_json, print_table, shortened, stdout, table_of
 from facets_client.cli.settings import ask, call_with, settings_of
 from facets_client.core.html import pieces
 from facets_client.documents.results import SearchResults, field_line, in_text, is_sure, path_of, shown_part
@@ -112,9 +112,13 @@ def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, expla
     if path:
         head.append(f"  {shortened(path, _TITLE_CHARS)}", style="bold")
     console.print(head)
-    lines = [excerpt(hit, len(hit.text) if full else _TEXT_CHARS)] if hit.text else []
+    lines: list[RenderableType] = [excerpt(hit, len(hit.text) if full else _TEXT_CHARS)] if hit.text else []
+    if hit.answer and hit.answer.cells and not full:
+        lines = [table_of(hit.answer.columns, [hit.answer.cells])]
     if hit.answer and hit.answer.field:
         lines.insert(0, Text(shortened(clean(field_line(hit.answer)), _TEXT_CHARS), style=_ANSWER_STYLE))
+    if hit.answer and hit.answer.problem:
+        lines.insert(0, Text(shortened(clean(hit.answer.problem), _TEXT_CHARS), style="dim"))
     if full and hit.payload:
         lines.append(Text(clean(", ".join(f"{name}: {value}" for name, value in hit.payload.items()))))
     scores = [] if hit.confidence is None else [f"score {hit.score:.3f}"]
@@ -128,8 +132,8 @@ def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, expla
             field = f" of {clean(match.second_span.field)}" if match.second_span.field else ""
             line.append(f", characters {match.second_span.start} to {match.second_span.end}{field}")
         lines.append(line)
-    for line in lines:
-        console.print(Padding(line, (0, 0, 0, 4)))
+    for shown in lines:
+        console.print(Padding(shown, (0, 0, 0, 4)))
     console.print()
 
 

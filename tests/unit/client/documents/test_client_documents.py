@@ -169,6 +169,18 @@ def test_html_is_well_formed_escaped_and_marked():
     assert next(tree.iter("style")).text.startswith(".facets-out{")
 
 
+def test_a_row_is_shown_as_a_table_and_a_solution_below_its_problem():
+    row = Span(0, 10, columns=("Model", "<b>"), cells=("X-20S", "3.1 kg"))
+    solution = Span(0, 10, field="fix", text="Turn it on.", problem="It is <dark>.")
+    found = results((hit(answer=row, matched_spans=()), hit(answer=solution, matched_spans=())))
+    first, second = parsed(in_notebook(found)).iter("li")
+    assert [[cell.text for cell in line] for line in first.iter("tr")] == [["Model", "<b>"], ["X-20S", "3.1 kg"]]
+    assert "wed" not in "".join(first.itertext()).replace("<i>wed", "")
+    assert ["".join(line.itertext()) for line in second.iter("p")][:2] == ["It is <dark>.", "fix: Turn it on."]
+    lines = [line.strip() for line in str(found).splitlines()]
+    assert lines[1:3] == ["Model | <b>", "X-20S | 3.1 kg"] and lines[4:6] == ["It is <dark>.", "fix: Turn it on."]
+
+
 def test_a_hit_that_hardly_answers_is_marked():
     found = results((hit(), hit(id="second", confidence=0.08)))
     assert [item.get("class") for item in parsed(in_notebook(found)).iter("li")] == [None, "dim"]

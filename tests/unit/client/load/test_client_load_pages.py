@@ -32,8 +32,8 @@ def read(path):
     [
         ("<h2>Towns</h2><p>Three of\nthem.</p>", "## Towns\n\nThree of them."),
         (
-            "<table><tr><th>Town<th>People</tr><tr><td>Oslo</td><td><p>709,000</p></td></tr></table>",
-            "| Town | People |\n| Oslo | 709,000 |",
+            "<table><tr><th><th>People<th>Area</tr> <tr><td>Oslo</td> <td><p>709,000</p></td><td></td></tr></table>",
+            "| | People | Area |\n| --- | --- | --- |\n| Oslo | 709,000 | |",
         ),
         ("<ul><li>a<ul><li><p>b</p></li></ul></li><li>c</li></ul>", "- a\n  - b\n- c"),
         ("<p>He said:</p><blockquote><p>No.</p></blockquote>", "He said:\n\n> No."),
@@ -57,7 +57,7 @@ def test_markdown_keeps_its_structure_without_badges_and_marks(tmp_path):
     )
     (found,) = read(tmp_path / "a.md")
     assert found == (
-        "# Fog\n\nText a of two lines.\n\n- one\n  - two\n\n| a | b |\n| 1 | 2 |\n\n> said\n\n```"
+        "# Fog\n\nText a of two lines.\n\n- one\n  - two\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n> said\n\n```"
         "\nx  = 1\n```\n\nHi you"
     )
 
@@ -92,14 +92,18 @@ def test_a_word_document_keeps_headings_items_and_tables(tmp_path):
         styled("Contents 3", "Verzeichnis1"),
         styled("First", "x", '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'),
         styled("Second", "x", '<w:numPr><w:ilvl w:val="1"/><w:numId w:val="1"/></w:numPr>'),
-        "<w:tbl>" + row(cell("Town") + cell("People")) + row(cell("Oslo") + cell("709,000")) + "</w:tbl>",
+        "<w:tbl>"
+        + row("<w:trPr><w:tblHeader/></w:trPr>" + cell("Town") + cell("People"))
+        + row(cell("Oslo") + cell("709,000"))
+        + "</w:tbl>",
         "<w:sdt><w:sdtContent>" + styled("A field.") + "</w:sdtContent></w:sdt>",
         styled("Outlined", "x", '<w:outlineLvl w:val="1"/>'),
     ]
     styles = {"berschrift1": "heading 1", "Verzeichnis1": "toc 1", "x": "Normal"}
     make_docx(tmp_path / "a.docx", "".join(body), styles=styles)
     assert read(tmp_path / "a.docx") == [
-        "# Cranes\n\nA crane fell in May.\n\n- First\n  - Second\n\n| Town | People |\n| Oslo | 709,000 |\n\nA field."
+        "# Cranes\n\nA crane fell in May.\n\n- First\n  - Second\n\n| Town | People |\n| --- | --- |\n"
+        "| Oslo | 709,000 |\n\nA field."
         "\n\n## Outlined"
     ]
 

@@ -1,6 +1,6 @@
 /** Search hits as cards: the passage with its answer, the matching facets, the confidence. */
 
-import { button, count, decimal, folded, h, highlightButton, hue, meter, percent, plural } from "./dom.js";
+import { button, count, decimal, folded, h, highlightButton, hue, meter, percent, plural, table } from "./dom.js";
 import { excerpt, glow, marked, span, Text, wordsOf } from "./text.js";
 
 const UNLIKELY = 0.1; // confidence below which a document is an unlikely answer, see docs/use/search.md
@@ -37,19 +37,24 @@ function hitCard(hit, context) {
   const passage = h("p", { class: "passage" });
   const evidence = (hit.evidence ?? []).map((match) => ({ ...match, span: span(match.secondSpan) }));
   const marks = hitMarks(hit, evidence);
+  const row = answer?.cells?.length > 0 && table(answer.columns, [answer.cells]);
   const draw = (part) => passage.replaceChildren(part.start > 0 ? "\u2026 " : "", ...marked(text, marks, part).flat(), part.end < text.length ? " \u2026" : "");
   const part = excerpt(text, span(answer));
   draw(part);
+  passage.hidden = Boolean(row);
   const showAll = (event) => {
+    passage.hidden = false;
     draw({ start: 0, end: text.length });
     event.target.remove();
   };
   return resultCard(
     title(hit),
     [context.note?.(hit), confidence(hit)],
+    answer?.problem && h("p", { class: "small" }, answer.problem),
     answer?.field && answer.field !== "title" && h("p", { class: "small" }, `${answer.field}: ${answer.text}`),
+    row,
     passage,
-    part.end - part.start < text.length && button("Show the whole text", showAll, { class: "link" }),
+    (row || part.end - part.start < text.length) && button("Show the whole text", showAll, { class: "link" }),
     evidence.length > 0 && facetMatches(evidence, passage),
     h("div", { class: "row small" }, payloadChips(hit.payload ?? {}, context), context.next && hit.text && nextButton(hit, context), scores(hit)),
   );

@@ -200,7 +200,8 @@ export type CreateCollectionRequest = Message<"facets.v1.CreateCollectionRequest
   model: string;
 
   /**
-   * Payload fields to search; default title, subject, headline, heading and name with weight 2.
+   * Payload fields to search; default title, subject, headline, heading and name with weight 2, and answer, resolution
+   * and solution with weight 1.
    *
    * @generated from field: facets.v1.SearchFields search_fields = 3;
    */
