@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.fields import SearchedText
+from facets.documents.names import name_term, names_of
 from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
 from facets.language.reading import read
@@ -131,8 +132,8 @@ def hash_terms(found: Sequence[str]) -> list[int]:
     return [zlib.crc32(term.encode()) for term in found]
 
 
-def count_terms(searched: SearchedText, language: str) -> TermCounts:
-    """Term counts of a document: terms of a field count as often as its weight says, at least once."""
+def count_terms(searched: SearchedText, language: str, *, id: str) -> TermCounts:
+    """Term counts of a document: terms of a field count as often as its weight says, at least once; names count 0."""
     counts: Counter[int] = Counter(hash_terms(terms(read(searched.text).text, language, stored=True)))
     weighted: dict[int, float] = {}
     for field in searched.fields:
@@ -140,6 +141,8 @@ def count_terms(searched: SearchedText, language: str) -> TermCounts:
             weighted[hash] = weighted.get(hash, 0.0) + count * field.weight
     for hash, weight in weighted.items():
         counts[hash] += max(1, round(weight))
+    for hash in hash_terms([name_term(name) for name in names_of(id, searched)]):
+        counts.setdefault(hash, 0)
     ordered = sorted(counts.items())
     return TermCounts(
         np.array([hash for hash, _ in ordered], dtype=np.uint32),

@@ -161,7 +161,7 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
             else mark_headings(searched.in_part(document.facet_spans[facets]), searched.text)
             for document, searched, facets in parts
         ],
-        terms=[count_terms(searched, language) for _, searched, _ in parts],
+        terms=[count_terms(searched, language, id=document.id) for document, searched, _ in parts],
         language=language,
     )
 

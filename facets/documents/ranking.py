@@ -32,6 +32,7 @@ _FACETS_COMPARED_AT_A_TIME = 1024
 # of MiniLM's space serve any encoder.
 _WORD_SPACE_SHARES = (0.2, 0.2)
 _SENTENCE_SPACE_SHARES = (0.4, 0.8)
+_NAMED_SHARE = 0.01  # of documents that the query names: above all others
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
 
 
@@ -120,7 +121,8 @@ def score(
     cosines = met.scores if search.curve is None or not search.facets.shape[1] else search.curve.comparable(met.scores)
     scores = met.scores + lexical  # if one of the two is not used, its scores are 0
     if search.mode == "hybrid" and words is not None:
-        share = facets_share(space, words.max_coverage)
+        is_named = lexical >= np.float32(words.upper_bound or np.inf)  # only a document that the query names reaches it
+        share = np.where(is_named, _NAMED_SHARE, facets_share(space, words.max_coverage))
         scores = fuse(cosines, lexical, max_lexical=words.upper_bound, share=share)
     coverage = saturation = np.zeros_like(met.scores)
     if terms is not None and words is not None:
@@ -241,7 +243,11 @@ def facets_share(space: str, max_coverage: float) -> float:
 
 
 def fuse(
-    facet_scores_C: NDArray[np.float32], lexical_scores_C: NDArray[np.float32], *, max_lexical: float, share: float
+    facet_scores_C: NDArray[np.float32],
+    lexical_scores_C: NDArray[np.float32],
+    *,
+    max_lexical: float,
+    share: float | NDArray[np.float64],
 ) -> NDArray[np.float32]:
     """Convex sum of the facets' score and BM25 divided by its upper bound, ``[C]``; in [-1, 1] if the former are.
 
@@ -250,7 +256,7 @@ def fuse(
     for hybrid retrieval" (theoretical bounds).
 
     ``max_lexical``: upper bound of BM25 for this query; 0 if the collection has none of its words. ``share``: weight of
-    the facets, in [0, 1].
+    the facets, in [0, 1], one or ``[C]``.
     """
     lexical_C = lexical_scores_C / max_lexical if max_lexical > 0 else np.zeros_like(lexical_scores_C)
     return np.asarray(share * facet_scores_C + (1 - share) * lexical_C, dtype=np.float32)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from facets.documents.codes import hash_terms
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
+from facets.documents.names import name_term, names_in, names_of
 from facets.documents.ranking import rank
 from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.request import PreparedSearch
@@ -29,6 +30,7 @@ from facets.language.terms import terms as terms_of
 
 _MORE_CANDIDATES = 2  # factor for hybrid candidates: words may lift documents that facets alone rank lower
 _MAX_PHRASE_DOCUMENTS = 1000  # of the documents with all words of a phrase, only this many of the newest are searched
+_MAX_NAMED = 50  # a name that more parts have names none of them
 _TEXTS_AT_A_TIME = 16
 _PHRASE_WEIGHT = 3.0  # a phrase counts this many times as much as its words
 _FILTER_CACHE_SIZE = 16
@@ -86,11 +88,13 @@ class Searcher:
                     searched = {row: one.searched(record.search_fields) for row, one in view.passages(rows).items()}
                     return {row: [one.text, *(field.text for field in one.fields)] for row, one in searched.items()}
 
-                found = list(map(partial(finder.by_words, lexical), search.terms, candidate_rows))
+                named = [finder.named(lexical, view, record, query) for query in request.texts or ()]
+                also = [np.concatenate([rows, *own.values()]) for rows, own in zip(candidate_rows, named, strict=True)]
+                found = list(map(partial(finder.by_words, lexical), search.terms, also))
                 candidate_rows = [scores.rows for scores in found]
                 word_scores = [
-                    add_phrases(scores, terms, lexical, texts_of)
-                    for scores, terms in zip(found, search.terms, strict=True)
+                    add_names(add_phrases(scores, terms, lexical, texts_of), terms, lexical, own)
+                    for scores, terms, own in zip(found, search.terms, named, strict=True)
                 ]
             num_searched = record.num_parts if finder.allowed_rows is None else len(finder.allowed_rows)
             hits = rank(view, record, search, candidate_rows, word_scores, num_searched=num_searched)
@@ -161,6 +165,20 @@ class _CandidateFinder:
         self.exhaustive &= result.candidates.exhaustive
         self.index_kind = result.kind
         return [np.sort(rows[rows >= 0]) for rows in result.candidates.rows]
+
+    def named(self, lexical: LexicalIndex, view: StoreView, record: CollectionRecord, query: str) -> dict[str, Rows]:
+        """The parts that have the query, or an identifier in it, as a name; by name."""
+        found = {}
+        for name in names_in(query):
+            rows = lexical.having_all(hash_terms([name_term(name)]))
+            if self.allowed_rows is not None:
+                rows = np.intersect1d(rows, self.allowed_rows)
+            parts = view.passages(rows) if 0 < len(rows) <= _MAX_NAMED else {}
+            searched = {row: part.searched(record.search_fields) for row, part in parts.items()}
+            named = [row for row, part in parts.items() if name in names_of(part.id, searched[row])]
+            if named:  # not another term of the same hash
+                found[name] = np.array(named, dtype=np.int64)
+        return found
 
     def by_words(self, lexical: LexicalIndex, terms: QueryTerms, also: Rows) -> LexicalScores:
         """Word scores of the best documents by words, of the candidates by facets, and of those with a phrase."""
@@ -234,6 +252,27 @@ def add_phrases(
                 with_phrases[place] += weights[has_words[place] & side_by_side].sum()
     upper_bound = scores.upper_bound + float(weights.sum(dtype=np.float64))
     return replace(scores, scores=with_phrases, upper_bound=upper_bound)
+
+
+def add_names(
+    scores: LexicalScores, terms: QueryTerms, lexical: LexicalIndex, named: Mapping[str, Rows]
+) -> LexicalScores:
+    """Counts the words of a name as words of the parts that have it, as often as possible.
+
+    A part that has the whole query as a name reaches the upper bound, as no other does.
+    """
+    words = hash_terms([term for term, _ in terms.words])
+    raised, coverage = scores.scores.copy(), scores.coverage.copy()
+    for name, rows in named.items():
+        others = [word for word in words if word not in hash_terms(terms_of(name, terms.language))]
+        by_others = lexical.search(others, 1, also=rows)
+        is_named = np.isin(scores.rows, by_others.rows) & np.isin(scores.rows, rows)
+        own = np.isin(by_others.rows, scores.rows[is_named])
+        share = sum(by_others.rarities.values()) / (sum(scores.rarities.values()) or 1.0)
+        raised[is_named] = by_others.scores[own] + np.float32(scores.upper_bound - by_others.upper_bound)
+        coverage[is_named] = 1.0 - share * (1.0 - by_others.coverage[own])
+    max_coverage = max(scores.max_coverage, float(coverage.max(initial=0.0)))
+    return replace(scores, scores=raised, coverage=coverage, max_coverage=max_coverage)
 
 
 def _joined(terms: Sequence[str]) -> str:

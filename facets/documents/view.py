@@ -372,7 +372,8 @@ class StoreView:
                 terms.append(terms_from_bytes(blob or b""))
             except DamagedError:
                 passage = self.passages(np.array([row]))[row]
-                terms.append(count_terms(passage.searched(record.search_fields), record.language))
+                searched = passage.searched(record.search_fields)
+                terms.append(count_terms(searched, record.language, id=passage.id))
         return np.array(existing, dtype=np.int64), terms
 
     def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:

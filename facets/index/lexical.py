@@ -6,6 +6,7 @@ Terms are identified by 32-bit hashes. Shape letters: N documents, T terms, C do
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class LexicalScores:
     # frequency; includes terms of no document.
     coverage: Floats
     max_coverage: float  # of any document, allowed or not
-    upper_bound: float  # BM25 that no document can exceed for this query; 0 without terms
+    upper_bound: float  # BM25 that no document reaches by its words; 0 without terms
     rarities: Mapping[int, float]  # inverse document frequency of each term
     revision: int  # of the collection
 
@@ -125,11 +126,8 @@ class LexicalIndex:
     def having_all(self, query: Sequence[int]) -> Ints:
         """Rows of the documents that have all terms, ascending."""
         with self._lock.read():
-            terms = set(query)
-            counts = np.zeros(len(self._rows), dtype=np.int64)
-            for term in terms:
-                counts[self._postings(term)[0]] += 1
-            return self._rows[counts == len(terms)] if terms else self._rows[:0]
+            postings = sorted((self._postings(term)[0] for term in set(query)), key=len)
+            return self._rows[reduce(np.intersect1d, postings)] if postings else self._rows[:0]
 
     def rarity(self, query: Sequence[int]) -> float:
         """Sum of the inverse document frequencies of the terms."""

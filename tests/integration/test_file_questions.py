@@ -12,7 +12,10 @@ from benchmarks.file_questions import file_questions, report
 from benchmarks.questions import holds
 
 FILES = Path(__file__).resolve().parents[1] / "answers" / "people_files"
-AT_LEAST = {"dev": {"first": 18, "answer": 10, "foreign_hidden": 3}, "held": {"first": 38, "answer": 16, "auc": 0.8}}
+AT_LEAST: dict[str, dict[str, float]] = {
+    "dev": {"first": 18, "answer": 10, "foreign_hidden": 3},
+    "held": {"first": 38, "answer": 16, "auc": 0.8},
+}
 
 
 def test_answers_stand_in_their_documents() -> None:
