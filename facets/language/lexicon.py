@@ -168,7 +168,11 @@ OPPOSITES = _pairs(
     "sleep wake, awake asleep, guilty innocent, deny confirm, deny admit, praise criticize, praise complain, free "
     "taken, free occupied, vacant taken, late punctual, together apart, together separately, upstairs downstairs, "
     "indoors outdoors, forwards backwards, forward backward, clockwise anticlockwise, clockwise counterclockwise, "
-    "north south, east west, temporarily permanently"
+    "north south, east west, temporarily permanently, old modern, ancient modern, happy sad, build destroy, build "
+    "demolish, create destroy, melt freeze, profit loss, reward punish, praise blame, expert beginner, kind cruel, "
+    "flat steep, sweet bitter, dangerous harmless, real fake, boring exciting, calm nervous, hungry full, healthy "
+    "sick, healthy ill, voluntary compulsory, vacant occupied, broken intact, decline grow, rough gentle, crowded "
+    "empty, crowded deserted, fact fiction, truth lie, save waste, noisy peaceful, punctual delayed"
 )
 OPPOSITE_PREPOSITIONS = _pairs(
     "in out, inside outside, before after, with without, on off, above below, over under, up down, to from, into "

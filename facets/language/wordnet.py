@@ -29,7 +29,7 @@ _STEP = 0.8
 _MAX_STEPS = 5
 _NUM_SENSES = 5
 _DERIVED = 0.8  # derived words: govern, governor
-_BY_SYNONYM = 0.6  # opposites of a synonym
+_BY_SENSE = 0.6  # words with opposite senses
 _CACHED = 100_000
 
 
@@ -38,14 +38,11 @@ class WordNet:
 
     def __init__(self, table: dict[str, Any]) -> None:
         self._above: list[list[int]] = table["above"]
+        self._opposed: list[list[int]] = table["opposed"]
         self._senses: dict[str, list[int]] = table["senses"]
         self._opposites: dict[str, list[str]] = table["opposites"]
         self._derived: dict[str, list[str]] = table["derived"]
         self._forms: dict[str, list[str]] = table["forms"]
-        self._lemmas_of: dict[int, set[str]] = {}
-        for lemma, senses in self._senses.items():
-            for sense in senses[:2]:
-                self._lemmas_of.setdefault(sense, set()).add(lemma)
         # The caches belong to the table, not to the class.
         self.lemmas = lru_cache(_CACHED)(self._find_lemmas)
         self.sameness = lru_cache(_CACHED)(self._find_sameness)
@@ -92,28 +89,25 @@ class WordNet:
         return best
 
     def _find_opposition(self, word: str, other: str) -> float:
-        """1 for opposites ("buy" and "sell"), less for opposites of synonyms."""
-        best = 0.0
+        """1 for opposites ("buy" and "sell"); less for words with opposite senses ("polite" and "rude")."""
         others = set(self.lemmas(other))
-        near_others = self._synonyms(other)
-        for lemma in self.lemmas(word):
-            if not others.isdisjoint(self._opposites.get(lemma, ())):
-                return 1.0
-        for synonym in self._synonyms(word):
-            if not near_others.isdisjoint(self._opposites.get(synonym, ())):
-                best = _BY_SYNONYM
-        return best
+        if any(not others.isdisjoint(self._opposites.get(lemma, ())) for lemma in self.lemmas(word)):
+            return 1.0
+        concepts = self._concepts(other)
+        opposed = (concept for sense in self._concepts(word) for concept in self._opposed[sense])
+        return _BY_SENSE if any(concept in concepts for concept in opposed) else 0.0
 
     def is_verb(self, word: str) -> bool:
         """Whether a word may be a form of a verb."""
         return any(lemma.startswith("v:") for lemma in self.lemmas(word))
 
-    def _synonyms(self, word: str) -> set[str]:
+    def _concepts(self, word: str) -> set[int]:
+        """The senses of a word with what they are a kind of: adjectives, and the first sense of verbs."""
         return {
-            synonym
+            concept
             for lemma in self.lemmas(word)
-            for sense in self._senses[lemma][:2]
-            for synonym in self._lemmas_of.get(sense, ())
+            for rank, sense in enumerate(self._senses[lemma])
+            for concept in (sense, *(self._above[sense] if lemma[0] == "a" or (lemma[0] == "v" and not rank) else ()))
         }
 
     def _basic_forms(self, part: str, word: str) -> Iterator[str]:

@@ -25,7 +25,6 @@ _LEAST_ALIKE = 0.35  # words less similar are not aligned
 _COSINE_FLOOR = 0.35  # lower cosines of word vectors count as 0
 _BY_VECTORS = 0.9  # highest similarity that vectors alone can give
 _OPPOSITES_ALIKE = 0.9
-_NEAR_OPPOSITES = 0.6  # lowest cosine for opposites found through synonyms: many of WordNet's are far-fetched
 _IS_KIND = 0.3  # hypernymy above which one word follows from the other
 _WEAK = 0.3  # weight of pronouns and light verbs
 _COMMON = 1e-3  # the `a` in the SIF weights a / (a + p(w))
@@ -151,7 +150,7 @@ def _similarities(
                 alike_FS[i, j] = float(one.kind is other.kind and one.value == other.value)
                 continue
             same, opposed, kind = lexical(one.text, other.text)
-            if opposed == 1.0 or (opposed > 0 and same < 0.5 and cosines_FS[i, j] > _NEAR_OPPOSITES):
+            if opposed == 1.0 or opposed > same:
                 alike_FS[i, j], opposite_FS[i, j] = _OPPOSITES_ALIKE, True
             else:
                 alike_FS[i, j] = max(alike_FS[i, j], same, 0.8 * kind)

@@ -16,11 +16,16 @@ import typer
 from typer import Argument, Option
 
 from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar
-from facets_client.load.source import InputError
+from facets_client.load.formats import format_of
+from facets_client.load.rows import ReadOptions, Rejection
+from facets_client.load.source import InputError, Source
 
 Texts = Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="One or more texts.")]
 FileOption = Annotated[str | None, Option("--file", "-f", help="File with one text per line; -: standard input.")]
-TextFileOption = Annotated[str | None, Option("--file", "-f", help="File with the text; -: standard input.")]
+TextFileOption = Annotated[
+    str | None,
+    Option("--file", "-f", help="Document, in a format that facets index reads; -: plain text from standard input."),
+]
 PairsFileOption = Annotated[
     str | None, Option("--file", "-f", help="File of pairs with a tab between; -: standard input.")
 ]
@@ -120,7 +125,25 @@ def document_from(text: str | None, file: str | None) -> str:
     """The text from the command line or a file."""
     if (text is None) == (file is None):
         raise typer.BadParameter("expected one text, or --file FILE")
-    return text_of_file(file or "-") if text is None else check_is_text(text)
+    return _document_of_file(file or "-") if text is None else check_is_text(text)
+
+
+def _document_of_file(name: str) -> str:
+    """The text of a file in a format that ``facets index`` reads as documents; standard input is plain text."""
+    if name == "-":
+        return text_of_file(name)
+    options = ReadOptions(note=lambda sentence: typer.echo(sentence, err=True))
+    with Source(name) as source:
+        form = format_of(source, None)
+        if form.holds == "table":
+            raise InputError(f"{name}: expected one document, got {form.name}: facets index reads tables")
+        form.require_reader()
+        pages = []
+        for row in form.read(source, options):
+            if isinstance(row, Rejection):
+                raise InputError(f"{name}: {row.message}")
+            pages.append(row.fields["text"])
+    return "\n\n".join(pages)
 
 
 def text_of_file(name: str) -> str:
