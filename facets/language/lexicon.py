@@ -155,7 +155,8 @@ WEEKDAYS = {
 RELATIVE_DAYS = {"today": "0", "tonight": "0", "yesterday": "-1", "tomorrow": "1"}
 SEASONS = dict.fromkeys("spring summer autumn winter".split()) | {"fall": None}
 COLOURS = _words("black white red blue green yellow orange purple pink brown grey gray golden silver")
-CLOCK = {"noon": "12:00", "midday": "12:00", "midnight": "0:00"}
+CLOCK = {"noon": "12:00 pm", "midday": "12:00 pm", "midnight": "12:00 am"}
+TIME_SUFFIXES = _words("o'clock am pm")
 
 OPPOSITES = _pairs(
     "survive die, sell keep, remember forget, pass fail, accept reject, manage fail, succeed fail, block clear, "

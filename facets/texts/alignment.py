@@ -68,6 +68,12 @@ class Alignment:
         return share(covered_F, self.first_weights), share(covered_S, self.second_weights)
 
     @property
+    def uncovered(self) -> float:
+        """Weight of the heaviest word without a counterpart, times how dissimilar it is to the aligned word."""
+        weights_and_covered = zip((self.first_weights, self.second_weights), self.covered, strict=True)
+        return max(float((weights * (1.0 - covered)).max(initial=0.0)) for weights, covered in weights_and_covered)
+
+    @property
     def entailed(self) -> tuple[float, float]:
         """Weighted share of the second sentence that follows from the first (a poodle is a dog), and the reverse."""
         forward_S, backward_F = np.zeros(len(self.second.words)), np.zeros(len(self.first.words))
@@ -147,7 +153,7 @@ def _similarities(
     for i, one in enumerate(first):
         for j, other in enumerate(second):
             if one.kind is not None or other.kind is not None:
-                alike_FS[i, j] = float(one.kind is other.kind and one.value == other.value)
+                alike_FS[i, j] = float(one.has_same_value(other))
                 continue
             same, opposed, kind = lexical(one.text, other.text)
             if opposed == 1.0 or opposed > same:

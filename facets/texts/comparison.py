@@ -27,6 +27,7 @@ from facets.texts.wording import MAX_TOKENS, Wording, read_wording
 class InferenceLabel(StrEnum):
     """What the first text implies about the second."""
 
+    EQUIVALENT = "equivalent"
     ENTAILS = "entails"
     NEUTRAL = "neutral"
     CONTRADICTS = "contradicts"
@@ -37,7 +38,7 @@ class Comparison:
     """The comparison of two texts."""
 
     score: float  # similarity in `[0, 1]`
-    label: InferenceLabel  # whether the first text entails or contradicts the second
+    label: InferenceLabel
     differences: tuple[Difference, ...]  # largest weight first
 
 
@@ -49,6 +50,7 @@ class _Features:
     entailed: float
     penalty: float  # for the differences
     contradiction: float
+    uncovered: float  # largest weight of a word without a counterpart in the other text
 
 
 MAX_SENTENCES = 32  # sentences compared per text; the rest count only through the encoder
@@ -64,6 +66,11 @@ _SAME_WORDS, _BY_WORDS = 0.9, 0.85  # texts that entail each other to 0.9 or mor
 _LEAST_CONTRADICTION = 0.6
 _LEAST_ENTAILMENT = 0.8
 _LEAST_COSINE = 0.7
+_MOST_PENALTY = 0.3  # of texts of which one entails the other
+# Texts are equivalent from a cosine that grows with the heaviest word that only one has, unless one of them entails the
+# other and not the reverse. Fitted on the training pairs of STS Benchmark and 100 plain paraphrases.
+_EQUIVALENT, _UNCOVERED = 0.47, 0.3
+_ONE_WAY, _LEAST_GAP = 0.9, 0.25
 # Between two indefinite sentences only a negation makes a contradiction.
 _DENIALS = (DifferenceKind.NEGATION, DifferenceKind.MODAL)
 
@@ -81,7 +88,7 @@ def compare_texts(
     comparisons = []
     for (first, second), cosine in zip(pairs, cosines_P.tolist(), strict=True):
         if read(first).text.split() == read(second).text.split():
-            comparisons.append(Comparison(1.0, InferenceLabel.ENTAILS, ()))
+            comparisons.append(Comparison(1.0, InferenceLabel.EQUIVALENT, ()))
             continue
         # Always in the same order, so that ties are broken consistently.
         is_exchanged = second < first
@@ -138,6 +145,7 @@ def _features(
         entailed=_dot(shares, [backward for _, backward in entailed]),
         penalty=_dot(sizes, [_penalty(*pair) for pair in zip(aligned, found, strict=True)]),
         contradiction=max(_contradiction(*pair) for pair in zip(aligned, found, strict=True)),
+        uncovered=1.0 if len(first) != len(second) else max(alignment.uncovered for alignment in aligned),
     )
     differences = sorted(chain.from_iterable(found), key=lambda difference: -difference.weight)
     return features, tuple(differences[:_MAX_DIFFERENCES])
@@ -163,8 +171,9 @@ def _is_indefinite(alignment: Alignment) -> bool:
 
 
 def _penalty(alignment: Alignment, differences: Sequence[Difference]) -> float:
-    heaviest = max((difference.weight for difference in differences), default=0.0)
-    return heaviest * (_INDEFINITE if _is_indefinite(alignment) else 1.0)
+    # Exchanged roles count in full, although both texts may be true.
+    weights = (1.0 if found.kind is DifferenceKind.ROLES else found.weight for found in differences)
+    return max(weights, default=0.0) * (_INDEFINITE if _is_indefinite(alignment) else 1.0)
 
 
 def _contradiction(alignment: Alignment, differences: Sequence[Difference]) -> float:
@@ -186,5 +195,11 @@ def _score(cosine: float, features: _Features) -> float:
 def _label(cosine: float, features: _Features) -> InferenceLabel:
     if features.contradiction >= _LEAST_CONTRADICTION:
         return InferenceLabel.CONTRADICTS
-    is_entailed = features.entails >= _LEAST_ENTAILMENT and cosine >= _LEAST_COSINE and features.penalty < 0.3
+    if features.penalty >= _MOST_PENALTY:
+        return InferenceLabel.NEUTRAL
+    low, high = sorted((features.entails, features.entailed))
+    is_one_way = high >= _ONE_WAY and high - low > _LEAST_GAP
+    if not is_one_way and cosine >= _EQUIVALENT + _UNCOVERED * features.uncovered:
+        return InferenceLabel.EQUIVALENT
+    is_entailed = features.entails >= _LEAST_ENTAILMENT and cosine >= _LEAST_COSINE
     return InferenceLabel.ENTAILS if is_entailed else InferenceLabel.NEUTRAL

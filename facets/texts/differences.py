@@ -53,6 +53,7 @@ class Difference:
 _SAME_THING = 0.6  # lowest similarity of words that may have swapped roles
 _PREPOSITION = 0.9
 _QUANTIFIER = 0.9
+_ROLES = 0.5  # a cat may chase a dog and the dog the cat; but not both are older than the other
 _DATES = frozenset(ValueKind) - {ValueKind.NUMBER, ValueKind.COLOUR}
 # Values that may differ although both texts are true: things have several colours, and days are relative to today.
 _VALUE_WEIGHTS = {ValueKind.COLOUR: 0.6, ValueKind.RELATIVE_DAY: 0.8}
@@ -156,7 +157,7 @@ def _values(alignment: Alignment) -> Iterator[Difference]:
         if j < 0 and i not in met:
             rest = (j for j, word in enumerate(second.words) if j not in taken and word.kind is one.kind)
             j = next((j for j in rest if _unit(second.words[j]) == _unit(one)), -1)
-        if j >= 0 and second.words[j].kind is one.kind and second.words[j].value != one.value:
+        if j >= 0 and second.words[j].kind is one.kind and not one.has_same_value(second.words[j]):
             taken.add(j)
             kind = DifferenceKind.DATE if one.kind in _DATES else DifferenceKind.NUMBER
             kind = DifferenceKind.ANTONYM if one.kind is ValueKind.COLOUR else kind
@@ -177,7 +178,7 @@ def _without_values(covered: NDArray[np.float64], wording: Wording) -> float:
 
 
 def _unit(word: Word) -> str:
-    return word.value.partition(" ")[2]
+    return word.value.partition(" ")[2] if word.kind is ValueKind.NUMBER else ""
 
 
 def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Difference], bool]:
@@ -203,7 +204,7 @@ def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Differenc
             if frozenset(patients) in lexicon.OPPOSITE_PREPOSITIONS:
                 explained = True
             else:
-                found.append(_difference(DifferenceKind.ROLES, *words, 1.0))
+                found.append(_difference(DifferenceKind.ROLES, *words, 1.0 if "than" in patients else _ROLES))
         pairs.append(pair)
     if is_compared and not found:
         one, other = (next(w for w in side.words if w.preposition == "than") for side in (first, second))

@@ -15,7 +15,7 @@ from facets.language.tokenizer import Token
 from facets.language.wordnet import WordNet, wordnet
 
 _IS_NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
-_IS_TIME = re.compile(r"^(\d{1,2}):(\d{2})$")
+_IS_TIME = re.compile(r"^(\d{1,2})(?::(\d{2}))?$")
 _IS_YEAR = re.compile(r"^(1[0-9]|20)\d\d$")
 _IS_ORDINAL = re.compile(r"^(\d+)(?:st|nd|rd|th)$")
 _NEAR_MONTH = 2  # most tokens between a day and its month
@@ -52,10 +52,8 @@ def _value_at(forms: Sequence[str], i: int) -> tuple[int, ValueKind | None, str]
     form = forms[i]
     before = forms[i - 1] if i else ""
     after = forms[i + 1] if i + 1 < len(forms) else ""
-    if match := _IS_TIME.match(form):
-        return 1, ValueKind.TIME, f"{int(match[1])}:{match[2]}"
-    if form in lexicon.CLOCK:
-        return 1, ValueKind.TIME, lexicon.CLOCK[form]
+    if time := _time_at(form, before, after):
+        return 1 + (after in lexicon.TIME_SUFFIXES), ValueKind.TIME, time
     if form in lexicon.MONTHS or (
         form in lexicon.AMBIGUOUS_MONTHS
         and (before in lexicon.BEFORE_MONTH or before[:1].isdigit() or after[:1].isdigit())
@@ -70,6 +68,23 @@ def _value_at(forms: Sequence[str], i: int) -> tuple[int, ValueKind | None, str]
     if form in lexicon.SEASONS and before in ("in", "last", "next", "this", "the"):
         return 1, ValueKind.SEASON, "autumn" if form == "fall" else form
     return _number_at(forms, i)
+
+
+def _time_at(form: str, before: str, after: str) -> str:
+    """A time of day on the 12-hour clock, with am or pm if the text tells; empty: it is none.
+
+    "At six" is a time, but "at six hotels" is not.
+    """
+    if form in lexicon.CLOCK:
+        return lexicon.CLOCK[form]
+    match = _IS_TIME.match(form)
+    hour = int(match[1]) if match else int(lexicon.NUMBERS.get(form, 99))
+    ends = not after[:1].isalnum() or after in lexicon.FUNCTION_WORDS or after in lexicon.RELATIVE_DAYS
+    is_time = bool(match and match[2]) or after in lexicon.TIME_SUFFIXES or (before == "at" and ends)
+    if not is_time or hour > 24:
+        return ""
+    half = after if after in ("am", "pm") else "am" if hour in (0, 24) else "pm" if hour > 12 else ""
+    return f"{(hour - 1) % 12 + 1}:{match[2] if match and match[2] else '00'} {half}".rstrip()
 
 
 def _number_at(forms: Sequence[str], i: int) -> tuple[int, ValueKind | None, str]:
@@ -90,8 +105,6 @@ def _number_at(forms: Sequence[str], i: int) -> tuple[int, ValueKind | None, str
     after = forms[i + length] if i + length < len(forms) else ""
     if near_month and length == 1 and number < 32 and form[0].isdigit():
         return 1, ValueKind.DAY, f"{number:g}"
-    if after in ("o'clock", "am", "pm", "a.m.", "p.m."):
-        return length + 1, ValueKind.TIME, f"{number + 12 * (after[0] == 'p' and number < 12):g}:00"
     if after in lexicon.UNITS:
         dimension, factor = lexicon.UNITS[after]
         return length + 1, ValueKind.NUMBER, f"{float(f'{number * factor:.3g}'):g} {dimension}"
@@ -166,6 +179,12 @@ class Word:
     kind: ValueKind | None = None  # set for numbers and dates
     value: str = ""  # normalized value of a number or date
 
+    def has_same_value(self, other: "Word") -> bool:
+        """Whether two numbers or dates are equal; "at six" may be 6 am or 6 pm."""
+        (value, _, unit), (other_value, _, other_unit) = self.value.partition(" "), other.value.partition(" ")
+        is_open = self.kind is ValueKind.TIME and not (unit and other_unit)
+        return self.kind is other.kind and value == other_value and (is_open or unit == other_unit)
+
     @property
     def negated(self) -> bool:
         """Whether an odd number of cues negates it."""
@@ -198,6 +217,9 @@ def read_wording(tokens: Sequence[Token]) -> Wording:
     """Parses the first ``MAX_TOKENS`` tokens of a sentence."""
     tokens = tokens[:MAX_TOKENS]
     forms = [token.text.lower().replace("\u2019", "'") for token in tokens]
+    forms = [
+        form.replace(".", "") if form[-1] == "." and form[0].isalpha() else form for form in forms
+    ]  # "p.m.", "kg."
     found_negations = negations(forms)
     values = values_of(forms)
     # A capital inside a sentence begins a name, except in headlines, where most words have one.

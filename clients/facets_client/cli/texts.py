@@ -156,10 +156,11 @@ def similarity(
 
 
 def _print_scores(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> None:
-    """Prints a row per pair; columns for calibrated scores and differences only if there are any."""
+    """Prints a row per pair; columns for calibrated scores, labels and differences only if there are any."""
     cells = {
         "score": [f"{score.score:.4f}" for score in scores],
         "calibrated": ["" if score.calibrated_score is None else f"{score.calibrated_score:.3f}" for score in scores],
+        "label": [score.label for score in scores],
         "what differs": [score.differing for score in scores],
         "first": [shortened(first, 60) for first, _ in pairs],
         "second": [shortened(second, 60) for _, second in pairs],

@@ -66,7 +66,7 @@ class PairScore:
     matches: tuple[FacetMatch, ...]  # facets that matched, largest contribution first
     first_tokens: tuple[TokenAttention, ...]
     second_tokens: tuple[TokenAttention, ...]
-    label: str = ""  # entails, neutral or contradicts; empty where the method does not decide
+    label: str = ""  # equivalent, entails, neutral or contradicts; empty where the method does not decide
     differences: tuple[Difference, ...] = ()  # where the texts differ about the same things, largest weight first
 
     def __str__(self) -> str:
@@ -77,9 +77,8 @@ class PairScore:
 
     @property
     def differing(self) -> str:
-        """The differences on one line, such as ``open / closed differ``; empty when there are none."""
-        pairs = ", ".join(dict.fromkeys(f"{item.first} / {item.second}" for item in self.differences))
-        return f"{pairs} differ" if pairs else ""
+        """The differences on one line, such as ``open / closed (antonym)``; empty when there are none."""
+        return ", ".join(dict.fromkeys(f"{item.first} / {item.second} ({item.kind})" for item in self.differences))
 
     def _repr_html_(self) -> str:
         texts = [f"<p>{_shaded(tokens)}</p>" for tokens in (self.first_tokens, self.second_tokens) if tokens]

@@ -28,6 +28,7 @@ class InferenceLabel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INFERENCE_LABEL_ENTAILS: _ClassVar[InferenceLabel]
     INFERENCE_LABEL_NEUTRAL: _ClassVar[InferenceLabel]
     INFERENCE_LABEL_CONTRADICTS: _ClassVar[InferenceLabel]
+    INFERENCE_LABEL_EQUIVALENT: _ClassVar[InferenceLabel]
 
 class DifferenceKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -54,6 +55,7 @@ INFERENCE_LABEL_UNSPECIFIED: InferenceLabel
 INFERENCE_LABEL_ENTAILS: InferenceLabel
 INFERENCE_LABEL_NEUTRAL: InferenceLabel
 INFERENCE_LABEL_CONTRADICTS: InferenceLabel
+INFERENCE_LABEL_EQUIVALENT: InferenceLabel
 DIFFERENCE_KIND_UNSPECIFIED: DifferenceKind
 DIFFERENCE_KIND_NEGATION: DifferenceKind
 DIFFERENCE_KIND_ANTONYM: DifferenceKind

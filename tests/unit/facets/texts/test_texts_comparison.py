@@ -83,7 +83,9 @@ def test_what_differs_is_said_by_its_kind(
     assert (found.kind, found.first, found.second) == (kind, *words)
     assert first[found.first_start : found.first_end].lower().split()[0] == words[0].split()[0]
     assert second[found.second_start : found.second_end].lower().split()[-1] == words[1].split()[-1]
-    assert comparison.label is InferenceLabel.CONTRADICTS
+    # Who does it to whom may be true both ways; who is heavier may not.
+    is_possible = kind is DifferenceKind.ROLES and "than" not in first
+    assert comparison.label is (InferenceLabel.NEUTRAL if is_possible else InferenceLabel.CONTRADICTS)
     assert comparison.score < 0.65
 
 
@@ -91,13 +93,14 @@ def test_what_differs_is_said_by_its_kind(
     ("first", "second"),
     [
         ("The shop is not open.", "The shop is closed."),
+        ("The shop shuts at six.", "The store closes at 6 pm."),
+        ("The train leaves at 21:15.", "The train departs at 9:15 p.m."),
         ("She forgot to lock the door.", "She left the door unlocked."),
         ("Anna sold the car to Ben.", "Ben bought the car from Anna."),
         ("The dog was chased by the cat.", "The cat chased the dog."),
         ("Alice is older than Bob.", "Bob is younger than Alice."),
         ("The box weighs two kilograms.", "The box weighs 2,000 g."),
         ("She arrived before him.", "He arrived after her."),
-        ("All the students passed.", "No student failed."),
         ("Every room has a balcony.", "There is no room without a balcony."),
         ("The red box is heavier than the blue one.", "The blue box is lighter than the red one."),
     ],
@@ -105,7 +108,11 @@ def test_what_differs_is_said_by_its_kind(
 def test_other_words_for_the_same_are_no_difference(model: PassageModel, first: str, second: str) -> None:
     comparison = compared(model, first, second)
     assert not comparison.differences
-    assert comparison.label is not InferenceLabel.CONTRADICTS
+    assert comparison.label is InferenceLabel.EQUIVALENT
+
+
+def test_six_is_in_the_morning_or_in_the_evening(model: PassageModel) -> None:
+    assert compared(model, "The shop shuts at 6 am.", "The shop shuts at 18:00.").differences
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ const METHODS = [
   ["SIMILARITY_METHOD_SIF", "Smooth inverse frequency"],
 ];
 const LABELS = {
+  INFERENCE_LABEL_EQUIVALENT: "They say the same.",
   INFERENCE_LABEL_ENTAILS: "The second follows from the first.",
   INFERENCE_LABEL_CONTRADICTS: "They contradict each other.",
 };
