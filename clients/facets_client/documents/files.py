@@ -38,7 +38,7 @@ DocumentRecord = Record[Document] | Rejection
 class Columns:
     """Use of each column; unset attributes are decided by the names of the columns."""
 
-    text: tuple[str, ...] = ()  # several are joined by a blank line
+    text: tuple[str, ...] = ()  # several are joined by a blank line, each after its name
     title: str = ""  # it becomes ``title`` in the payload
     id: str = ""  # strings, or integers, which become strings
     payload: tuple[str, ...] | None = None  # None: all others
@@ -226,14 +226,15 @@ def to_document_record(row: Row, columns: Columns, generated_id: str) -> Documen
         if not document_id:
             return reject("invalid_id", f"field {columns.id!r} is empty")
     shown = f"field{'s' if len(columns.text) > 1 else ''} {' and '.join(map(repr, columns.text))}"
-    values = [fields[name] for name in columns.text if name in fields]
+    values = {name: fields[name] for name in columns.text if name in fields}
     if not values:
         return reject("missing_text", f"{shown}: missing, expected a text")
-    texts = [value for value in values if value is not None or len(columns.text) == 1]
-    wrong = [value for value in texts if not isinstance(value, str)]
+    texts = {name: value for name, value in values.items() if value is not None or len(columns.text) == 1}
+    wrong = [value for value in texts.values() if not isinstance(value, str)]
     if wrong:
         return reject("invalid_text", f"{shown}: must be a string, got {type_name(wrong[0])}")
-    text = "\n\n".join(filter(str.strip, texts))
+    label = "{}: ".format if len(columns.text) > 1 else "".format
+    text = "\n\n".join(label(name) + value for name, value in texts.items() if value.strip())
     if not text:
         return reject("empty_text", f"{shown}: no text, expected at least one word")
     document = Document(document_id or generated_id, text, _payload(fields, columns))

@@ -46,7 +46,10 @@ def test_several_texts_and_a_chosen_payload(facets, stored, tmp_path):
     (tmp_path / "articles.csv").write_text(ARTICLES)
     options = ["--text", "headline,body", "--payload", "Year", "--payload", "No"]
     facets("index", "articles.csv", "-c", "news", *options)
-    assert stored()["articles.csv#2"] == ("Goats\n\nGoats climb trees in Morocco.", {"Year": 2019, "No": 1})
+    assert stored()["articles.csv#2"] == (
+        "Headline: Goats\n\nBody: Goats climb trees in Morocco.",
+        {"Year": 2019, "No": 1},
+    )
 
 
 @pytest.mark.parametrize(
