@@ -53,9 +53,10 @@ _MAX_NOTES = 20  # about files; there may be thousands
 class FileOptions:
     """Options about files and their columns."""
 
-    text: Annotated[list[str] | None, Option("--text", metavar="COLUMN", help="Text column; several are joined.")] = (
-        None
-    )
+    text: Annotated[
+        list[str] | None,
+        Option("--text", metavar="COLUMN", help="Text column; several are joined, each with its name."),
+    ] = None
     title: Annotated[str, Option(metavar="COLUMN", help="Column with the title.")] = ""
     id_column: Annotated[str, Option("--id", metavar="COLUMN", help="Column with the id.")] = ""
     payload: Annotated[list[str] | None, Option(metavar="COLUMN", help="Column to keep.  [default: all others]")] = None

@@ -50,7 +50,7 @@ function hitCard(hit, context) {
   return resultCard(
     title(hit),
     [context.note?.(hit), confidence(hit)],
-    answer?.problem && h("p", { class: "small" }, answer.problem),
+    answer?.problem && !text.slice(part.start, part.end).includes(answer.problem) && h("p", { class: "small" }, answer.problem),
     answer?.field && answer.field !== "title" && h("p", { class: "small" }, `${answer.field}: ${answer.text}`),
     row,
     passage,
