@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from congruence.conftest import NAME, Pair
-from congruence.corpus import DIM, WORDS, facets_of, overlap, said
+from congruence.corpus import DIM, WORDS, facets_of, make_corpus, overlap, said
 
 from facets.documents import CollectionEngine, Document, Equals, Filter, Range, SearchRequest, SearchResult
 
@@ -30,6 +30,7 @@ REQUESTS = {
     "hybrid": {"facets": QUERIES, "texts": TEXTS},
     "words": {"texts": TEXTS, "mode": "lexical"},
     "phrases": {"facets": QUERIES, "texts": [f'"{text}" {WORDS[0]}' for text in TEXTS]},
+    "names": {"facets": QUERIES, "texts": [f"What is {one.id}?" for one in make_corpus()[: len(QUERIES)]]},
     "parts": {"facets": QUERIES, "texts": TEXTS, "group": False},
     "diverse": {"facets": QUERIES, "diversify": 0.4},
     "half of them": {"facets": QUERIES, "where": Equals("mixed", None), "texts": TEXTS},
