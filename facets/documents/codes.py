@@ -134,7 +134,7 @@ def hash_terms(found: Sequence[str]) -> list[int]:
 
 def count_terms(searched: SearchedText, language: str, *, id: str) -> TermCounts:
     """Term counts of a document: terms of a field count as often as its weight says, at least once; names count 0."""
-    counts: Counter[int] = Counter(hash_terms(terms(read(searched.text).text, language, stored=True)))
+    counts: Counter[int] = Counter(hash_terms(terms(searched.said, language, stored=True)))
     weighted: dict[int, float] = {}
     for field in searched.fields:
         for hash, count in Counter(hash_terms(terms(field.text, language, stored=True))).items():

@@ -123,8 +123,9 @@ def _with_row(searched: SearchedText, answer: Span, terms: QueryTerms | None) ->
 
     Of a row of many cells, the first is given, those with words of the query in the cell or its column, and the next.
     """
-    text = searched.text
-    sentences = () if answer.field else _sentences(text, _Range(answer.start, answer.end))
+    text = searched.read  # the header row of a table that continues in this part is in its headings
+    place = len(text) - len(searched.text) + answer.start
+    sentences = () if answer.field else _sentences(text, _Range(place, place + 1))
     row = next((sentence.row for sentence in sentences if sentence.row and sentence.row.names), None)
     if row is None:
         return answer
@@ -237,9 +238,15 @@ def _answer_in(
         return None
     first, last = (span.start, span.end) if span else (0, min(len(text), _MAX_SEARCHED_CHARS))
     context = _CONTEXT_CHARS if span else 0
+    in_table = span is not None and any(one.row for one in _sentences(text, _Range(first, last)))
+    if in_table:  # few of the rows have facets, so words choose among all
+        first, last = 0, len(text)
     window = _Range(max(0, first - context), min(len(text), last + context))
     words = _words(text, window, terms)
-    sentences = [_Range(one.start, one.end) for one in _sentences(text, window) if not (one.row and one.row.is_header)]
+    found = _sentences(text, window)
+    if in_table:
+        found = [one for one in found if one.row]
+    sentences = [_Range(one.start, one.end) for one in found if not (one.row and one.row.is_header)]
     candidates = [sentence for sentence in sentences if sentence.end > first and sentence.start < last]
     if span is not None:
         candidates = _with_neighbours(candidates, sentences, close_spans)

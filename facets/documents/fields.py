@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from facets.documents.filters import is_path
 from facets.documents.types import DocumentPart, JsonValue, Span
 from facets.errors import ErrorPath, InvalidInputError
+from facets.language.reading import read
 
 _TITLES, _SOLUTIONS = ("title", "subject", "headline", "heading", "name"), ("answer", "resolution", "solution")
 DEFAULT_SEARCH_FIELDS: Mapping[str, float] = dict.fromkeys(_TITLES, 2.0) | dict.fromkeys(_SOLUTIONS, 1.0)
@@ -22,6 +23,7 @@ MAX_SEARCH_FIELDS = 32
 MAX_FIELD_WEIGHT = 100.0
 _GAP = "\n\n"
 _HEADINGS = "headings"
+_RULE = "\n|---|"
 _MAX_CONTEXT_CHARS = 300  # a longer field belongs to the first part of a document only
 
 
@@ -49,6 +51,17 @@ class SearchedText:
         if not self.fields:
             return self.text
         return _GAP.join(part for part in (*(field.text for field in self.fields), self.text) if part.strip())
+
+    @property
+    def said(self) -> str:
+        """The text as it is read, without the fields; rows are read with a header row that ends the headings."""
+        if not (self.fields and self.fields[-1].text.endswith(_RULE)):
+            return read(self.text).text
+        reading, start = read(self.read), len(self.read) - len(self.text)
+        if reading.places is None or reading.origins is None:
+            return self.text
+        piece = int(np.searchsorted(reading.origins, start))
+        return reading.text[reading.places[piece] :] if piece < len(reading.places) else ""
 
     @property
     def num_chars(self) -> int:
@@ -147,6 +160,8 @@ def searched_text(
         field_texts = [field for field in field_texts if len(field.text) <= _MAX_CONTEXT_CHARS]
     headings = "\n".join(heading for heading in part.headings if heading.strip() and heading not in text)
     if headings:
+        if part.headings[-1].startswith("|"):
+            headings += _RULE  # the header row of a table that continues in this part
         field_texts.append(FieldText(_HEADINGS, headings, 1.0))
     return SearchedText(text, tuple(field_texts), part.start, num_beside)
 

@@ -7,6 +7,7 @@ form feed. Parts cover the text without overlap.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from facets.documents.fields import SearchedText
 from facets.documents.types import Document, DocumentPart, JsonValue
 from facets.errors import ErrorPath, InvalidInputError
-from facets.language.blocks import blocks
+from facets.language.blocks import Block, blocks
 from facets.language.interruption import check_interrupted
 from facets.language.sentences import sentences_of
 
@@ -54,15 +55,20 @@ def split_text(text: str, sections: Sequence[DocumentPart] = ()) -> tuple[Docume
     page_starts = [part.start for part in sections if part.page]
     pages = np.array(page_starts or [0, *(match.end() for match in re.finditer("\f", text))], dtype=np.int64)
     numbers = [part.page for part in sections if part.page] or list(range(1, len(pages) + 1))
-    joined = _joined(_given(sections) or _detected(text), len(text))
+    given = _given(sections)
+    found = blocks(text) if not given or "|" in text else []
+    header_rows = _header_rows(found)
+    joined = _joined(given or _detected(text, found), len(text))
     parts = []
     for section, end in zip(joined, [*(section.start for section in joined[1:]), len(text)], strict=True):
         check_interrupted()
         for first, last in _cut(text, section.start, end, pages):
             content = _NOT_WHITE.search(text, first, last)
-            page = int(np.searchsorted(pages, content.start() if content else first, side="right")) - 1
+            begin = content.start() if content else first
+            page = int(np.searchsorted(pages, begin, side="right")) - 1
             number = numbers[page] if 0 <= page and len(pages) > 1 else 0
-            parts.append(DocumentPart(start=first, end=last, headings=section.headings, page=number))
+            headings = section.headings[: _MAX_HEADINGS - 1] + header_rows.get(begin, ())
+            parts.append(DocumentPart(start=first, end=last, headings=headings, page=number))
     return tuple(_with_words(text, parts)) if len(parts) > 1 else ()
 
 
@@ -157,10 +163,20 @@ def _given(sections: Sequence[DocumentPart]) -> list[_Section]:
     return kept if len(kept) > 1 else []
 
 
-def _detected(text: str) -> list[_Section]:
+def _header_rows(found: Sequence[Block]) -> dict[int, tuple[str, ...]]:
+    """The header row of the table, as a heading, by the start of each row below the first one; none if it is long."""
+    rows = dict[int, tuple[str, ...]]()
+    for before, block in pairwise(found):
+        if before.row and block.row and block.row.names and before.row.names == block.row.names:
+            heading = f"| {' | '.join(block.row.names)} |"
+            rows[block.start] = (heading,) if len(heading) <= _MAX_HEADING_CHARS else ()
+    return rows
+
+
+def _detected(text: str, found: Sequence[Block]) -> list[_Section]:
     """Sections under the headings found in the text."""
     sections, above = [_Section(0, ())], list[tuple[int, str]]()
-    for block in blocks(text):
+    for block in found:
         level, heading = block.level, text[block.said_start : block.said_end]
         if block.kind != "heading" or heading.endswith(":"):  # labels of lists and figures are not headings
             run_in = _RUN_IN.match(text, block.start, block.end)
@@ -197,7 +213,8 @@ def _cut(text: str, start: int, end: int, pages: NDArray[np.int64]) -> Iterator[
         yield start, end
         return
     goal = (end - start) / count
-    sentences = np.array([start + sentence.start for sentence in sentences_of(text[start:end])], dtype=np.int64)
+    found = [(start + sentence.start, sentence.row) for sentence in sentences_of(text[start:end])]
+    sentences = np.array([text.rfind("\n", start, at) + 1 or at if row else at for at, row in found], dtype=np.int64)
     breaks = np.array([start + match.end() for match in re.finditer(r"\n[ \t\r]*\n\s*|\f\s*", text[start:end])])
     better = np.intersect1d(sentences, np.concatenate([breaks.astype(np.int64), pages]))
     while end - start > _MAX_SHARE * goal:

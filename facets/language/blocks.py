@@ -56,6 +56,7 @@ _PAGE = re.compile(r"(?:page )?\d{1,4}(?: of \d{1,4})?$|- \d{1,4} -$|.*\[page \d
 CHAPTER = re.compile(
     r"(?i:chapter|part|book|section|article|appendix|annex)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])(?:[.:\u2013\u2014 \t-]|$)"
 )
+_RULE_ALONE = re.compile(r"\s*\n[|:+ -]*-[|:+ -]*\n\s*$")
 _EMPTY_LINE = re.compile(r"\n[ \t\r]*\n|\r[ \t]*\r")
 _DIGITS = re.compile(r"\d+")
 _COMMENT = re.compile(r"/\*+$|\*+/$")  # the first or last line of a comment
@@ -159,12 +160,14 @@ def _outline(text: str) -> list[Block]:
 
 
 def _with_rows(found: list[Block], text: str) -> list[Block]:
-    """Reads the rows of each table together; an empty line ends a table."""
+    """Reads the rows of each table together; an empty line ends a table, unless it follows the rule below a header."""
     done: list[Block] = []
     for kind, some in groupby(found, key=lambda block: block.kind):
         table: list[Block] = []
         for block in (*some, None):
-            if block and (kind != "row" or (table and _EMPTY_LINE.search(text, table[-1].end, block.start) is None)):
+            between = text[table[-1].end : block.start] if table and block else "\n\n"
+            is_below_header = len(table) == 1 and _RULE_ALONE.match(between) is not None
+            if block and (kind != "row" or is_below_header or not _EMPTY_LINE.search(between)):
                 table.append(block)
                 continue
             rows = read_rows(text, [(one.start, one.end) for one in table]) if table and kind == "row" else []

@@ -35,9 +35,11 @@ class Row(NamedTuple):
 
 def read_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
     """The rows of one table; ``lines``: their ranges in the text."""
-    first = text[slice(*lines[0])]
-    separator = next((own for own in _SEPARATORS if own.search(first)), _BAR)
-    rows = [_cells(text, start, end, separator) for start, end in lines]
+    header, separator = (
+        next((own for own in _SEPARATORS if own.search(text, *line)), _BAR)
+        for line in (lines[0], lines[len(lines) > 1])
+    )
+    rows = [_cells(text, *line, separator if number else header) for number, line in enumerate(lines)]
     is_ruled = len(lines) > 1 and _RULE.search(text, lines[0][1], lines[1][0]) is not None
     names: tuple[str, ...] = ()
     if _has_header([[text[slice(*cell)] for cell in row] for row in rows[: 1 + _LOOKED_AT]], is_ruled=is_ruled):

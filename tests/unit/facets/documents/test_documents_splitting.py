@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facets.documents import Document, DocumentPart
+from facets.documents.fields import searched_parts
 from facets.documents.parts import LONGEST_WHOLE_CHARS, check_sections, split_text, with_parts
 from facets.errors import InvalidInputError
 from facets.language.sentences import sentences_of
@@ -166,3 +167,15 @@ def test_facets_of_a_whole_text_go_to_the_parts_that_their_spans_begin_in() -> N
     assert list(made.part_facets) == [2] * len(parts)
     assert made.facet_embeddings[:6].tolist() == [[0, 1], [2, 3], [0, 0], [0, 0], [4, 5], [6, 7]]
     assert made.facet_spans is not None and made.facet_spans[1].tolist() == [parts[1].start - 3, parts[1].start]
+
+
+def test_a_table_cut_into_parts_keeps_its_header_row() -> None:
+    rows = [f"{name}{number}\t{number * 7}\t{number % 5}" for number in range(100) for name in ("North ", "South ")]
+    text = "Stations of the line\n\nStation\tParking\tLifts\n" + "\n".join(rows) + "\n\nAll times are local."
+    parts = split_text(text)
+    assert len(parts) > 1 and all(text[part.start - 1] == "\n" for part in parts[1:])
+    assert {part.headings[-1] for part in parts[1:]} == {"| Station | Parking | Lifts |"}
+    for searched in searched_parts(text, {}, {}, parts=parts)[1:]:
+        first, parking, _ = searched.text.split("\t", 2)
+        assert searched.said.startswith(f"{first}: Parking {parking}, Lifts ")
+    assert searched.said.endswith("South 99: Parking 693, Lifts 4\nAll times are local.")
