@@ -1,4 +1,4 @@
-"""From candidates to hits: exact scores from the store, facets and words combined, ties by id, diversity.
+"""From candidates to hits: exact scores from the store, three signals combined, ties by id, diversity.
 
 Shape letters: Q queries, J facets of a query, K facets of a document, D dimensions, C candidates, F features,
 T facets of all documents, S signals.
@@ -6,7 +6,7 @@ T facets of all documents, S signals.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,22 @@ from facets.language.vectors import unit_rows
 
 _FACETS_READ_AT_A_TIME = 512  # candidates
 _FACETS_COMPARED_AT_A_TIME = 1024
-# Weight of the facets in the hybrid score where a document has all words of the query, and where none has any; by the
-# space of the facets. Both tuned on squad, covid-qa, bioasq and quora together. In spaces of sentence vectors,
-# questions lie near their answers, so stray words must not outweigh facets. With their scores on one scale, the weights
-# of MiniLM's space serve any encoder.
-_WORD_SPACE_SHARES = (0.2, 0.2)
-_SENTENCE_SPACE_SHARES = (0.4, 0.8)
-_NAMED_SHARE = 0.01  # of documents that the query names: above all others
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
+
+
+class SignalWeights(NamedTuple):
+    """Weights of the signals in the hybrid score; they add up to 1."""
+
+    facets: float  # of the closest facets
+    whole: float  # of the document as a whole
+    words: float
+
+
+# Chosen on ten sets with two encoders, see docs/measure/experiments.md; with their scores on one scale, they serve any
+# encoder of sentences. In spaces of word vectors, words count most.
+_SENTENCE_WEIGHTS = SignalWeights(facets=0.52, whole=0.18, words=0.3)
+_WORD_WEIGHTS = SignalWeights(facets=0.2, whole=0.0, words=0.8)
+_NAMED_WEIGHTS = SignalWeights(facets=0.01, whole=0.0, words=0.99)  # of documents that the query names
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class Scored:
     """Candidates of one query, ``[C]``, with their scores."""
 
     rows: NDArray[np.int64]
-    met: Meetings  # scores of the facets
+    met: Meetings  # scores of the facets, and of the documents as a whole
     scores: NDArray[np.float32]  # ranking score
     lexical: NDArray[np.float32]  # scores of the words
     signals: NDArray[np.float64]  # `[C, S]`
@@ -118,12 +126,17 @@ def score(
     facets. ``space``: of the facets. ``num_searched``: number of documents that were searched.
     """
     lexical = np.zeros(len(rows), dtype=np.float32) if words is None else words.scores
-    cosines = met.scores if search.curve is None or not search.facets.shape[1] else search.curve.comparable(met.scores)
+    cosines, whole = met.scores, met.whole
+    if search.curve is not None and search.facets.shape[1]:
+        cosines, whole = search.curve.comparable(cosines), search.curve.comparable(whole)
     scores = met.scores + lexical  # if one of the two is not used, its scores are 0
     if search.mode == "hybrid" and words is not None:
         is_named = lexical >= np.float32(words.upper_bound or np.inf)  # only a document that the query names reaches it
-        share = np.where(is_named, _NAMED_SHARE, facets_share(space, words.max_coverage))
-        scores = fuse(cosines, lexical, max_lexical=words.upper_bound, share=share)
+        as_usual, as_named = (
+            fuse(cosines, whole, lexical, max_lexical=words.upper_bound, weights=weights)
+            for weights in (signal_weights(space), _NAMED_WEIGHTS)
+        )
+        scores = np.where(is_named, as_named, as_usual)
     coverage = saturation = np.zeros_like(met.scores)
     if terms is not None and words is not None:
         if any(not terms.is_stop_word(word) for _, word in terms.words):
@@ -235,31 +248,29 @@ def _hits(
     return tuple(map(tuple, hits))
 
 
-def facets_share(space: str, max_coverage: float) -> float:
-    """Weight of the facets in the hybrid score, if a document has up to ``max_coverage`` of the query's words."""
-    of_sentences = space.startswith(_SENTENCE_SPACES)
-    with_words, without_words = _SENTENCE_SPACE_SHARES if of_sentences else _WORD_SPACE_SHARES
-    return without_words + max_coverage * (with_words - without_words)
+def signal_weights(space: str) -> SignalWeights:
+    """Weights of the signals for a space of facets."""
+    return _SENTENCE_WEIGHTS if space.startswith(_SENTENCE_SPACES) else _WORD_WEIGHTS
 
 
 def fuse(
-    facet_scores_C: NDArray[np.float32],
-    lexical_scores_C: NDArray[np.float32],
+    facets_C: NDArray[np.float32],
+    whole_C: NDArray[np.float32],
+    lexical_C: NDArray[np.float32],
     *,
     max_lexical: float,
-    share: float | NDArray[np.float64],
+    weights: SignalWeights,
 ) -> NDArray[np.float32]:
-    """Convex sum of the facets' score and BM25 divided by its upper bound, ``[C]``; in [-1, 1] if the former are.
+    """Convex sum of the scores by facets and as a whole, and of BM25 divided by its upper bound, ``[C]``.
 
-    Scores are not scaled over the candidates: those of one collection are comparable across queries, and one strong
-    document does not displace the words of the others. See Bruch, Gai and Ingber 2023, "An analysis of fusion functions
-    for hybrid retrieval" (theoretical bounds).
+    In [-1, 1] if the scores are. Scores are not scaled over the candidates: those of one collection are comparable
+    across queries, and one strong document does not displace the words of the others. See Bruch, Gai and Ingber 2023,
+    "An analysis of fusion functions for hybrid retrieval" (theoretical bounds).
 
-    ``max_lexical``: upper bound of BM25 for this query; 0 if the collection has none of its words. ``share``: weight of
-    the facets, in [0, 1], one or ``[C]``.
+    ``max_lexical``: upper bound of BM25 for this query; 0 if the collection has none of its words.
     """
-    lexical_C = lexical_scores_C / max_lexical if max_lexical > 0 else np.zeros_like(lexical_scores_C)
-    return np.asarray(share * facet_scores_C + (1 - share) * lexical_C, dtype=np.float32)
+    words_C = lexical_C / max_lexical if max_lexical > 0 else np.zeros_like(lexical_C)
+    return np.asarray(weights.facets * facets_C + weights.whole * whole_C + weights.words * words_C, dtype=np.float32)
 
 
 def similarities(facets_TD: NDArray[np.floating], starts_C1: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -271,8 +271,7 @@ def add_names(
         share = sum(by_others.rarities.values()) / (sum(scores.rarities.values()) or 1.0)
         raised[is_named] = by_others.scores[own] + np.float32(scores.upper_bound - by_others.upper_bound)
         coverage[is_named] = 1.0 - share * (1.0 - by_others.coverage[own])
-    max_coverage = max(scores.max_coverage, float(coverage.max(initial=0.0)))
-    return replace(scores, scores=raised, coverage=coverage, max_coverage=max_coverage)
+    return replace(scores, scores=raised, coverage=coverage)
 
 
 def _joined(terms: Sequence[str]) -> str:

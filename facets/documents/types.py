@@ -173,8 +173,8 @@ class SearchHit:
     """A document that a search found, with its evidence."""
 
     id: str
-    # Orders the hits; higher is better. `facets_score` in mode facets, `lexical_score` in mode lexical, a convex sum of
-    # both in [-1, 1] in mode hybrid (`facets.documents.ranking`).
+    # Orders the hits, best highest. `facets_score` in mode facets, `lexical_score` in mode lexical; in mode hybrid a
+    # convex sum of both and of the score of the document as a whole, in [-1, 1] (`facets.documents.ranking`).
     score: float
     text: str  # of the document, or of the part for a document of several parts
     payload: dict[str, JsonValue] | None  # None if left out

@@ -65,6 +65,7 @@ class Meetings(NamedTuple):
     scores: Floats  # `[C]` in [-1, 1]: the sum of `shares`, or their maximum
     shares: Floats  # `[C, J]`, weight of each query facet times its best cosine
     document_facets: Ints  # `[C, J]`, the document facet with that cosine; in a tie, the first one
+    whole: Floats  # `[C]` in [-1, 1]: scores of documents that had only the mean of their facets
 
 
 def meet(
@@ -75,6 +76,9 @@ def meet(
     The best facets are chosen in float32; their cosines are computed in float64 and rounded, so that equal documents
     get equal scores. A zero facet counts only if a document has no other one, with cosine 0.
 
+    A document as a whole is the mean of its facets: late chunking gives each of them a share of the whole text, so the
+    mean ranks as the vector of the whole text does.
+
     ``query_JD``: facets of one query with their weights as norms, which add up to 1; with ``any_suffices``, which takes
     the maximum instead of the sum, the largest is 1. ``facets_TD``: facets of the documents, one document after
     another; norms are ignored. ``starts_C1``: offset of each document's facets; each has at least one.
@@ -82,25 +86,38 @@ def meet(
     num_facets = len(query_JD)
     if len(starts_C1) == 1 or not num_facets:
         none = np.zeros((len(starts_C1) - 1, num_facets))
-        return Meetings(np.zeros(len(none), dtype=np.float32), none.astype(np.float32), none.astype(np.int64))
+        zeros = np.zeros(len(none), dtype=np.float32)
+        return Meetings(zeros, none.astype(np.float32), none.astype(np.int64), zeros)
     documents = facets_TD.astype(np.float32)
     norms_T = np.sqrt(np.einsum("td,td->t", documents, documents))
-    shares_TJ = (documents @ query_JD.astype(np.float32).T) / np.where(norms_T == 0, 1.0, norms_T)[:, None]
+    documents /= np.where(norms_T == 0, 1.0, norms_T)[:, None]
+    shares_TJ = documents @ query_JD.astype(np.float32).T
     shares_TJ[norms_T == 0] = -np.inf
     counts_C = np.diff(starts_C1)
     is_best_TJ = shares_TJ == np.repeat(np.maximum.reduceat(shares_TJ, starts_C1[:-1], axis=0), counts_C, axis=0)
     places_TJ = np.where(is_best_TJ, np.arange(len(documents))[:, None], len(documents))
     best_CJ = np.minimum.reduceat(places_TJ, starts_C1[:-1], axis=0)
-    met_CJD = facets_TD[best_CJ].astype(np.float64)
-    norms_CJ = np.sqrt(np.einsum("cjd,cjd->cj", met_CJD, met_CJD))
-    shares_CJ = np.einsum("cjd,jd->cj", met_CJD, query_JD.astype(np.float64)) / np.where(norms_CJ == 0, 1.0, norms_CJ)
-    met_CJ = best_CJ - starts_C1[:-1, None]
+    shares_CJ = _shares(facets_TD[best_CJ], query_JD)
+    whole_CD = np.add.reduceat(documents, starts_C1[:-1], axis=0)
+    whole_CJ = _shares(whole_CD[:, None], query_JD)
     if any_suffices and query_JD.any():
-        scores_C = shares_CJ[:, query_JD.any(axis=1)].max(axis=1)
-    else:
-        scores_C = np.sort(shares_CJ, axis=1).sum(axis=1)  # sorted, so that the order of facets does not matter
-    scores_C = np.clip(scores_C, -1.0, 1.0)
-    return Meetings(scores_C.astype(np.float32), shares_CJ.astype(np.float32), met_CJ)
+        used_J = np.flatnonzero(query_JD.any(axis=1))
+        scores_C, whole_C = (shares[:, used_J].max(axis=1) for shares in (shares_CJ, whole_CJ))
+    else:  # sorted, so that the order of facets does not matter
+        scores_C, whole_C = (np.sort(shares, axis=1).sum(axis=1) for shares in (shares_CJ, whole_CJ))
+    scores_C, whole_C = (np.clip(scores, -1.0, 1.0).astype(np.float32) for scores in (scores_C, whole_C))
+    return Meetings(scores_C, shares_CJ.astype(np.float32), best_CJ - starts_C1[:-1, None], whole_C)
+
+
+def _shares(met_CJD: NDArray[np.floating | np.integer], query_JD: Floats) -> Doubles:
+    """What vectors of documents add to the score, ``[C, J]``: cosines with the query's facets times their weights.
+
+    ``met_CJD``: the vector that each facet of the query meets, or ``[C, 1, D]`` if that is the same for all.
+    """
+    met_CJD = met_CJD.astype(np.float64)
+    norms_CJ = np.sqrt(np.einsum("cjd,cjd->cj", met_CJD, met_CJD))
+    shares_CJ: Doubles = np.einsum("cjd,jd->cj", met_CJD, query_JD.astype(np.float64))
+    return shares_CJ / np.where(norms_CJ == 0, 1.0, norms_CJ)
 
 
 def select_diverse(

@@ -37,7 +37,6 @@ class LexicalScores:
     # Share of the query's different terms that each document has, `[C]` in [0, 1], weighted by inverse document
     # frequency; includes terms of no document.
     coverage: Floats
-    max_coverage: float  # of any document, allowed or not
     upper_bound: float  # BM25 that no document reaches by its words; 0 without terms
     rarities: Mapping[int, float]  # inverse document frequency of each term
     revision: int  # of the collection
@@ -117,7 +116,6 @@ class LexicalIndex:
                 rows=self._rows[slots],
                 scores=scores[slots],
                 coverage=coverage[slots],
-                max_coverage=float(coverage.max(initial=0.0)),
                 upper_bound=upper_bound,
                 rarities=rarities,
                 revision=self.revision,

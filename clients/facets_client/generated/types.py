@@ -692,8 +692,9 @@ class SearchHit:
 
     Attributes:
         id: Id of the document.
-        score: Ranking score. HYBRID: weighted mean of facets_score and lexical_score, each divided by the most that any
-            document could have, in [-1, 1]; FACETS: facets_score; LEXICAL: lexical_score.
+        score: Ranking score. HYBRID: weighted mean of facets_score, of the same score of the document as a whole, and
+            of lexical_score divided by the most that any document could have, in [-1, 1]; FACETS: facets_score;
+            LEXICAL: lexical_score.
         text: Text of the document, or of the part found; empty if include_document is false.
         payload: Payload of the document; unset if include_document is false.
         evidence: Up to 3 pairs of a query facet and the closest document facet, largest contribution first; only if

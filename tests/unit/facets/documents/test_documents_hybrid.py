@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, Equals, SearchMode, SearchRequest
-from facets.documents.ranking import facets_share, fuse
+from facets.documents.ranking import signal_weights
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.interruption import interrupted_by
 
@@ -117,9 +117,9 @@ def test_both_signals_are_exact_whichever_side_found_the_document(engine: Collec
     lexical = {hit.id: hit.lexical_score for hit in words}
     assert {hit.id: hit.facets_score for hit in hybrid} == facets
     assert {hit.id: hit.lexical_score for hit in hybrid} == {id: lexical.get(id, 0.0) for id in facets}
-    order = [(hit.facets_score, hit.lexical_score) for hit in hybrid]
-    most = next(hit.lexical_score / hit.signals["saturation"] for hit in hybrid if hit.lexical_score)
-    fused = fuse(*np.array(order, dtype=np.float32).T, max_lexical=most, share=0.2)
+    weights = signal_weights("")
+    assert weights.whole == 0 and sum(weights) == pytest.approx(1.0), "the space of this collection is not of sentences"
+    fused = [weights.facets * hit.facets_score + weights.words * hit.signals["saturation"] for hit in hybrid]
     np.testing.assert_allclose([hit.score for hit in hybrid], fused, atol=1e-6)
 
 
@@ -155,11 +155,30 @@ def test_scores_of_sentence_spaces_are_absolute(open_engine: OpenEngine) -> None
     [alone] = engine.search("docs", replace(request, where=few)).hits[0]
     [same] = [hit for hit in everything if hit.id == "pump"]
     assert alone.score == pytest.approx(same.score, abs=1e-6)
-    covered = max(hit.signals["coverage"] for hit in everything)
-    share = facets_share("all-MiniLM-L6-v2", covered)
-    assert 0 < covered < 1 and facets_share("all-MiniLM-L6-v2", 0.0) > share > facets_share("all-MiniLM-L6-v2", 1.0)
-    fused = share * same.facets_score + (1 - share) * same.signals["saturation"]
-    assert same.score == pytest.approx(fused, abs=1e-5)
+    weights = signal_weights("all-MiniLM-L6-v2")
+    whole = np.eye(2, 32).sum(axis=0) + 0.02  # of the facets of the first document
+    signals = np.array([same.facets_score, whole[4] / np.linalg.norm(whole), same.signals["saturation"]])
+    assert same.score == pytest.approx(float(signals @ weights), abs=1e-3), "the store rounds directions"
+
+
+@pytest.mark.parametrize(("space", "is_first"), [("all-MiniLM-L6-v2", True), ("words", False)])
+def test_of_equal_closest_facets_a_text_all_about_it_comes_first_among_sentences(
+    open_engine: OpenEngine, space: str, is_first: bool
+) -> None:
+    engine = open_engine()
+    engine.create_collection("docs", model="m", model_revision="1", space=space, num_facets=2, dim=32)
+    about, part = np.eye(2, 32), np.eye(2, 32)
+    about[1, :2] = 0.8, 0.6
+    documents = [
+        Document(id="z-about", text="", facet_embeddings=about),
+        Document(id="part", text="", facet_embeddings=part),
+    ]
+    engine.upsert("docs", documents)
+    request = SearchRequest(facets=query_facets(0), texts=["pump"])
+    hits = engine.search("docs", request).hits[0]
+    assert {hit.facets_score for hit in hits} == {1.0} and len(hits[0].evidence) == 1
+    assert (hits[0].id == "z-about") == is_first, "ties go by id"
+    assert (hits[0].score > hits[1].score) == is_first
 
 
 @pytest.mark.parametrize("options", [{}, {"diversify": 0.5}])

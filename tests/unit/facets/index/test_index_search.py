@@ -289,7 +289,22 @@ def test_order_of_facets_changes_no_score() -> None:
     rng = np.random.default_rng(7)
     facets = rng.standard_normal((50, 4, 32)).astype(np.float32)
     query = weighted(rng.standard_normal((3, 32)))
-    np.testing.assert_array_equal(met_by(query, facets).scores, met_by(query[::-1], facets[:, [2, 0, 3, 1]]).scores)
+    met, shuffled = met_by(query, facets), met_by(query[::-1], facets[:, [2, 0, 3, 1]])
+    np.testing.assert_array_equal(met.scores, shuffled.scores)
+    np.testing.assert_allclose(met.whole, shuffled.whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("any_suffices", [False, True])
+def test_a_document_as_a_whole_is_the_mean_of_its_facets(any_suffices: bool) -> None:
+    rng = np.random.default_rng(3)
+    facets = rng.standard_normal((20, 3, 32)).astype(np.float32)
+    facets[:2, 1:] = 0
+    query = weighted(rng.standard_normal((2, 32)))
+    met = meet(query, facets.reshape(-1, 32), np.arange(21) * 3, any_suffices=any_suffices)
+    units = facets / np.maximum(np.linalg.norm(facets, axis=2, keepdims=True), 1e-9)
+    shares = unit(units.mean(axis=1)) @ query.T
+    np.testing.assert_allclose(met.whole, shares.max(axis=1) if any_suffices else shares.sum(axis=1), atol=1e-5)
+    np.testing.assert_allclose(met.whole[:2], met.scores[:2], atol=1e-6, err_msg="one facet is the whole document")
 
 
 def test_select_candidates_keeps_ties_and_drops_padding() -> None:

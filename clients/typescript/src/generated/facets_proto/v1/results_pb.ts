@@ -88,8 +88,9 @@ export type SearchHit = Message<"facets.v1.SearchHit"> & {
   id: string;
 
   /**
-   * Ranking score. HYBRID: weighted mean of facets_score and lexical_score, each divided by the most that any document
-   * could have, in [-1, 1]; FACETS: facets_score; LEXICAL: lexical_score.
+   * Ranking score. HYBRID: weighted mean of facets_score, of the same score of the document as a whole, and of
+   * lexical_score divided by the most that any document could have, in [-1, 1]; FACETS: facets_score; LEXICAL:
+   * lexical_score.
    *
    * @generated from field: double score = 2;
    */
