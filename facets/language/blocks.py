@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from facets.language.markup import MAY_BE_MARKED, STOPS, Hyphens, said
 from facets.language.tables import Row, read_rows
-from facets.language.wrapping import ENTRY, INFO, ITEM, Line, lines_of, paragraph_ends
+from facets.language.wrapping import INFO, ITEM, Line, lines_of, paragraph_ends
 
 Kind = Literal["paragraph", "heading", "item", "row", "code", "quotation"]
 
@@ -63,24 +63,11 @@ _COMMENT = re.compile(r"/\*+$|\*+/$")  # the first or last line of a comment
 _FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "semicolon": 3, "comma": 3}
 # Characters that may begin a one-line text that is not a paragraph.
 _MAY_BE_MARK = frozenset("#-*+>|`=~_.:<[(\u2022\u2023\u25aa\u25e6\u2013\u2014")
-_SHORT = 80  # characters of a line that may be a heading
 _MOST_WORDS = 12  # most words of a heading
 _ENDS = re.compile(rf"[{STOPS},;:\uff0c\uff1a\u060c]$")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,3})*)(\.?)\s+(?=[^\W\d_a-z])")
 _LABEL = re.compile(r"[A-Z][\w-]*(?: [\w-]+){0,2}:$")
 _FIELD = re.compile(r"(?:[A-Z][\w-]*\s){0,2}[A-Z][\w.-]*:\s")
-_TYPED = re.compile(r"\*{0,2}\w+(?:, \*{0,2}\w+)* : \S")
-# Short lines that are not headings: greetings, farewells, menus, copyright.
-_ASIDE = re.compile(
-    r"(?:dear|hi|hello|hey|good (?:morning|afternoon|evening|day)|greetings|sehr geehrte[rs]?|liebe[rs]?|hallo|bonjour"
-    r"|hola|copyright|\(c\)|\u00a9|sent from)(?!\w)|.*\ball rights reserved\b"
-    r"|(?:.*?\s[|>\u00bb\u203a\u00b7\u2022]\s){2}"
-    r"|(?:(?:(?:with )?(?:best|kind|kindest|warm)|many)(?: (?:wishes|regards|thanks))?|regards|cheers|thanks|thank you"
-    r"|yours(?: \w+)?|sincerely(?: yours)?|love|bye|take care|skip to .*|back to top|cookie (?:settings|policy)"
-    r"|sign (?:in|up)|log ?in|privacy policy|terms of (?:use|service)|share this|read more|menu|search)[.!]?$",
-    re.IGNORECASE,
-)
-_INITIAL = re.compile(r"[A-Z]\. ")
 _MOST_SHORT = 3  # most successive short lines that may be headings
 
 
@@ -122,11 +109,9 @@ class _Run:
         line = self.first
         return (
             line is self.last
-            and not line.prefix
-            and len(line.said) <= _SHORT
             and line.said.count(" ") < _MOST_WORDS + line.said.count("  ")
             and _ENDS.search(line.said) is None
-            and not (_ASIDE.match(line.said) or _FIELD.match(line.said))
+            and not _FIELD.match(line.said)
         )
 
     def stands_over(self, after: "_Run") -> bool:
@@ -177,39 +162,26 @@ def _with_rows(found: list[Block], text: str) -> list[Block]:
 
 
 def _find_items(runs: list[_Run]) -> None:
-    """Finds items with their depth, quotations, and labels with the entries below them."""
+    """Finds items with their depth, quotations, and labels such as "Ingredients:"."""
     indents: list[int] = []  # indents of the enclosing items
-    label = -1  # indent of the label above, -1 without one
     for number, run in enumerate(runs):
         line = run.first
         if run.kind:
-            indents, label = ([], -1) if run.kind == "heading" else (indents, label)
+            indents = [] if run.kind == "heading" else indents
             continue
-        after = runs[number + 1] if number + 1 < len(runs) else None
-        skipped = _mark_of_item(line, is_entry=0 <= label < line.indent)
+        item = ITEM.match(line.said)
         if line.prefix.startswith(">"):
             run.kind, run.level = "quotation", line.prefix.count(">")
-        elif skipped >= 0 and not _is_numbered_heading(number, runs):
+        elif (item or INFO.match(line.said)) and not _is_numbered_heading(number, runs):
             while indents and indents[-1] >= line.indent:
                 indents.pop()
             indents.append(line.indent)
-            run.kind, run.level, run.skipped = "item", len(indents), skipped
-        elif after and not after.gap and _TYPED.match(line.said) and after.first.indent > line.indent:
-            run.kind, run.level = "item", 1
+            run.kind, run.level, run.skipped = "item", len(indents), item.end() if item else 0
         else:
             if indents and line.indent <= indents[0]:
                 indents = []
-            label = label if line.indent > label else -1
-            if after and line is run.last and _LABEL.match(line.said):
-                run.kind, run.level, label = "heading", 4, line.indent
-
-
-def _mark_of_item(line: Line, *, is_entry: bool) -> int:
-    """Length of an item's mark; -1 if the line does not begin an item."""
-    item = ITEM.match(line.said)
-    if item and not _INITIAL.match(line.said):
-        return item.end()
-    return 0 if INFO.match(line.said) or (is_entry and ENTRY.match(line.said)) else -1
+            if number + 1 < len(runs) and line is run.last and _LABEL.match(line.said):
+                run.kind, run.level = "heading", 4
 
 
 def _is_numbered_heading(number: int, runs: list[_Run]) -> bool:

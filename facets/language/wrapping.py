@@ -8,14 +8,13 @@ by the width of the surrounding lines, and there is no sign that something new b
 import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
-from facets.language.markup import LINE_ENDS, PREFIX, WIDE
+from facets.language.markup import LINE_ENDS, PREFIX, STOPS, WIDE
 
 _LINE = re.compile(f"[^{LINE_ENDS}]+")
-_NARROWEST, _WIDEST = 24, 160  # characters; prose is not wrapped into narrower or wider lines
-_LONGEST_WORD = 30  # a longer one (an address, a path) overflows its line and says nothing about the width
+_NARROWEST = 24  # characters; prose is not wrapped into narrower lines
 _PREFIX = re.compile(PREFIX)
 _PREFIX_IN_COMMENT = re.compile(r"\*[ \t]+")  # between /* and */
 _BLANK = re.compile(r"(?:>[ >]*|//+|#+|\*)$")  # an empty line of a quotation or a comment
@@ -28,19 +27,17 @@ _BEGINS = re.compile(
     rf"(?:{_MARK})\s|#{{1,6}}\s|[|~=<>{{]|[-_*=~]{{3,}}|`{{3}}|@\w|(?:[A-Z][\w.-]*\s)?[A-Z][\w.-]*:(?:\s|$)|:\w+"
     r"|\*{0,2}\w+(?:, \*{0,2}\w+)* : \S"
 )
-# Marks that also occur in prose: initials and dashes. They begin an item only below another item.
-_WEAK_MARK = re.compile(r"[A-Z]\.\s|[\u2013\u2014]\s")
 # Words that do not end a sentence.
 _NEVER_LAST = frozenset(
     "a an the of and or to in on at by for from with as that which who is are was were be been has have had its their"
     " his her our your my this these those between into than but if when while because"
     " unless until although though whether nor via per upon without within during whose whom every".split()
 )
-_ENDS_NOTHING = frozenset("a an the of and or".split())  # do not end even an item, unlike "to look at"
-_HYPHENS = "-\u00ad\u2010"
 _WIDEST_INDENT = 20  # columns before the first line of a paragraph; a wider indent means a centred title
 # In wrapped texts about 80 % of full lines are followed by a line in lower case; in lists hardly any are.
-_LEAST_CONTINUED = 0.25
+_LEAST_SURE = 0.4
+_FEWEST = 4
+_CLOSERS, _STOPS = "\"')]*_\u2019\u201d", frozenset(STOPS)
 
 
 class Line(NamedTuple):
@@ -53,9 +50,12 @@ class Line(NamedTuple):
     prefix: str  # mark of a comment or quotation, or an empty string
     first_word: str  # first word of `said`
     last_word: str  # last word of `said`, in lower case
-    longest: int  # length of the longest word
     width: int  # columns of the line with its indent
     gap: int  # what separates it from the previous line: 0 a newline, 1 an empty line, 2 the end of a page
+
+    def is_ended(self) -> bool:
+        """Whether it ends like a sentence."""
+        return self.said.rstrip(_CLOSERS)[-1:] in _STOPS
 
 
 def lines_of(text: str) -> list[Line]:
@@ -83,11 +83,11 @@ def _line(text: str, stripped: str, offset: int, *, gap: int, in_comment: bool) 
     columns = len(text[:indent].expandtabs(4))
     said = stripped[prefix.end() :] if prefix else stripped
     start, mark, words = offset + indent, prefix[0].strip() if prefix else "", said.split()
-    first, longest, width = words[0], max(map(len, words)), columns + len(stripped)
+    first, width = words[0], columns + len(stripped)
     if not stripped.isascii() and (num_wide := len(WIDE.findall(stripped))):
         first = first[:1] if WIDE.match(first) else first
-        longest, width = min(longest, _LONGEST_WORD), width + num_wide
-    return Line(start, start + len(stripped), columns, said, mark, first, words[-1].lower(), longest, width, gap)
+        width += num_wide
+    return Line(start, start + len(stripped), columns, said, mark, first, words[-1].lower(), width, gap)
 
 
 def paragraph_ends(stretches: Sequence[Sequence[Line]]) -> list[list[int]]:
@@ -95,48 +95,52 @@ def paragraph_ends(stretches: Sequence[Sequence[Line]]) -> list[list[int]]:
 
     ``stretches``: all prose of a text, as groups of lines without an empty line between them.
     """
-    full = [_full_lines(lines) for lines in stretches]
-    pairs = [(lines[i], lines[i + 1]) for lines, places in zip(stretches, full, strict=True) for i in sorted(places)]
-    num_continued = sum(_continues_surely(*pair) for pair in pairs)
-    is_wrapped = num_continued > 0 and num_continued >= _LEAST_CONTINUED * len(pairs)
+    breaks = [_breaks(lines) for lines in stretches]
+    everywhere = list(chain.from_iterable(breaks))
     return [
-        _paragraph_ends(lines, places if is_wrapped else set(), is_wrapped=is_wrapped)
-        for lines, places in zip(stretches, full, strict=True)
+        _paragraph_ends(lines, own, own if len(own) >= _FEWEST else everywhere)
+        for lines, own in zip(stretches, breaks, strict=True)
     ]
 
 
-def _paragraph_ends(lines: Sequence[Line], full: set[int], *, is_wrapped: bool) -> list[int]:
+class _Break(NamedTuple):
+    """A newline between two lines of prose."""
+
+    line: int  # index of the line above
+    is_sure: bool  # whether the sentence certainly continues
+    is_odd: bool  # whether wrapping does not explain it: there was room for a word, and nothing ended
+    room: int  # columns that the line above had left beyond the first word of the line below
+
+
+def _breaks(lines: Sequence[Line]) -> list[_Break]:
+    width = max((line.width for line in lines), default=0)
+    if width < _NARROWEST:
+        return []
+    found = []
+    for i, (line, after) in enumerate(pairwise(lines)):
+        if _may_continue(lines, i, i):
+            room, is_sure = width - line.width - len(after.first_word), _continues_surely(line, after)
+            is_odd = not is_sure and room > 0 and line.said[-1] != "," and not line.is_ended()
+            found.append(_Break(i, is_sure, is_odd, room))
+    return found
+
+
+def _paragraph_ends(lines: Sequence[Line], breaks: Sequence[_Break], known: Sequence[_Break]) -> list[int]:
+    """``breaks``: of these lines. ``known``: those that tell whether and how the text is wrapped."""
+    sure = [one.room for one in known if one.is_sure]
+    is_wrapped = 0 < len(sure) >= _LEAST_SURE * sum(one.is_sure or one.is_odd for one in known)
+    # A program leaves no room; who wraps by hand does.
+    most = max(0, *sure) if is_wrapped else 0
+    joined = {one.line for one in breaks if is_wrapped and (one.is_sure or one.room <= most)}
     ends, first = [], 0
     for i, (line, after) in enumerate(pairwise(lines)):
-        is_broken = i in full or _breaks_off(line, after, is_wrapped=is_wrapped)
-        if not (is_broken and _may_continue(lines, first, i)) and not _hangs(lines[first], line, after):
+        # In wrapped prose, a sentence that began on an earlier line ends with a stop, however short this line is.
+        is_within = i > first and not line.is_ended() and line.said[-1] != ":" and not _BEGINS.match(lines[first].said)
+        is_broken = i in joined or (is_wrapped and (line.said[-1] == "," or is_within))
+        if not (is_broken and _may_continue(lines, first, i)) and not _hangs(lines[first], after):
             ends.append(i)
             first = i + 1
     return [*ends, len(lines) - 1] if lines else []
-
-
-def _full_lines(lines: Sequence[Line]) -> set[int]:
-    """Indexes of the lines that had no room for the first word of the next line; none if the text is not wrapped."""
-    widths = [line.width for line in lines if line.longest <= _LONGEST_WORD] or [line.width for line in lines]
-    if len(lines) < 2 or max(widths) < _NARROWEST:
-        return set()
-    width = max(widths)
-    full = {
-        i
-        for i, line in enumerate(lines[:-1])
-        if width <= _WIDEST and line.width + 1 + len(lines[i + 1].first_word) > width
-    }
-    # In wrapped text few lines are short, except at the end of sentences, items and the like.
-    num_short = sum(
-        line.said[-1].isalnum()
-        and not _ends_mid_sentence(line, after)
-        and _may_continue(lines, i, i)
-        # A short title right above its paragraph
-        and not (i == 0 and after.said[0].isupper() and 2 * line.width < width)
-        for i, (line, after) in enumerate(pairwise(lines))
-        if i not in full
-    )
-    return full if num_short <= len(full) / 4 else set()
 
 
 def _continues_surely(line: Line, after: Line) -> bool:
@@ -146,46 +150,15 @@ def _continues_surely(line: Line, after: Line) -> bool:
     return unicodedata.category(after.said[0]) == "Lo" and unicodedata.category(line.said[-1]) == "Lo"
 
 
-def _breaks_off(line: Line, after: Line, *, is_wrapped: bool) -> bool:
-    """Whether a line ends within a sentence although it had room for more: its author pressed return.
-
-    In unwrapped text, only a prose-length line whose last word cannot end anything breaks off.
-    """
-    if not is_wrapped:
-        return line.width >= _NARROWEST and line.last_word in _ENDS_NOTHING
-    is_lower = after.said[:1].islower() and (line.said[-1].isalnum() or line.said[-1] == ",")
-    return _ends_mid_sentence(line, after) or (line.width >= _NARROWEST and is_lower)
-
-
-def _ends_mid_sentence(line: Line, after: Line) -> bool:
-    """Whether a line ends with a hyphen or with a word that ends no sentence."""
-    if line.said[-1] in _HYPHENS:
-        return line.said[-2:-1].isalpha() and after.said[:1].islower()
-    return line.last_word in _NEVER_LAST
-
-
 def _may_continue(lines: Sequence[Line], first: int, i: int) -> bool:
     """Whether nothing shows that the line after ``i`` begins something new; ``first`` began the paragraph of ``i``."""
     line, after = lines[i], lines[i + 1]
-    if line.prefix != after.prefix:
+    if _BEGINS.match(after.said) and (_BEGINS.match(lines[first].said) or line.said[-1] in ".:;!?"):
         return False
-    is_item = ITEM.match(lines[first].said) is not None
-    is_word = not is_item and _WEAK_MARK.match(after.said)
-    if _BEGINS.match(after.said) and not is_word:
-        return False
-    is_entry = ENTRY.match(lines[first].said) is not None
-    if is_entry and ENTRY.match(after.said):
-        return False
-    if after.indent > line.indent:  # the rest of an item; otherwise an indented paragraph begins
-        return (is_item or is_entry) and i == first
-    return after.indent == line.indent or (i == first and line.indent <= _WIDEST_INDENT)
+    return after.indent == line.indent or (i == first and after.indent < line.indent <= _WIDEST_INDENT)
 
 
-def _hangs(first: Line, line: Line, after: Line) -> bool:
-    """Whether a line is indented below an item or entry so that it belongs to it, however short the lines are."""
-    if after.indent <= first.indent or _BEGINS.match(after.said) or after.prefix != first.prefix or after.gap:
-        return False
-    if line is not first:
-        return after.indent == line.indent
-    item = ITEM.match(first.said)
-    return after.indent == first.indent + item.end() if item else INFO.match(first.said) is not None
+def _hangs(first: Line, after: Line) -> bool:
+    """Whether a line is indented below an item or entry, to which it belongs, however short the lines are."""
+    is_marked = ITEM.match(first.said) or INFO.match(first.said) or ENTRY.match(first.said)
+    return bool(is_marked) and after.indent > first.indent and not _BEGINS.match(after.said)
