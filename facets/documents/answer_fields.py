@@ -29,6 +29,7 @@ _LABEL = re.compile(
     re.MULTILINE,
 )
 _BLANK = " \t\r\n|*_"
+_FEWEST_WORDS = 4  # of prose: fewer are a fact, such as a name or a date
 _MAX_PROBLEM_CHARS = 1_000  # a longer text without labels holds more than a problem
 _MAX_RECORD_CHARS = 100_000  # characters of a text that are searched for labels
 
@@ -58,7 +59,7 @@ def role_of(label: str) -> Role:
 def sections_of(text: str) -> list[Section]:
     r"""The labelled parts of a text, in order; empty if no label announces a problem or a solution.
 
-    Text before the first label is the problem if no label announces one.
+    If no label announces a problem, prose before the first solution is the problem, whatever its label.
 
     Example:
         >>> text = "Problem: It is dark.\nResolution: Turn it on.\nStatus: closed"
@@ -73,14 +74,17 @@ def sections_of(text: str) -> list[Section]:
         is_marked = (
             match["letter"] or match["end"].strip("*_") in (":", "\uff1a") or "#" in match[0] or "**" in match[0]
         )
-        if role or (is_marked and text[before.start : match.start()].strip(_BLANK)):
+        if role or (is_marked and (not before.label or text[before.start : match.start()].strip(_BLANK))):
             found[-1] = before._replace(end=match.start())
             found.append(Section(role, label.lower(), match.start(), match.end(), len(text)))
     roles = {section.role for section in found}
     if "solution" not in roles:
         return []
     if "problem" not in roles:
-        found[0] = found[0]._replace(role="problem")
+        first = next(number for number, section in enumerate(found) if section.role)
+        for number, section in enumerate(found[:first]):
+            if len(text[section.start : section.end].split()) >= _FEWEST_WORDS:
+                found[number] = section._replace(role="problem")
     sections = []
     for section in found:
         content = text[section.start : section.end]

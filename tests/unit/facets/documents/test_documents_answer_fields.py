@@ -21,7 +21,8 @@ def solutions(text: str, problem: str) -> list[str]:
         "Problem: It is dark.\nSince: Monday\nResolution: Turn it on.\nStatus: closed",
         "**Issue**\n\nIt is dark.\n\n**Fix**\n\nTurn it on.\n\n**Status**\n\nclosed",
         "## Symptom\nIt is dark.\n\n## Proposed solution\nTurn it on.\n\n## Contact\nAnna",
-        "It is dark.\n\nResolution notes: Turn it on.",
+        "It is dark in here.\n\nResolution notes: Turn it on.",
+        "Reported by: Ann Lee\nObserved: It is dark. Nobody sees.\nFix: Turn it on.",
         "Q: It is dark.\nA: Turn it on.\n\nQ: It is cold.\nA: Close it.",
         "Q1. It is dark.\nA1. Turn it on.\n\nQ2. It is cold.\nA2. Close it.",
         "**Question:** It is dark.\n\n**Answer:** Turn it on.\n\n**Question:** It is cold.\n\n**Answer:** Close it.",
@@ -33,7 +34,7 @@ def solutions(text: str, problem: str) -> list[str]:
     ],
 )
 def test_a_problem_leads_to_its_solution(text: str) -> None:
-    assert solutions(text, "It is dark.") == ["Turn it on."]
+    assert solutions(text, "It is dark") == ["Turn it on."]
 
 
 @pytest.mark.parametrize(
@@ -43,11 +44,12 @@ def test_a_problem_leads_to_its_solution(text: str) -> None:
         "Problem: It is dark.",
         "Q: It is dark.\n\nQ: It is cold.\nA: Close it.",
         "Problem: It was cold.\nSolution: Close it.\nContact: It is dark.",
+        "Seen by: It is dark.\nFix: Turn it on.",
         "The answer to the question is 7.\nIt is dark.",
     ],
 )
 def test_what_no_label_solves_has_no_solution(text: str) -> None:
-    assert solutions(text, "It is dark.") == []
+    assert solutions(text, "It is dark") == []
 
 
 def test_a_field_solves_the_text_or_another_field() -> None:
