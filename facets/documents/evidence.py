@@ -258,8 +258,14 @@ def _answer_in(
             if word.hash not in word_weights and not terms.is_stop_word(text[word.start : word.end])
         ]
         informative = _informative(candidates, sentences, other_words)
+    # The first cell names the row: "Ann,Bo" answers a question about Ann, "Bo,Ann" does not.
+    name_weights = {one.start: _weight(words, word_weights, _Range(*one.row.cells[0])) for one in found if one.row}
     weights = [(_weight(words, word_weights, sentence), sentence) for sentence in informative]
-    weight, chosen = max(weights, key=lambda pair: (pair[0], span and _overlap(pair[1], span)), default=(0.0, None))
+    weight, chosen = max(
+        weights,
+        key=lambda pair: (pair[0], name_weights.get(pair[1].start, 0.0), span and _overlap(pair[1], span)),
+        default=(0.0, None),
+    )
     if weight <= 0:
         if span is None or not candidates:
             return span

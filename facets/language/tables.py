@@ -60,7 +60,7 @@ def _cells(text: str, start: int, end: int, separator: re.Pattern[str]) -> list[
     if separator is _BAR:  # bars may stand around a row, too
         cells = cells[text[start] == "|" :]
         cells = cells[: len(cells) - (text[end - 1] == "|")]
-    return cells
+    return cells or [Range(end, end)]
 
 
 def _stripped(text: str, start: int, end: int) -> Range:

@@ -169,3 +169,15 @@ def test_of_a_wide_row_the_cells_of_the_query_are_given(engine: CollectionEngine
     assert answer is not None and len(answer.columns) == len(answer.cells) == 12
     pairs = list(zip(answer.columns, answer.cells, strict=True))
     assert pairs[0] == ("column0", "value0") and ("column150", "value150") in pairs
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "lexical"])
+def test_the_first_cell_names_the_row(engine: CollectionEngine, mode: SearchMode) -> None:
+    text = "Name,Room,Deputy\nAnn Lee,207,Bo Hahn\nBo Hahn,208,Ann Lee\nEve May,209,Ann Lee"
+    spans = np.array([(text.index("Eve"), len(text))] * 2)
+    engine.upsert("docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=spans)])
+    for name in ("Ann Lee", "Bo Hahn"):
+        query = np.eye(1, 32, dtype=np.float32)[None]
+        request = SearchRequest(facets=query, texts=[f"the deputy of {name}"], top_k=1, mode=mode)
+        answer = engine.search("docs", request).hits[0][0].answer
+        assert answer is not None and answer.cells[0] == name
