@@ -29,7 +29,12 @@ CODE = {
     "multifacet": ROOT,
 }
 # Settings that name another model's folder: file, then keys.
-_BORROWING = (("config.json", "words"), ("config.json", "encoder_of"), ("recommendation.json", "sentences", "encoder"))
+_BORROWING = (
+    ("config.json", "words"),
+    ("config.json", "encoder_of"),
+    ("recommendation.json", "sentences", "encoder"),
+    ("recommendation.json", "additions", "encoder"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -22,7 +22,7 @@ from facets.storage.sql import SqlDatabase
 logger = logging.getLogger(__name__)
 
 Pairs = Collection[tuple[str, str]]  # of author and paper id
-Sentences = Mapping[str, NDArray[np.float32]]  # sentence vectors by paper id
+Sentences = Mapping[str, NDArray[np.float32]]  # sentence vectors by paper id, each followed by the passage vector
 
 
 class Additions(RecordFollower[AdditionStore]):
@@ -33,6 +33,8 @@ class Additions(RecordFollower[AdditionStore]):
 
     _state: EngineState
     _documents: GrowingRows  # those of `_state`
+    _passages: GrowingRows  # likewise
+    _words: GrowingRows
     _fitter: VectorFitter
     _given: dict[str, set[str]]  # by paper, the authors it was given to
     _foreign = ""  # model revision with which another server has taken over the additions
@@ -130,8 +132,11 @@ class Additions(RecordFollower[AdditionStore]):
         self, state: EngineState, papers: Sequence[Paper], sentences: Sentences, given: Pairs
     ) -> tuple[EngineState, Members]:
         """The state with more papers, and the candidates to change."""
-        documents_IW = self._documents.extended(len(state.bank.ids), self._document_vectors(papers, sentences))
-        grown = state.with_papers(papers, documents_IW)
+        documents, passages, words = self._paper_vectors(papers, sentences)
+        documents_IW = self._documents.extended(len(state.bank.ids), documents)
+        passages_AE = self._passages.extended(len(state.bank.passages), passages)
+        words_AM = self._words.extended(len(state.bank.words), words)
+        grown = state.with_papers(papers, documents_IW, passages_AE, words_AM)
         given = {*given, *((author, paper.id) for paper in papers for author in self._given.get(paper.id, ()))}
         return grown, state.changed_members(grown, papers, given)
 
@@ -154,7 +159,10 @@ class Additions(RecordFollower[AdditionStore]):
     def _load(self, stored: Added) -> None:
         """Builds the state from the model and the store; computes all vectors again for another model revision."""
         trained = EngineState.trained(self._model)
-        self._documents, self._given, self._foreign = GrowingRows(trained.bank.documents), defaultdict(set), ""
+        bank = trained.bank
+        self._documents, self._passages = GrowingRows(bank.documents), GrowingRows(bank.passages)
+        self._words = GrowingRows(bank.words)
+        self._given, self._foreign = defaultdict(set), ""
         self._fitter = VectorFitter(self._model)
         papers, vectors = list(stored.papers.values()), stored.vectors
         sentences: Sentences = stored.sentences
@@ -171,16 +179,21 @@ class Additions(RecordFollower[AdditionStore]):
         self._show(grown.with_candidates(members, vectors, papers), stored.given)
 
     def _sentences(self, papers: Sequence[Paper]) -> Sentences:
-        """Sentence vectors by paper id; empty for a model without them."""
-        vectors = self._model.sentence_vectors([paper.title for paper in papers], [paper.abstract for paper in papers])
+        """Sentence and passage vectors by paper id; empty for a model without them."""
+        texts = [paper.title for paper in papers], [paper.abstract for paper in papers]
+        vectors = np.concatenate([self._model.sentence_vectors(*texts), self._model.passage_vectors(*texts)], axis=1)
         return {paper.id: row for paper, row in zip(papers, vectors, strict=True)} if vectors.shape[1] else {}
 
-    def _document_vectors(self, papers: Sequence[Paper], sentences: Sentences) -> NDArray[np.float32]:
-        """Documents ``[A, W]`` of papers with the given sentence vectors."""
+    def _paper_vectors(
+        self, papers: Sequence[Paper], sentences: Sentences
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.void]]:
+        """Documents ``[A, W]``, passages ``[A, E]`` and words ``[A, M]`` of papers with the given vectors."""
         rows = self._model.paper_rows([paper.title for paper in papers], [paper.abstract for paper in papers])
         width = self._model.sentence_vectors([], []).shape[1]
-        vectors = np.array([sentences[paper.id] if width else () for paper in papers], dtype=np.float32)
-        return self._model.document_vectors(rows, vectors.reshape(len(papers), width))
+        total = width + self._model.passage_vectors([], []).shape[1]
+        vectors = np.array([sentences[paper.id] if total else () for paper in papers], dtype=np.float32)
+        own, passages = np.split(vectors.reshape(len(papers), total), [width], axis=1)
+        return self._model.document_vectors(rows, own), passages, self._model.weighted_words(rows)
 
     def _writable(self) -> AdditionStore:
         if self.store is None:

@@ -81,11 +81,20 @@ class PaperEngine:
         check_top_k(top_k)
         return self.state.tables[kind].find(text, top_k)
 
-    def encode(self, papers: Sequence[Paper]) -> PaperFacets:
-        """Facets, magnitudes and documents of papers, in order; raises InvalidInputError for one without title."""
+    def encode(self, papers: Sequence[Paper], *, passages: bool = False) -> PaperFacets:
+        """Facets, magnitudes and documents of papers, in order; raises InvalidInputError for one without title.
+
+        ``passages``: also what is compared with the papers of added authors, see ``compares_passages``.
+        """
         check_papers(papers)
-        texts = [paper.title for paper in papers], [paper.abstract for paper in papers]
-        return self.model.encode_papers(self.model.paper_rows(*texts), self.model.sentence_vectors(*texts))
+        texts, model = ([paper.title for paper in papers], [paper.abstract for paper in papers]), self.model
+        vectors_NE = model.passage_vectors(*texts) if passages else None
+        return model.encode_papers(model.paper_rows(*texts), model.sentence_vectors(*texts), vectors_NE)
+
+    def compares_passages(self, kind: CandidateKind, ids: Sequence[str]) -> bool:
+        """Whether one of some candidates is an author added after training; unknown ids are ignored."""
+        state = self.state
+        return state.compares_passages(kind, state.tables[kind].rows(ids))
 
     def recommend_authors(
         self, papers: Sequence[Paper], options: PaperOptions | None = None
@@ -107,11 +116,10 @@ class PaperEngine:
         self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None
     ) -> BulkCandidates:
         """``recommend_authors`` or ``recommend_citations`` as arrays, without evidence and diversity."""
-        options = options or PaperOptions()
-        encoded = self.encode(papers)
-        state = self.state
+        options, state = options or PaperOptions(), self.state
         table = state.tables[kind]
         allowed = table.allowed(options)
+        encoded = self.encode(papers, passages=state.compares_passages(kind, allowed))
         width = min(options.top_k, len(allowed))
         rows = np.full((len(encoded), width), -1, dtype=np.int64)
         scores = np.full((len(encoded), width), -np.inf, dtype=np.float32)
@@ -147,7 +155,10 @@ class PaperEngine:
         options = options or PaperOptions()
         state = self.state
         columns = np.array([state.tables[kind].row_of(kind, key) for key in ids], dtype=np.int64)
-        encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
+        if isinstance(papers, PaperFacets):
+            encoded = papers
+        else:
+            encoded = self.encode(papers, passages=state.compares_passages(kind, columns))
         allowed = np.arange(len(papers)) if isinstance(papers, PaperFacets) else _allowed_papers(papers, options)
         if not len(allowed) or not len(columns):
             return [[] for _ in columns]
@@ -197,8 +208,9 @@ class PaperEngine:
     def _recommend(
         self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions
     ) -> list[list[RankedCandidate]]:
-        encoded, state = self.encode(papers), self.state
+        state = self.state
         allowed = state.tables[kind].allowed(options)
+        encoded = self.encode(papers, passages=state.compares_passages(kind, allowed))
         rankings = []
         for number, paper in enumerate(papers):
             check_interrupted()
@@ -226,7 +238,9 @@ class PaperEngine:
         if options.diversify:
             chosen = diverse_columns(table, rows_C[best], scores, options)
             best, scores = best[chosen], scores[chosen]
-        confidence = self._confidence(kind, paper, documents[0, best], facets[0, best])
+        mode = self.model.settings.document_modes[kind]  # the curve is fitted to this similarity for all candidates
+        similar = table.document_scores(encoded.documents, rows_C[best], state.bank, mode=mode)
+        confidence = self._confidence(kind, paper, similar[0], facets[0, best])
         return [
             RankedCandidate(
                 id=table.ids[rows_C[column]],
@@ -260,8 +274,7 @@ class PaperEngine:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
         settings = self.model.settings
         facet_weight = settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
-        mode = settings.document_modes[kind]
-        return hybrid_scores(papers, kind, state, rows_C, facet_weight=facet_weight, document_mode=mode)
+        return hybrid_scores(papers, kind, state, rows_C, facet_weight=facet_weight, settings=settings)
 
 
 def _allowed_papers(papers: Sequence[Paper], options: PaperOptions) -> NDArray[np.int64]:

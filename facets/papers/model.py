@@ -1,6 +1,7 @@
 """The paper model: turns titles and abstracts into facets with magnitudes for authors and citing papers.
 
-Shape suffixes: B papers, L words, K facets, D dimensions, P width of sentence vectors, W width of word vectors.
+Shape suffixes: B papers, L words, K facets, D dimensions, P width of sentence vectors, W width of word vectors, E width
+of passages.
 """
 
 import hashlib
@@ -30,12 +31,21 @@ from facets.model.passage_model import PassageModel
 from facets.model.shipped import borrowed_folder
 from facets.papers.confidence import PaperConfidence
 from facets.papers.network import PaperNetwork
-from facets.papers.reading import document_vectors, sentence_texts, typed_rows
-from facets.papers.records import PaperFacets
-from facets.papers.trained import PapersPart, SentenceSettings, files_of, read_papers_part, write_papers_part
+from facets.papers.reading import MAX_ABSTRACT_CHARS, document_vectors, sentence_texts, typed_rows
+from facets.papers.records import WEIGHTED_WORD, PaperFacets
+from facets.papers.trained import (
+    AdditionSettings,
+    PapersPart,
+    SentenceSettings,
+    files_of,
+    read_papers_part,
+    write_papers_part,
+)
 
 _BATCH_TOKENS = 8192  # words per forward pass, including padding
 _EMBEDDED_AT_A_TIME = 2048
+# Weights of words: saturation of repeated ones, the probability from which words are frequent, and their least weight.
+_SATURATION, _FREQUENT, _LEAST_RARITY, _MAX_WEIGHTED_WORDS = 0.9, 0.01, 0.1, 128
 
 
 class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
@@ -49,6 +59,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         config: CheckpointConfig,
         part: PapersPart,
         encoder: PassageModel | None = None,
+        passages: PassageModel | None = None,
         revision: str = "unsaved",
         device: str = "cpu",
     ) -> None:
@@ -57,6 +68,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         self.tables, self.settings, self.papers = part.tables, part.settings, part.papers
         self.sentences = part.sentences  # of `papers`; None: documents are only word averages
         self.encoder = encoder  # computes sentence vectors
+        self.passages = passages  # compares papers with those of added authors
         self.confidence: PaperConfidence | None = None  # None: not fitted
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
@@ -88,13 +100,45 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
             parts.append(self.sentences.project(self.encoder.embed(texts[first : first + _EMBEDDED_AT_A_TIME])))
         return np.concatenate(parts)
 
+    def passage_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors of whole titles and abstracts, ``[B, E]``; E is 0 for a model without an encoder for them."""
+        if self.passages is None:
+            return np.empty((len(titles), 0), dtype=np.float32)
+        texts = sentence_texts(titles, abstracts, MAX_ABSTRACT_CHARS)
+        parts = [np.empty((0, self.passages.dim), dtype=np.float32)]
+        for first in range(0, len(texts), _EMBEDDED_AT_A_TIME):
+            parts.append(self.passages.embed(texts[first : first + _EMBEDDED_AT_A_TIME]))
+        return np.concatenate(parts)
+
+    def weighted_words(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.void]:
+        """Words of papers by ``count / (count + 0.9) log(0.01 / p)``, at unit length; ``[B, M]`` of ``WEIGHTED_WORD``.
+
+        The heaviest are kept; rows of the unknown word, without weight, fill up.
+        """
+        vocabulary = self.words.vocabulary
+        rarities = np.maximum(_LEAST_RARITY, np.log(_FREQUENT / vocabulary.probabilities))
+        result = np.zeros((len(rows), _MAX_WEIGHTED_WORDS), dtype=WEIGHTED_WORD)
+        result["row"] = len(vocabulary)
+        for own, typed in zip(result, rows, strict=True):
+            words, counts = np.unique(typed % np.uint16(len(vocabulary) + 1), return_counts=True)
+            words, counts = words[words < len(vocabulary)], counts[words < len(vocabulary)]
+            weights = counts / (counts + _SATURATION) * rarities[words]
+            best = np.argsort(-weights, kind="stable")[:_MAX_WEIGHTED_WORDS]
+            own["row"][: len(best)] = words[best]
+            own["weight"][: len(best)] = weights[best] / max(np.linalg.norm(weights[best]), 1e-9)
+        return result
+
     @torch.inference_mode()
     def encode_papers(
-        self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32] | None = None
+        self,
+        rows: Sequence[NDArray[np.uint16]],
+        sentences: NDArray[np.float32] | None = None,
+        passages: NDArray[np.float32] | None = None,
     ) -> PaperFacets:
         """Facets, magnitudes and documents of papers, given their typed rows.
 
         ``sentences``: ``sentence_vectors`` of the same papers; None: zeros, for when documents are not needed.
+        ``passages``: ``passage_vectors`` of the same papers; None: they are not compared with those of added authors.
         """
         if sentences is None:
             width = 0 if self.sentences is None else self.sentences.axes.shape[1]
@@ -105,6 +149,8 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
             np.empty(shape, dtype=np.float32),
             np.empty(shape, dtype=np.float32),
             self.document_vectors(rows, sentences),
+            np.empty((len(rows), 0), dtype=np.float32) if passages is None else passages,
+            np.empty((len(rows), 0), dtype=WEIGHTED_WORD) if passages is None else self.weighted_words(rows),
         )
         for batch, rows_BL, lengths_B in self._batches([row[: self.max_tokens] for row in rows], _BATCH_TOKENS):
             check_interrupted()
@@ -179,18 +225,23 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         revision = files.revision(*revision_files(folder, config), *files_of(folder, part))
         encoder = None
         if part.settings.sentences is not None:
-            encoder = _sentence_encoder(folder, part.settings.sentences, device)
+            encoder = _borrowed(folder, part.settings.sentences, device)
             revision = hashlib.sha256(f"{revision} {encoder.revision}".encode()).hexdigest()[:12]
-        model = cls(network, words, config=config, part=part, encoder=encoder, revision=revision, device=device)
+        passages = None
+        if part.settings.additions is not None:
+            passages = _borrowed(folder, part.settings.additions, device)
+            revision = hashlib.sha256(f"{revision} {passages.revision}".encode()).hexdigest()[:12]
+        encoders = {"encoder": encoder, "passages": passages}
+        model = cls(network, words, config=config, part=part, **encoders, revision=revision, device=device)
         model.confidence = PaperConfidence.read(folder, revision)
         return model
 
 
-def _sentence_encoder(folder: Path, settings: SentenceSettings, device: str) -> PassageModel:
+def _borrowed(folder: Path, settings: SentenceSettings | AdditionSettings, device: str) -> PassageModel:
     encoder = PassageModel.shared(borrowed_folder(folder, settings.encoder), device=device)
     if encoder.space != settings.space:
         raise CheckpointError(
-            f"{folder}: sentence vectors are of the space {settings.space!r}, "
+            f"{folder}: vectors of papers are of the space {settings.space!r}, "
             f"expected an encoder of that space, {encoder.name} has {encoder.space!r}"
         )
     return encoder

@@ -1,12 +1,13 @@
 """Records of papers: what a caller gives and what comes back.
 
-Shape letters: N papers, K facets, D dimensions, W width of documents, T top_k.
+Shape letters: N papers, K facets, D dimensions, W width of documents, E width of passages, M words, T top_k.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from facets.errors import ErrorPath, InvalidInputError, path_text
 _NEW_ANTHOLOGY = re.compile(r"(19|20)\d\d\.[a-z]")  # 2020.acl-main.1
 _OLD_ANTHOLOGY = re.compile(r"[A-Z](\d\d)-\d{4}")  # P06-1057
 MAX_TOP_K = 1_000  # results of one paper
+WEIGHTED_WORD = np.dtype([("row", np.uint16), ("weight", np.float32)])  # a word of the model and its weight in a paper
 _CENTURY = 50  # the Anthology's two-digit years: 52 to 99, then 00 on
 
 
@@ -158,7 +160,7 @@ class RankedCandidate:
 
     id: str  # id of the author (else the name) or of the citing paper
     name: str  # name of the author, title of the citing paper; empty: unknown
-    score: float  # ranks the candidates, higher is better: a mixture of the next two
+    score: float  # ranks the candidates, higher is better: a mixture of the next two; added authors' is rescaled
     facet_score: float  # eq. 3.13, `max(0, max_k a^T p_k)`, >= 0
     document_score: float  # similarity of the paper with the candidate's papers, in [-1, 1]
     evidence: CandidateEvidence | None = None  # only on request
@@ -187,14 +189,18 @@ class PaperFacets:
     # `[N, W]` float32, vectors for comparing papers: weighted word averages (eq. B.4), zero without a known word,
     # joined with a sentence vector if the model has them. Inner products are cosines.
     documents: NDArray[np.float32]
+    # For comparing with the papers of added authors; empty, `[N, 0]`, where that is not needed:
+    passages: NDArray[np.float32]  # `[N, E]` float32, unit vectors of title and abstract
+    words: NDArray[np.void]  # `[N, M]` of `WEIGHTED_WORD`, unit vectors of their words
 
     def __len__(self) -> int:
         return len(self.facets)
 
     @property
-    def arrays(self) -> tuple[NDArray[np.float32], ...]:
+    def arrays(self) -> tuple[NDArray[Any], ...]:
         """The arrays, in the order of the fields."""
-        return self.facets, self.author_magnitudes, self.citation_magnitudes, self.documents
+        numbers = self.facets, self.author_magnitudes, self.citation_magnitudes
+        return *numbers, self.documents, self.passages, self.words
 
     def part(self, rows: "slice | NDArray[np.int64]") -> "PaperFacets":
         """Some of the papers."""

@@ -14,6 +14,7 @@ from facets.language.vectors import unit_rows
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateEvidence, CandidateKind, PaperFacets, PaperOptions
 from facets.papers.tables import CandidateTable, EngineState
+from facets.papers.trained import ScoringSettings
 
 _NEAREST_WORDS, _NEAREST_PAPERS = 8, 3
 _MAX_TITLES = 30  # most titles of the candidate's papers from which the words are taken
@@ -35,17 +36,26 @@ def hybrid_scores(
     rows_C: NDArray[np.int64],
     *,
     facet_weight: float,
-    document_mode: str,
+    settings: ScoringSettings,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     """``w relevance + (1 - w) document similarity``, relevance (eq. 3.13) and document similarity, ``[N, C]`` each.
 
-    ``document_mode``: ``max`` or ``average`` of the cosines with a candidate's papers (Chang 2022, section 3.4.3.2).
+    Document similarity is the greatest or mean cosine with a candidate's papers (Chang 2022, section 3.4.3.2);
+    for authors added after training, the mean of the three greatest similarities of text, rescaled in the sum.
     """
     table = state.tables[kind]
     vectors_CD = table.vectors if len(rows_C) == len(table) else table.vectors[rows_C]
     facets = relevance_score(papers.scaled(kind), vectors_CD)
-    documents = table.document_scores(papers.documents, rows_C, state.bank, mode=document_mode)
-    return np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents, facets, documents
+    documents = table.document_scores(papers.documents, rows_C, state.bank, mode=settings.document_modes[kind])
+    total = np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents
+    additions = settings.additions
+    if additions is not None and kind is CandidateKind.AUTHORS and papers.passages.size:
+        added = table.added(rows_C, state.bank)
+        own = table.added_scores(papers, rows_C[added], state.bank, words_share=additions.words_share)
+        documents[:, added] = own
+        rescaled = np.float32(additions.offset) + np.float32(additions.scale) * own
+        total[:, added] = facet_weight * facets[:, added] + (1.0 - facet_weight) * rescaled
+    return total, facets, documents
 
 
 def best_columns(

@@ -35,7 +35,7 @@ class Added:
 
     papers: dict[str, Paper]  # by id
     vectors: list[AddedVector]
-    sentences: dict[str, NDArray[np.float32]]  # `[P]` by paper id; empty for a model without sentence vectors
+    sentences: dict[str, NDArray[np.float32]]  # `[P + E]` by paper id, sentence and passage vector; empty without both
     given: set[tuple[str, str]]  # author and paper id: papers given to an author that do not name the author
     revision: str  # of the model that computed all vectors; empty when nothing was added
 

@@ -2,25 +2,28 @@
 
 Everything here is immutable: an addition makes a new state, so a call works on one state from beginning to end.
 
-Shape letters: I papers, J candidates, D dimensions, W width of documents, P pairs of candidate and paper, N query
-papers, C chosen candidates, A added papers.
+Shape letters: I papers, J candidates, D dimensions, W width of documents, E width of passages, M words, P pairs of
+candidate and paper, N query papers, C chosen candidates, A added papers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import NotFoundError
+from facets.language.interruption import check_interrupted
 from facets.language.near_names import NearNames
 from facets.papers.model import PaperModel
-from facets.papers.records import CandidateKind, Paper, PaperOptions, year_of_id
+from facets.papers.records import CandidateKind, Paper, PaperFacets, PaperOptions, year_of_id
 from facets.papers.store import AddedVector
 
 _SIMILARITIES_AT_A_TIME = 16_000_000
+_NEAREST_PASSAGES = 3  # papers of an added author that count
 _GATHERED_SHARE = 8  # the papers of chosen candidates are copied when they are at most an eighth of all
 
 # By kind and id of a candidate, rows of its papers in the bank, ascending.
@@ -39,6 +42,14 @@ class PaperBank:
     abstracts: NDArray[np.object_]  # `[I]` str, empty for papers of the training
     years: NDArray[np.int32]  # `[I]` int32, 0: unknown
     documents: NDArray[np.float32]  # `[I, W]` float32, vectors for comparing papers; see `PaperFacets`
+    # Of the added papers, the last of the bank; see `PaperFacets`.
+    passages: NDArray[np.float32]  # `[A, E]` float32
+    words: NDArray[np.void]  # `[A, M]` of `WEIGHTED_WORD`
+
+    @property
+    def num_trained(self) -> int:
+        """Number of papers of the training, which come first."""
+        return len(self.documents) - len(self.passages)
 
 
 @dataclass(frozen=True)
@@ -154,6 +165,44 @@ class CandidateTable:
             result /= np.maximum(counts_C, 1)[:, None]
         return np.ascontiguousarray(result.T)
 
+    def added(self, rows_C: NDArray[np.int64], bank: PaperBank) -> NDArray[np.int64]:
+        """Positions of the candidates of whom all papers were added after training, and can be compared as passages."""
+        if not bank.passages.size:
+            return np.empty(0, dtype=np.int64)
+        filled = np.flatnonzero(self.starts[rows_C + 1] > self.starts[rows_C])
+        firsts = self.papers[self.starts[rows_C[filled]]]  # a candidate's papers are in ascending order
+        return filled[firsts >= bank.num_trained]
+
+    def added_scores(
+        self, papers: PaperFacets, rows_C: NDArray[np.int64], bank: PaperBank, *, words_share: float
+    ) -> NDArray[np.float32]:
+        """Mean of the three greatest similarities with the papers of added candidates, ``[N, C]`` in [-1, 1].
+
+        ``words_share``: weight of the cosine of words in a similarity; the cosine of passages has the rest.
+        """
+        counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
+        first_pairs = np.cumsum(counts_C) - counts_C
+        pairs = np.repeat(self.starts[rows_C] - first_pairs, counts_C) + np.arange(int(counts_C.sum()))
+        own_P = self.papers[pairs] - bank.num_trained
+        passages_PE, words_PM = (1.0 - words_share) * bank.passages[own_P], bank.words[own_P]
+        group_P1 = np.repeat(4.0 * np.arange(len(rows_C)), counts_C)[:, None]  # cosines of two groups are 2 apart
+        used_C = np.minimum(counts_C, _NEAREST_PASSAGES)
+        result = np.zeros((len(rows_C), len(papers)))
+        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(own_P)))
+        for first in range(0, len(papers), step):
+            part = slice(first, first + step)
+            similar_PN = passages_PE @ papers.passages[part].T
+            for number, words_M in enumerate(papers.words[part]):
+                check_interrupted()
+                weights_V = np.zeros(np.iinfo(np.uint16).max + 1, dtype=np.float32)
+                weights_V[words_M["row"]] = words_share * words_M["weight"]
+                similar_PN[:, number] += np.einsum("pm,pm->p", weights_V[words_PM["row"]], words_PM["weight"])
+            sorted_PN = group_P1 - np.sort(group_P1 - similar_PN, axis=0)
+            for place in range(_NEAREST_PASSAGES):
+                has = used_C > place
+                result[has, part] += sorted_PN[first_pairs[has] + place]
+        return np.ascontiguousarray((result / used_C[:, None]).T, dtype=np.float32)
+
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
         """Ids and names most similar to a text, best first."""
         labels, rows = self._labels
@@ -174,12 +223,18 @@ class EngineState:
         row = self.tables[kind].row_of_id.get(key)
         return [] if row is None else self.tables[kind].papers_of(row).tolist()
 
+    def compares_passages(self, kind: CandidateKind, rows_C: NDArray[np.int64]) -> bool:
+        """Whether one of some candidates is an author added after training."""
+        return kind is CandidateKind.AUTHORS and len(self.tables[kind].added(rows_C, self.bank)) > 0
+
     @classmethod
     def trained(cls, model: PaperModel) -> "EngineState":
         """The papers and candidates that a model was trained on."""
         papers = model.papers
         titles, no_abstracts = _objects(papers.titles), _objects([""] * len(papers.ids))
-        bank = PaperBank(_objects(papers.ids), titles, no_abstracts, papers.years, model.trained_documents())
+        added = model.passage_vectors([], []), model.weighted_words([])
+        documents_IW = model.trained_documents()
+        bank = PaperBank(_objects(papers.ids), titles, no_abstracts, papers.years, documents_IW, *added)
         state = EngineState(bank, {}, {paper_id: row for row, paper_id in enumerate(papers.ids)})
         tables = {}
         for kind in CandidateKind:
@@ -190,8 +245,16 @@ class EngineState:
             tables[kind] = state._table(kind, papers.column_ids[kind], names, vectors_JD, papers_P, starts)
         return EngineState(bank, tables, state.row_of_paper)
 
-    def with_papers(self, papers: Sequence[Paper], documents_IW: NDArray[np.float32]) -> "EngineState":
-        """A state with more papers, or new versions, at the end of the bank; ``documents_IW`` of all papers.
+    def with_papers(
+        self,
+        papers: Sequence[Paper],
+        documents_IW: NDArray[np.float32],
+        passages_AE: NDArray[np.float32],
+        words_AM: NDArray[np.void],
+    ) -> "EngineState":
+        """A state with more papers, or new versions, at the end of the bank.
+
+        ``documents_IW`` of all papers, the others of all added ones.
 
         Its candidates are unchanged; see ``changed_members`` and ``with_candidates``.
         """
@@ -202,6 +265,8 @@ class EngineState:
             np.concatenate([bank.abstracts, _objects([paper.abstract for paper in papers])]),
             np.concatenate([bank.years, np.array([paper.year or 0 for paper in papers], dtype=np.int32)]),
             documents_IW,
+            passages_AE,
+            words_AM,
         )
         rows = {paper.id: first + number for number, paper in enumerate(papers)}
         return EngineState(bank, self.tables, {**self.row_of_paper, **rows})
@@ -282,10 +347,10 @@ class EngineState:
 class GrowingRows:
     """An array that grows by rows; arrays returned earlier stay unchanged."""
 
-    def __init__(self, rows: NDArray[np.float32]) -> None:
+    def __init__(self, rows: NDArray[Any]) -> None:
         self._room = rows
 
-    def extended(self, length: int, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extended(self, length: int, rows: NDArray[Any]) -> NDArray[Any]:
         """The first ``length`` rows, then these. Later rows, left by a failed addition, are overwritten."""
         total = length + len(rows)
         if total > len(self._room):

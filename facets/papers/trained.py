@@ -73,12 +73,24 @@ class SentenceSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AdditionSettings:
+    """How authors added after training are scored: their similarity counts as ``offset + scale * similarity``."""
+
+    encoder: str  # folder of the passage model that encodes title and abstract, relative to the checkpoint
+    space: str  # name of the encoder's vector space
+    words_share: float  # weight of the cosine of words; the cosine of passages has the rest, up to 1
+    scale: float  # tuned on authors that the model has not seen
+    offset: float  # makes scores comparable with those of authors of the training
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ScoringSettings:
     """How scores are mixed."""
 
     facet_weights: Mapping[str, float]  # by kind, share of the facets in the score; tuned on development data
     document_modes: Mapping[str, str]  # by kind, `max` or `average` of the cosines with a candidate's papers
     sentences: SentenceSettings | None = None  # None: documents are only word averages
+    additions: AdditionSettings | None = None  # None: added authors are scored as those of the training
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +172,7 @@ def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPar
             facet_weights={kind: float(values["facet_weights"][kind]) for kind in CandidateKind},
             document_modes={kind: str(values["document_modes"][kind]) for kind in CandidateKind},
             sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
+            additions=AdditionSettings(**values["additions"]) if values.get("additions") else None,
         )
     papers = _read_papers(folder, read)
     arrays = _read_arrays(tables_path, read)

@@ -133,9 +133,8 @@ def model_scores(engine: PaperEngine, encoded: PaperFacets) -> Score:
 
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         state = engine.state
-        weight, mode = settings.facet_weights[kind], settings.document_modes[kind]
-        rows_C = _rows_of(state.tables[kind], ids)
-        total, facets, documents = hybrid_scores(encoded, kind, state, rows_C, facet_weight=weight, document_mode=mode)
+        rows_C, weight = _rows_of(state.tables[kind], ids), settings.facet_weights[kind]
+        total, facets, documents = hybrid_scores(encoded, kind, state, rows_C, facet_weight=weight, settings=settings)
         return {"facets": facets, "documents": documents, "facets+documents": total}
 
     return score

@@ -13,8 +13,9 @@ from facets_proto.v1 import papers_pb2 as pb
 
 from facets.documents import AllOf, CollectionEngine, Filter, Range, StoredDocument
 from facets.errors import InvalidInputError
-from facets.papers.records import Paper, PaperFacets
+from facets.papers.records import WEIGHTED_WORD, Paper, PaperFacets
 from facets_server.documents.requests import filter_of
+from facets_server.papers.requests import kind_of
 from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import CallContext
 
@@ -44,13 +45,14 @@ class CollectionPapers:
             self._engine.record(collection, record)
             raise
         documents = [document for document in documents if document.id not in excluded]
-        prefix = (served.info.revision, collection, record.create_time)
+        passages = served.engine.compares_passages(kind_of(request.kind), request.ids)
+        prefix = (served.info.revision, collection, record.create_time, passages)
         encoded = {document.id: self._used((*prefix, document.id, document.revision)) for document in documents}
         missing = [document for document in documents if encoded[document.id] is None]
         for start in range(0, len(missing), _PAPERS_AT_A_TIME):
             some = missing[start : start + _PAPERS_AT_A_TIME]
             with served.exclusive(call) as engine:
-                facets = engine.encode([paper_of(document) for document in some])
+                facets = engine.encode([paper_of(document) for document in some], passages=passages)
             for i, document in enumerate(some):
                 encoded[document.id] = self._used((*prefix, document.id, document.revision), _row(facets, i))
         named = [(document.id, paper_of(document).title) for document in documents]
@@ -112,5 +114,6 @@ def _row(facets: PaperFacets, row: int) -> PaperFacets:
 def _stack(papers: Sequence[PaperFacets]) -> PaperFacets:
     if not papers:
         nothing = np.zeros((0, 1), np.float32)
-        return PaperFacets(np.zeros((0, 1, 1), np.float32), nothing, nothing, nothing)
+        words = np.zeros((0, 0), WEIGHTED_WORD)
+        return PaperFacets(np.zeros((0, 1, 1), np.float32), nothing, nothing, nothing, nothing, words)
     return PaperFacets(*(np.stack(arrays) for arrays in zip(*(paper.arrays for paper in papers), strict=True)))

@@ -33,16 +33,16 @@ def test_a_package_holds_the_folder_and_names_it_for_the_library(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("name", "lender"),
+    ("name", "lenders"),
     [
-        ("facets-minilm-en", "facets-en"),
-        ("facets-relations-en", "facets-passages-en"),
-        ("facets-papers-en", "facets-passages-small-en"),
+        ("facets-minilm-en", ["facets-en"]),
+        ("facets-relations-en", ["facets-passages-en"]),
+        ("facets-papers-en", ["facets-passages-small-en", "facets-passages-en"]),
     ],
 )
-def test_a_model_that_borrows_requires_the_lender_s_package(name: str, lender: str, tmp_path: Path) -> None:
+def test_a_model_that_borrows_requires_the_lenders_packages(name: str, lenders: list[str], tmp_path: Path) -> None:
     project = staged(name, tmp_path)
-    assert project["dependencies"] == [f"{package_of(lender)}=={project['version']}"]
+    assert project["dependencies"] == [f"{package_of(lender)}=={project['version']}" for lender in lenders]
 
 
 def test_a_model_with_all_of_its_own_requires_nothing(tmp_path: Path) -> None:

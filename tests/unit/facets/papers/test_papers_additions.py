@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
@@ -177,3 +178,41 @@ def test_the_golden_file_of_additions_is_read(tmp_path: Path) -> None:
     assert added.vectors[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
     assert {key: vector.tolist() for key, vector in added.sentences.items()} == {"p1": [0.5, -1.0]}
     store.close()
+
+
+def test_added_authors_are_scored_by_their_three_nearest_papers(passages: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(passages, data_dir=tmp_path)
+    options = PaperOptions(top_k=50)
+    [before] = engine.recommend_authors([VOICE], options)
+    titles = [
+        "microphone prosody",
+        "speaker tone of a voice",
+        "image texture",
+        "grammar of a treebank",
+        "voice prosody",
+    ]
+    few = NewAuthor(Author("Few"), tuple(Paper(title) for title in titles[:2]))
+    engine.add_authors([NewAuthor(Author("Many"), tuple(Paper(title, id=title) for title in titles)), few])
+    after = {hit.id: hit for hit in engine.recommend_authors([VOICE], options)[0]}
+    assert all(after[hit.id].score == pytest.approx(hit.score, abs=1e-6) for hit in before)
+    texts = [*titles, VOICE.title], [*[""] * 5, VOICE.abstract]
+    vectors, weighted = passages.passage_vectors(*texts), passages.weighted_words(passages.paper_rows(*texts))
+    words = np.zeros((6, len(passages.words.vocabulary) + 1))
+    for row, own in zip(words, weighted, strict=True):
+        row[own["row"]] = own["weight"]
+    similar = (0.4 * vectors @ vectors.T + 0.6 * words @ words.T)[5, :5]
+    assert np.linalg.norm(words, axis=1) == pytest.approx(1, abs=1e-6)
+    for name, some in (("Many", similar), ("Few", similar[:2])):
+        nearest = np.sort(some)[-3:].mean()
+        assert after[name].document_score == pytest.approx(nearest, abs=1e-5)
+        rescaled = 0.25 + 0.5 * nearest
+        weight = passages.settings.facet_weights[AUTHORS]
+        assert after[name].score == pytest.approx(weight * after[name].facet_score + (1 - weight) * rescaled, abs=1e-5)
+    bulk = engine.recommend_bulk(AUTHORS, [VOICE, Paper("image")], options)
+    assert [bulk.candidate_ids[row] for row in bulk.rows[0]] == list(after)
+    [[ranked]] = engine.rank_papers(AUTHORS, ["Many"], [VOICE])
+    assert ranked.document_score == pytest.approx(after["Many"].document_score, abs=1e-6)
+    engine.close()
+    again = PaperEngine(passages, data_dir=tmp_path)
+    assert {hit.id: hit for hit in again.recommend_authors([VOICE], options)[0]} == after
+    again.close()

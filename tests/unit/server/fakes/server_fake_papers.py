@@ -12,7 +12,7 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.papers.engine import PaperEngine
 from facets.papers.reading import typed_rows
-from facets.papers.records import Author, Paper, PaperFacets
+from facets.papers.records import WEIGHTED_WORD, Author, Paper, PaperFacets
 from facets.papers.trained import PaperTables, ScoringSettings, TrainedPapers
 
 NUM_FACETS = 2
@@ -64,12 +64,19 @@ class MadeModel:
     def sentence_vectors(self, titles, abstracts):
         return np.empty((len(titles), 0), np.float32)
 
-    def encode_papers(self, rows, sentences=None):
+    def passage_vectors(self, titles, abstracts):
+        return np.empty((len(titles), 0), np.float32)
+
+    def encode_papers(self, rows, sentences=None, passages=None):
         facets = np.zeros((len(rows), NUM_FACETS, len(WORDS) + 1), np.float32)
         for number, own in enumerate(rows):
             np.add.at(facets[number], np.divmod(own, len(WORDS) + 1), 1.0)
         facets, ones = facets[:, :, :-1], np.ones(facets.shape[:2], np.float32)
-        return PaperFacets(facets, ones, ones, self.document_vectors(rows, sentences, facets))
+        documents = self.document_vectors(rows, sentences, facets)
+        return PaperFacets(facets, ones, ones, documents, self.passage_vectors(rows, rows), self.weighted_words(rows))
+
+    def weighted_words(self, rows):
+        return np.empty((len(rows), 0), WEIGHTED_WORD)
 
     def document_vectors(self, rows, sentences, facets=None):
         facets = self.encode_papers(rows).facets if facets is None else facets
@@ -113,10 +120,10 @@ class GatedEngine(PaperEngine):
         if not self.slow or any(self.slow in paper.title for paper in papers):
             assert self.gate.wait(30), "the test forgot to open the gate"
 
-    def encode(self, papers):
+    def encode(self, papers, *, passages=False):
         self.batches.append(len(papers))
         self._wait(papers)
-        return super().encode(papers)
+        return super().encode(papers, passages=passages)
 
     def add_papers(self, papers):
         self._wait(papers)
