@@ -22,18 +22,17 @@ from facets.documents.types import SearchMode
 from facets.errors import CheckpointError
 from facets.storage.fitted import LogisticCurves
 
-SIGNALS = ("cosine", "coverage", "saturation")
+SIGNALS = ("cosine", "coverage")
 """Signals of one hit; those that the mode does not use are 0.
 
 - ``cosine``: score of the facets, see ``RelevanceCurve.comparable``.
 - ``coverage``: share of the query's words that the document has, in [0, 1], each weighted by its rarity in the
   collection; words in no document count as the rarest. 0 for a query of stop words only.
-- ``saturation``: BM25 divided by its upper bound for any document, in [0, 1].
 """
 FEATURES = (*SIGNALS, "size", "lead", "behind")
 """Features of a curve. All but the last belong to the query, so confidence depends on the score, not on the rank.
 
-- ``cosine``, ``coverage``, ``saturation``: signals of the best candidate.
+- ``cosine``, ``coverage``: signals of the best candidate.
 - ``size``: logarithm of the number of documents searched, at most 1,000 (curves were not fitted on more). The best of
   many documents is similar to a query by chance, the best of few is not.
 - ``lead``: score of the best minus score of the tenth, or 0 if there are fewer. Where all documents are alike, a high
@@ -73,7 +72,7 @@ class RelevanceCurve(LogisticCurves):
 
     Example:
         >>> curve = RelevanceCurve(revision="r", weights={"facets": {"intercept": -2.0, "cosine": 4.0}})
-        >>> features = features_of(np.array([0.5]), np.array([[0.5, 0, 0]]), num_searched=9)
+        >>> features = features_of(np.array([0.5]), np.array([[0.5, 0]]), num_searched=9)
         >>> curve.confidence("facets", features).tolist()
         [0.5]
     """

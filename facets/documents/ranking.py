@@ -137,12 +137,10 @@ def score(
             for weights in (signal_weights(space), _NAMED_WEIGHTS)
         )
         scores = np.where(is_named, as_named, as_usual)
-    coverage = saturation = np.zeros_like(met.scores)
-    if terms is not None and words is not None:
-        if any(not terms.is_stop_word(word) for _, word in terms.words):
-            coverage = words.coverage
-        saturation = np.minimum(words.scores / (words.upper_bound or 1.0), 1.0)
-    signals = np.stack([cosines, coverage, saturation], axis=1).astype(np.float64)  # in the order of SIGNALS
+    coverage = np.zeros_like(met.scores)
+    if terms is not None and words is not None and any(not terms.is_stop_word(word) for _, word in terms.words):
+        coverage = words.coverage
+    signals = np.stack([cosines, coverage], axis=1).astype(np.float64)  # in the order of SIGNALS
     scored = Scored(rows, met, scores, lexical, signals)
     if search.mode == "lexical":
         scored = scored[np.flatnonzero(lexical > 0)]

@@ -18,7 +18,7 @@ CURVE = RelevanceCurve(
     weights={
         "hybrid": {"intercept": -5.0, "cosine": 3.0, "coverage": 5.0, "behind": -2.0},
         "facets": {"intercept": -4.0, "cosine": 8.0},
-        "lexical": {"intercept": -3.0, "saturation": 3.0, "coverage": 2.0},
+        "lexical": {"intercept": -3.0, "coverage": 4.0},
     },
 )
 TEXTS = {
@@ -60,7 +60,6 @@ def test_signals_say_what_spoke_for_a_hit(filled: CollectionEngine) -> None:
     assert best.id == "tea" and best.signals.keys() == set(SIGNALS)
     assert best.signals["coverage"] == pytest.approx(1.0)
     assert best.signals["cosine"] == pytest.approx(np.sqrt(0.5), abs=1e-3)
-    assert 0 < best.signals["saturation"] < 1
     for hit in hits:  # of all but the score those of the best count
         logit = -5 + 3 * best.signals["cosine"] + 5 * best.signals["coverage"] - 2 * (best.score - hit.score)
         assert hit.confidence == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
@@ -114,7 +113,7 @@ def test_the_number_of_documents_searched_speaks_too(filled: CollectionEngine) -
     )
     [hit] = search(filled, "pump", where=Equals("kind", "new"), curve=size)
     assert hit.confidence == pytest.approx(1 / 2), "a filter leaves one"
-    many = [features_of(np.ones(1), np.ones((1, 3)), num_searched=num) for num in (1_000, 10**6)]
+    many = [features_of(np.ones(1), np.ones((1, len(SIGNALS))), num_searched=num) for num in (1_000, 10**6)]
     np.testing.assert_array_equal(*many, "curves are fitted on no more than 1,000")
 
 
@@ -128,7 +127,7 @@ def test_what_stands_out_leads_by_its_score_above_the_tenth() -> None:
         np.testing.assert_allclose(row, expected)
     few = features_of(scores[:3], signals[:3], num_searched=3)
     assert few[:, FEATURES.index("lead")] == pytest.approx(0.9), "nine others are missing, and say nothing"
-    below = features_of(np.array([-0.2]), np.zeros((1, 3)), num_searched=1)
+    below = features_of(np.array([-0.2]), np.zeros((1, len(SIGNALS))), num_searched=1)
     assert below[0, FEATURES.index("lead")] == 0
     assert features_of(scores[:0], signals[:0], num_searched=0).shape == (0, len(FEATURES))
 
