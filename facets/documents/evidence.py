@@ -123,7 +123,7 @@ def _with_row(searched: SearchedText, answer: Span, terms: QueryTerms | None) ->
 
     Of a row of many cells, the first is given, those with words of the query in the cell or its column, and the next.
     """
-    text = searched.read  # the header row of a table that continues in this part is in its headings
+    text = searched.read if searched.continues_table else searched.text
     place = len(text) - len(searched.text) + answer.start
     sentences = () if answer.field else _sentences(text, _Range(place, place + 1))
     row = next((sentence.row for sentence in sentences if sentence.row and sentence.row.names), None)

@@ -53,9 +53,14 @@ class SearchedText:
         return _GAP.join(part for part in (*(field.text for field in self.fields), self.text) if part.strip())
 
     @property
+    def continues_table(self) -> bool:
+        """Whether the part begins with rows of a table whose header row ends the headings."""
+        return bool(self.fields) and self.fields[-1].text.endswith(_RULE)
+
+    @property
     def said(self) -> str:
-        """The text as it is read, without the fields; rows are read with a header row that ends the headings."""
-        if not (self.fields and self.fields[-1].text.endswith(_RULE)):
+        """The text as it is read, without the fields; rows of a table that continues have the names of its columns."""
+        if not self.continues_table:
             return read(self.text).text
         reading, start = read(self.read), len(self.read) - len(self.text)
         if reading.places is None or reading.origins is None:

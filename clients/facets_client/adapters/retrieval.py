@@ -24,8 +24,8 @@ class SearchSettings(TypedDict, total=False):
 def metadata_of(hit: SearchHit) -> dict[str, object]:
     """The payload of the document, and under ``facets_hit`` the scores, the matched words and the part that answers.
 
-    ``answer`` is None, or ``{"start", "end", "field", "text"}``: offsets in characters into the text, or into the
-    field of the payload that it names.
+    ``answer`` is None, or ``{"start", "end", "field", "text", "problem", "columns", "cells"}``: offsets in characters
+    into the text, or into the field of the payload that it names; for the others see ``Span``.
     """
     names = ("score", "confidence", "facets_score", "lexical_score")
     about = {name: getattr(hit, name) for name in names}
