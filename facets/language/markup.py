@@ -6,10 +6,13 @@ Each pattern stops at the next mark of its kind, so that hostile texts take line
 import html
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
+from spacy.lang.en.stop_words import STOP_WORDS
 from spacy.pipeline import Sentencizer
+
+from facets.language.wordnet import wordnet
 
 Cut: TypeAlias = tuple[int, int, str]  # start and end in the text, and what is read instead
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # line ends of str.splitlines
@@ -61,16 +64,7 @@ STOPS = "\u2026" + "".join(Sentencizer.default_punct_chars)  # characters that e
 WIDE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _HEAD, _TAIL = re.compile(r"[^\W\d_]+$"), re.compile(r"[^\W\d_]+")
-# First parts of hyphenated words.
-_COMPOUND = frozenset(
-    "all anti application back best better big black case class cross data day deep device double eight end error even"
-    " event ever far fast fine first five four free front full general good half hand hard hash head heavy high home"
-    " host ill in industry key kind large last left life light line little load long low machine mid middle name"
-    " near new next nine non object off old on one open out over part per platform point post power pre public quasi"
-    " real red right second self semi set seven short side single six small so soft south state still sub super ten"
-    " test text third three time top touch true two type under up upper user value vice well white whole wide word"
-    " work world year zero".split()
-)
+_SHORTEST_PART = 3  # letters of the parts of a compound; shorter ones are often syllables
 
 
 class Hyphens:
@@ -90,7 +84,13 @@ class Hyphens:
         head, tail = head.lower(), tail.lower()
         if f"{head}{tail}" in self._words:
             return False
-        return f"{head}-{tail}" in self._words or head in _COMPOUND
+        is_compound = min(len(head), len(tail)) >= _SHORTEST_PART and _is_word(head) and _is_word(tail)
+        return f"{head}-{tail}" in self._words or (is_compound and not _is_word(head + tail))
+
+
+@lru_cache(10_000)
+def _is_word(word: str) -> bool:
+    return word in STOP_WORDS or bool(wordnet().lemmas(word))
 
 
 def said(text: str, start: int, end: int, *, hyphens: Hyphens, cells: Sequence[Cut] = ()) -> str:
