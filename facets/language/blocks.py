@@ -199,7 +199,7 @@ def _is_numbered_heading(number: int, runs: list[_Run]) -> bool:
 
 
 def _find_headings(runs: list[_Run]) -> None:
-    """Finds headings without marks: numbered, in capitals, or short lines between empty lines, above prose."""
+    """Finds headings without marks: short lines over prose or a heading that are numbered or set apart."""
     is_below = False  # whether the short lines below are followed by prose or a heading
     num_short = 0
     for number in range(len(runs) - 1, -1, -1):
@@ -207,41 +207,24 @@ def _find_headings(runs: list[_Run]) -> None:
         if run.kind or not run.is_short():
             is_below, num_short = run.kind != "quotation", 0
             continue
-        level = _level(number, runs) if is_below else 0
-        num_short += level not in (1, 2) or number == 0
-        if level and num_short <= _MOST_SHORT:
+        num_short += 1
+        level = _level(number, runs) if is_below and num_short <= _MOST_SHORT else 0
+        if level:
             run.kind, run.level = "heading", level
 
 
 def _level(number: int, runs: list[_Run]) -> int:
     """Heading level of a short line; 0 if it is not a heading, as when the next line begins in lower case."""
-    run, said = runs[number], runs[number].first.said
+    run, said, is_first = runs[number], runs[number].first.said, number == 0
     after = runs[number + 1] if number + 1 < len(runs) else None
-    next_said = "" if after is None or after.gap else after.first.said
-    if next_said[:1].islower():
+    if after is None or (not after.gap and after.first.said[0].islower()):
         return 0
     if found := _NUMBERED.match(said):
         return found[1].count(".") + 1 if said[found.end() : found.end() + 1].isalpha() else 0
-    is_first, is_alone = number == 0, run.gap > 0 and after is not None and after.gap > 0
-    if (is_first or is_alone) and CHAPTER.match(said):
-        return 1
-    if said.isupper() and sum(map(str.isalpha, said)) > 3 and (is_first or run.gap):
-        return 0 if next_said.isupper() else 1 if is_first else 2
-    if said[0].islower() or not (said[0].isalnum() or said[0] in "\"'\u201c\u00bf\u00a1"):
+    is_apart = (is_first or run.gap) and (after.gap or (not is_first and run.stands_over(after)))
+    if not is_apart or said[0].islower() or not (said[0].isalnum() or said[0] in "\"'\u201c\u00bf\u00a1"):
         return 0
-    if is_first:
-        return int(_is_title(runs))
-    return 3 if is_alone or (run.gap and after and run.stands_over(after)) else 0
-
-
-def _is_title(runs: list[_Run]) -> bool:
-    """Whether only a few short lines separate the first line from an empty one."""
-    for run in runs[1 : 1 + _MOST_SHORT]:
-        if run.gap:
-            return True
-        if run.kind or not run.is_short():
-            return False
-    return False
+    return 1 if is_first or CHAPTER.match(said) else 2 if said.isupper() else 3
 
 
 class _Marked:
@@ -470,10 +453,8 @@ def _row_key(line: str) -> tuple[str, int]:
 
 
 def _said_lines(text: str) -> list[Line]:
-    """The lines of a text without HTML comments, running heads and page numbers."""
+    """The lines of a text without running heads and page numbers."""
     lines = lines_of(text)
-    if "<!--" in text:
-        lines = _without(lines, _in_comments(text, lines))
     if "\f" in text:
         lines = _without(lines, _running(text, lines))
     return lines
@@ -488,17 +469,6 @@ def _without(lines: list[Line], left_out: set[int]) -> list[Line]:
             kept.append(line if gap == line.gap else line._replace(gap=gap))
             gap = 0
     return kept
-
-
-def _in_comments(text: str, lines: list[Line]) -> set[int]:
-    found: set[int] = set()
-    number = end = 0
-    while (start := text.find("<!--", end)) >= 0 and (end := text.find("-->", start) + 3) > 2:
-        while number < len(lines) and lines[number].end <= end:
-            if lines[number].start >= start:
-                found.add(number)
-            number += 1
-    return found
 
 
 def _running(text: str, lines: list[Line]) -> set[int]:

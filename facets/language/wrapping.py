@@ -135,7 +135,8 @@ def _paragraph_ends(lines: Sequence[Line], breaks: Sequence[_Break], known: Sequ
     ends, first = [], 0
     for i, (line, after) in enumerate(pairwise(lines)):
         # In wrapped prose, a sentence that began on an earlier line ends with a stop, however short this line is.
-        is_within = i > first and not line.is_ended() and line.said[-1] != ":" and not _BEGINS.match(lines[first].said)
+        is_ended = line.is_ended() or (line.said[-1] == ":" and after.said[0].isupper())
+        is_within = i > first and not is_ended and not _BEGINS.match(lines[first].said)
         is_broken = i in joined or (is_wrapped and (line.said[-1] == "," or is_within))
         if not (is_broken and _may_continue(lines, first, i)) and not _hangs(lines[first], after):
             ends.append(i)
