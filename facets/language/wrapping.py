@@ -154,7 +154,7 @@ def _continues_surely(line: Line, after: Line) -> bool:
 def _may_continue(lines: Sequence[Line], first: int, i: int) -> bool:
     """Whether nothing shows that the line after ``i`` begins something new; ``first`` began the paragraph of ``i``."""
     line, after = lines[i], lines[i + 1]
-    if _BEGINS.match(after.said) and (_BEGINS.match(lines[first].said) or line.said[-1] in ".:;!?"):
+    if _BEGINS.match(after.said) and (_BEGINS.match(lines[first].said) or line.said[-1] in ".:!?"):
         return False
     return after.indent == line.indent or (i == first and after.indent < line.indent <= _WIDEST_INDENT)
 
