@@ -124,7 +124,7 @@ def test_a_newline_is_a_border_where_something_new_begins(text: str) -> None:
 def test_a_line_before_one_in_lower_case_is_no_heading() -> None:
     text = "The harbour of the old town\nwas built by the monks\n\nIt has two piers and a crane that fell over in May."
     assert {block.kind for block in blocks(text)} == {"paragraph"}
-    assert blocks(text.replace("was", "Was"))[0].kind == "heading"
+    assert blocks(text.replace("\nwas", "\n\nWas"))[0].kind == "heading"
 
 
 def test_a_short_title_right_above_a_paragraph_does_not_unwrap_it() -> None:
