@@ -111,12 +111,12 @@ class WordVectors:
         return WordVectors(self.vocabulary.without_pieces(), self.vectors[~is_piece])
 
     def nearest(
-        self, queries: NDArray[np.floating], top_k: int, *, exclude_stop_words: bool = False
+        self, queries: NDArray[np.floating], top_k: int, *, excluded: NDArray[np.bool_] | None = None
     ) -> list[list[tuple[str, float]]]:
         """The whole words with the highest cosine to each query, best first, ties in vocabulary order.
 
-        ``queries``: ``[N, D]``, of any norm; a zero vector has cosine 0 with every word. ``exclude_stop_words``: leave
-        out stop words and tokens without a letter or digit.
+        ``queries``: ``[N, D]``, of any norm; a zero vector has cosine 0 with every word. ``excluded``: words to leave
+        out, as ``Vocabulary.is_stop``.
 
         Raises:
             InvalidInputError: Wrong shape, values that are not finite, or ``top_k`` below 1.
@@ -131,7 +131,7 @@ class WordVectors:
         units = unit_rows(queries)
         result: list[list[tuple[str, float]]] = []
         for start in range(0, len(units), QUERIES_AT_A_TIME):
-            result += self._nearest_block(units[start : start + QUERIES_AT_A_TIME], top_k, exclude_stop_words)
+            result += self._nearest_block(units[start : start + QUERIES_AT_A_TIME], top_k, excluded)
         return result
 
     @cached_property
@@ -151,15 +151,15 @@ class WordVectors:
         return rows, torch.from_numpy(codes), torch.from_numpy(inverse), error + 1e-5
 
     def _nearest_block(
-        self, units: NDArray[np.float32], top_k: int, exclude_stop_words: bool
+        self, units: NDArray[np.float32], top_k: int, excluded: NDArray[np.bool_] | None
     ) -> list[list[tuple[str, float]]]:
         import torch
 
         from facets.index.exact import CodedQuery
 
         rows, codes_WD, inverse_W, error = self._codes
-        excluded = np.flatnonzero(self.vocabulary.is_stop[rows]) if exclude_stop_words else rows[:0]
-        top_k = min(top_k, len(rows) - len(excluded))
+        left_out = rows[:0] if excluded is None else np.flatnonzero(excluded[rows])
+        top_k = min(top_k, len(rows) - len(left_out))
         if top_k == 0:
             return [[] for _ in units]
         query = CodedQuery(units[:, None], torch.device("cpu"), as_codes=True)
@@ -169,7 +169,7 @@ class WordVectors:
         )
         for scores, codes, inverse in zip(*parts, strict=True):
             torch.mul(query.times(codes).T, inverse, out=scores)
-        scores_NW[:, torch.from_numpy(excluded)] = -torch.inf
+        scores_NW[:, torch.from_numpy(left_out)] = -torch.inf
         # All words that may be as good as the k-th best are compared again in float.
         kth_N1 = scores_NW.topk(top_k).values[:, -1:]
         is_near_NW = scores_NW >= kth_N1 - 2 * (error + torch.from_numpy(query.error))

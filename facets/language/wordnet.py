@@ -101,6 +101,11 @@ class WordNet:
         """Whether a word may be a form of a verb."""
         return any(lemma.startswith("v:") for lemma in self.lemmas(word))
 
+    def is_noun(self, word: str) -> bool:
+        """Whether a word is the base form of a noun and no inflected form of another word."""
+        lemmas = self.lemmas(word)
+        return f"n:{word}" in lemmas and all(lemma[2:] == word for lemma in lemmas)
+
     def _concepts(self, word: str) -> set[int]:
         """The senses of a word with what they are a kind of: adjectives, and the first sense of verbs."""
         return {

@@ -57,6 +57,7 @@ _ELSEWHERE = re.compile(
 )
 _LEANING = re.compile(
     r"[\"'(*_-]*(?:(?:yes|no|well|so|and|but|also|then|ok|okay|true)\b[,.]? +)?"
+    r"(?!it (?:is|was|has been|will be) (?:decided|agreed|recommended|proposed|planned|likely)\b)"  # "it was decided"
     r"(?:this|that|these|those|such|it|its|they|their|theirs|them|he|his|him|she|her|hers|others|another|both|neither"
     r"|the (?:former|latter|same|other|others)"
     r"|(?:\w+ )?(?:one|two|three|some|most|many|all|both|none|each|few) of (?:them|these|those|which))\b",
@@ -64,6 +65,7 @@ _LEANING = re.compile(
 )
 _FEWEST_TURNS = 3
 _PROSE_KINDS = frozenset({"paragraph", "item"})
+_IN_TITLE = 1000  # a word of the title that the prose repeats is preferred to any other
 _OPENING_WORDS = 3  # content words of the first sentence that may name the subject
 _RARE = 1e-4  # probability of a word that counts half as much as an unknown one
 _QUESTION = re.compile(r"\?[\"')*_]*$")
@@ -162,7 +164,8 @@ def _names_subject(
     first = int(standing[0])
     opening, title = set(stems_of[first][:_OPENING_WORDS]), set(chain.from_iterable(stems_of[:first]))
     scores = {
-        stem: worth[stem] * count * (1 + (stem in opening)) * (1 + (stem in title)) for stem, count in counts.items()
+        stem: worth[stem] * count * (1 + (stem in opening)) * (_IN_TITLE if stem in title else 1)
+        for stem, count in counts.items()
     }
     subject = max(scores, key=lambda stem: (scores[stem], stem), default="")
     return np.array([subject in own_stems for own_stems in stems_of]) & may_stand_S

@@ -189,7 +189,14 @@ def summarize(
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
     documents = [document_from(text, file)]
     options: dict[str, Any] = {"num_sentences": sentences, "max_words": words}
-    ask(context, lambda client: client.summarize(documents, query=query, model=model, **options)[0], _print_summary)
+
+    def show(summary: Summary) -> None:
+        _print_summary(summary)
+        if sentences is not None and len(summary.sentences) < sentences:
+            note = f"{sentences} were asked for: the text has no more sentences of prose"
+            stdout().print(Text(note, style="yellow"))
+
+    ask(context, lambda client: client.summarize(documents, query=query, model=model, **options)[0], show)
 
 
 def _print_summary(summary: Summary) -> None:

@@ -15,7 +15,7 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 from facets.model.score_curves import apply_curve, write_score_curves
 from facets.model.shipped import find_model
-from facets.texts.topics import CURVE, cohesion, topic_vectors
+from facets.texts.topics import CURVE, cohesion, facets_in_context, nearest_topic_words, topic_vectors, words_of_text
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.files import read_json_lines
 from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun, Source
@@ -66,8 +66,8 @@ def _model_topics(model: FacetModel, prompt: str) -> tuple[NDArray[np.float32], 
     """Topics for the end of a prompt, and their facets."""
     num_words_read = model.max_tokens * 3 // 4  # approximately as much as the model reads
     facets_KD = model.encode([" ".join(prompt.split()[-num_words_read:])])[0]
-    facets_KD = facets_KD[np.linalg.norm(facets_KD, axis=1) > 0]
-    return topic_vectors(model.words, model.words.nearest(facets_KD, NUM_WORDS, exclude_stop_words=True)), facets_KD
+    facets_KD = facets_in_context(facets_KD[facets_KD.any(axis=1)], words_of_text(model, prompt))
+    return topic_vectors(model.words, nearest_topic_words(model.words, facets_KD, NUM_WORDS)), facets_KD
 
 
 def calibrate_topics(

@@ -65,7 +65,11 @@ def maps_of(models: TextModels, engine: CollectionEngine, words: CollectionWords
 def _themes(collection_map: CollectionMap, words: WordVectors | None) -> tuple[Theme, ...]:
     centers = collection_map.centers
     counts = np.bincount(collection_map.document_themes, minlength=len(centers)).tolist()
-    nearest = words.nearest(centers, _NUM_CANDIDATE_WORDS, exclude_stop_words=True) if words else [[]] * len(centers)
+    nearest = (
+        words.nearest(centers, _NUM_CANDIDATE_WORDS, excluded=words.vocabulary.is_stop)
+        if words
+        else [[]] * len(centers)
+    )
     used: set[str] = set()
     themes = []
     for candidates, num_documents in zip(nearest, counts, strict=True):

@@ -41,7 +41,7 @@ def test_of_many_words_in_one_byte_each_the_nearest_by_floats_come_back() -> Non
 
 
 def test_nearest_leaves_out_stop_words(words: WordVectors) -> None:
-    [found] = words.nearest(words.vectors[:1], 10, exclude_stop_words=True)
+    [found] = words.nearest(words.vectors[:1], 10, excluded=words.vocabulary.is_stop)
     assert {word for word, _ in found} == {"cat", "dog", "car", "bus"}
     assert words.nearest(words.vectors[:1], 1)[0][0][0] == "the"
 

@@ -13,7 +13,7 @@ def words_of(topics: TextTopics) -> list[str]:
 
 def test_topics_are_words_with_vectors_that_can_be_searched_with(model):
     first, second = suggest_topics(model, ["cat truck", "piano"], num_words=2)
-    assert words_of(first) == ["cat", "truck"]  # the third facet says truck again
+    assert set(words_of(first)) == {"cat", "truck"}  # the third facet says truck again
     assert words_of(second) == ["piano"]
     np.testing.assert_allclose(np.linalg.norm(first.vectors, axis=1), 1.0, atol=1e-6)
     assert first.vectors.shape == (2, model.dim)
@@ -29,7 +29,7 @@ def test_avoided_topics_are_left_out(model):
 def test_what_is_kept_is_read_behind_the_text(model):
     kept = suggest_topics(model, ["cat"], keep=["piano music"])[0]
     assert model.encoded[-1] == "cat piano music"
-    assert "piano" in words_of(kept)
+    assert "music" in words_of(kept)
 
 
 def test_of_a_long_text_the_last_sentences_are_read(model):
