@@ -30,6 +30,7 @@ from facets_client.cli.options import (
 )
 from facets_client.cli.output import clean, count_of, print_json, progress_bar, shortened, stdout, words
 from facets_client.cli.settings import Settings, call_with, settings_of
+from facets_client.core.extras import require_extra
 from facets_client.generated.types import CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import CallTask, Settled, batches
@@ -378,6 +379,7 @@ def assign(
     ids = [reviewer.author.id or reviewer.author.name for reviewer in new]
     ids = list(dict.fromkeys([*ids, *(() if candidates is None else names_of_file(candidates))]))
     check_loads(len(papers), len(ids), reviewers_per_paper, min_papers, max_papers)
+    require_extra("assign", "scipy")  # before reviewers are added
     excluded = {} if conflicts is None else _read_conflicts(conflicts)
     if foreign := sorted(excluded.keys() - {paper.id for paper in papers}):
         settings.note(f"{conflicts}: {count_of(len(foreign), 'paper is', 'papers are')} not in {file}: {foreign[0]!r}")

@@ -230,6 +230,7 @@ def test_papers_and_authors_are_added(facets, server, tmp_path):
 
 
 def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, server, tmp_path):
+    pytest.importorskip("scipy", reason="the extra assign brings it")
     papers = [{"id": f"p{i}", "title": f"title {i}", "authors": ["Zoe"] if i else []} for i in range(4)]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in papers))
     reviewers = [{"name": name, "papers": [{"title": "x", "authors": [name]}]} for name in AUTHORS[:3]]
@@ -254,6 +255,7 @@ def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, s
 
 
 def test_assign_says_why_there_is_no_assignment_and_writes_nothing(facets, tmp_path):
+    pytest.importorskip("scipy", reason="the extra assign brings it")
     (tmp_path / "in.jsonl").write_text(paper_lines(4))
     (tmp_path / "pool.txt").write_text("Ann\nBob\nNobody\n")
     (tmp_path / "conflicts.csv").write_text("p0,Ann\n")
