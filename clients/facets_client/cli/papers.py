@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
@@ -29,15 +28,15 @@ from facets_client.cli.options import (
     text_of_file,
 )
 from facets_client.cli.output import clean, count_of, print_json, progress_bar, shortened, stdout, words
-from facets_client.cli.settings import Settings, call_with, settings_of
+from facets_client.cli.settings import call_with, settings_of
 from facets_client.core.extras import require_extra
 from facets_client.generated.types import CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import CallTask, Settled, batches
 from facets_client.load.source import InputError, Source
 from facets_client.load.state import StateFile, default_state_path, whole_file
-from facets_client.papers.assignment import Assignment, check_loads, conflicts_of
 from facets_client.papers.assignment import assign as best_assignment
+from facets_client.papers.assignment import check_loads, conflicts_of
 from facets_client.papers.messages import BulkCandidates
 from facets_client.papers.records import paper_of, read_authors, read_papers
 
@@ -423,39 +422,22 @@ def assign(
         writer = csv.writer(csv_file)
         writer.writerow(("paper", "reviewer", "score"))
         writer.writerows((pair.paper, pair.reviewer, f"{pair.score:.6g}") for pair in assigned)
-    _print_assignment(settings, assigned, scores, ids, reviewers_per_paper, out)
-
-
-def _print_assignment(
-    settings: Settings,
-    assigned: Sequence[Assignment],
-    scores: NDArray[np.float64],
-    ids: Sequence[str],
-    reviewers_per_paper: int,
-    out: Path,
-) -> None:
     counts = Counter(pair.reviewer for pair in assigned)
-    loads = sorted(counts[key] for key in ids)
-    best = np.sort(scores, axis=1)[:, -reviewers_per_paper:]
-    weakest = min(assigned, key=lambda pair: pair.score)
     summary = {
-        "num_papers": len(scores),
+        "num_papers": len(papers),
         "num_reviewers": len(ids),
-        "least_papers": loads[0],
-        "most_papers": loads[-1],
+        "least_papers": min(counts[key] for key in ids),
+        "most_papers": max(counts[key] for key in ids),
         "mean_score": sum(pair.score for pair in assigned) / len(assigned),
-        "mean_best_score": float(best.mean()),  # if loads were free
-        "weakest": weakest,
         "out": str(out),
     }
     if settings.json:
         print_json({**summary, "assignments": assigned})
         return
     typer.echo(
-        f"{count_of(len(assigned), 'place')} in {out}: {count_of(len(scores), 'paper')} x {reviewers_per_paper}, "
-        f"{count_of(len(ids), 'reviewer')} with {loads[0]} to {loads[-1]} papers; mean score "
-        f"{summary['mean_score']:.3f} ({summary['mean_best_score']:.3f} without limits on loads); "
-        f"weakest: {clean(weakest.paper)} with {clean(weakest.reviewer)}, {weakest.score:.3f}"
+        f"{count_of(len(assigned), 'place')} in {out}: {count_of(len(papers), 'paper')} x {reviewers_per_paper}, "
+        f"{count_of(len(ids), 'reviewer')} with {summary['least_papers']} to {summary['most_papers']} papers; "
+        f"mean score {summary['mean_score']:.3f}"
     )
 
 
