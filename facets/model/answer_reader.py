@@ -1,0 +1,97 @@
+"""The answer reader: says how probably each sentence of a text answers a question.
+
+It is a small cross-encoder. It reads English; see ``models/facets-reader-en/README.md``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from facets.arrays import Floats
+from facets.config import SentenceEncoderConfig
+from facets.errors import CheckpointError
+from facets.model.answer_network import AnswerNetwork, read_row
+from facets.model.base import ModelConfig
+from facets.model.checkpoint import FilesRead, fit_weights, read_config, write_parts
+from facets.model.passage_checkpoint import packed_weights, read_passage_weights
+from facets.model.precision import fastest_precision, wants_int8
+from facets.model.word_pieces import WordPieces
+from facets.storage.files import write_whole
+
+_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+NOT_READ = -np.inf  # log-odds of a sentence that did not fit
+
+
+class ReaderConfig(ModelConfig):
+    """``config.json`` of a reader."""
+
+    task: Literal["answers"] = "answers"
+    encoder: SentenceEncoderConfig = SentenceEncoderConfig(num_layers=3)
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
+
+
+class AnswerReader:
+    """Reads a question with the sentences of a text; thread-safe."""
+
+    task = "answers"
+
+    def __init__(
+        self, network: AnswerNetwork, pieces: WordPieces, *, name: str, revision: str = "unsaved", device: str = "cpu"
+    ) -> None:
+        target = torch.device(device)
+        self.network = network.to(target, fastest_precision(target)).eval().requires_grad_(False)
+        self.network.score.float()
+        if wants_int8(target):
+            self.network.encoder.use_int8()
+        self.name, self.revision, self._pieces = name, revision, pieces
+
+    @torch.inference_mode()
+    def read(self, question: str, texts: Sequence[tuple[str, Sequence[str]]]) -> list[Floats]:
+        """Log-odds that each sentence answers the question, per text; ``NOT_READ`` for sentences that do not fit.
+
+        ``texts``: heading and sentences of each; about 256 word pieces of it fit, of a sentence 80.
+        """
+        if not texts:
+            return []
+        strings = [part for heading, sentences in texts for part in (heading, *sentences)]
+        question_ids, *ids = self._pieces.ids([question, *strings])
+        parts = iter(ids)
+        rows = [
+            read_row(question_ids, next(parts), [next(parts) for _ in sentences], self._pieces) for _, sentences in texts
+        ]
+        log_odds = self.network(rows).cpu().numpy()
+        found, start = [], 0
+        for (_, sentences), row in zip(texts, rows, strict=True):
+            own = np.full(len(sentences), NOT_READ, dtype=np.float32)
+            own[: row.num_sentences] = log_odds[start : start + row.num_sentences]
+            found.append(own)
+            start += row.num_sentences
+        return found
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
+        """Loads a checkpoint; raises CheckpointError if it is incomplete or damaged."""
+        files = FilesRead()
+        config = read_config(folder, ReaderConfig, read=files)
+        weights = read_passage_weights(folder, read=files)
+        path = folder / "tokenizer.json"
+        try:
+            pieces = WordPieces.from_json(files(path))
+        except OSError as error:
+            raise CheckpointError(f"{path}: expected the reader's word pieces: {error}") from error
+        if len(pieces) != config.encoder.vocabulary_size:
+            expected = config.encoder.vocabulary_size
+            raise CheckpointError(f"{path}: has {len(pieces)} word pieces, the network expects {expected}")
+        network = fit_weights(folder, lambda: AnswerNetwork(config.encoder), weights)
+        revision = files.revision(*(folder / name for name in _FILES))
+        return cls(network, pieces, name=config.name, revision=revision, device=device)
+
+
+def write_reader(folder: Path, config: ReaderConfig, network: AnswerNetwork, pieces: WordPieces) -> None:
+    """Writes a checkpoint, except its README."""
+    write_parts(folder, config, packed_weights(network.state_dict()))
+    write_whole(folder / "tokenizer.json", pieces.to_json())

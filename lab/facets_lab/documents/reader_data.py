@@ -1,0 +1,237 @@
+"""Examples for training the answer reader: questions with texts cut into sentences, and which of them answer.
+
+Three kinds of texts do not answer: close texts of others, the text without its answer, and echoes, which repeat the
+question or say the same of something else.
+"""
+
+import json
+import lzma
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from facets.language.sentences import sentences_of
+from facets_lab.evaluation.files import read_json_lines
+
+_WORD = re.compile(r"\w+")
+_NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*(?: [A-Z][\w-]*)*|\b\w*\d[\w-]*\b")
+_QUESTION_WORDS = re.compile(
+    r"^(?:(?:in|at|on|for|to|from|by|with|of) )?(?:what|which|who|whom|whose|when|where|why|how(?: (?:many|much|long|old|far|often))?)"
+    r"(?:'s)?\s+|^(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|should)\s+",
+    re.IGNORECASE,
+)
+_AUXILIARY = re.compile(r"^(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|should)\s+", re.IGNORECASE)
+_LONGEST_WINDOW = 12  # sentences
+_ANCHOR_WORDS = 6
+_ECHOES = (
+    "{question}",
+    "Q: {question}",
+    "{statement}.",
+    "{Statement}",
+    "Somebody asked: {question}",
+    "Subject: {statement}",
+    "Problem: {statement}.",
+    "It is not known {clause}.",
+    "We would like to know {clause}.",
+    "Another page says {clause}.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question and a text."""
+
+    source: str
+    question: str
+    heading: str
+    sentences: tuple[str, ...]
+    answers: tuple[int, ...] | None  # indices of all sentences that answer; None: at least one does
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def sentences_in(text: str) -> list[str]:
+    """Sentences of a paragraph, without line breaks."""
+    return [" ".join(sentence.text.split()) for sentence in sentences_of(text)]
+
+
+def paragraph_matches(sentences: Sequence[str], paragraphs: Iterator[tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Heading and paragraph in which each sentence stands, by runs of six words; sentences without one are left out."""
+    anchors = defaultdict(set)
+    for sentence in sentences:
+        words = _words(sentence)
+        for start in range(0, len(words) - _ANCHOR_WORDS, 3):
+            anchors[tuple(words[start : start + _ANCHOR_WORDS])].add(sentence)
+    pairs = {anchor[:2] for anchor in anchors}
+    found: dict[str, tuple[str, str]] = {}
+    for heading, paragraph in paragraphs:
+        words = _words(paragraph)
+        for start, pair in enumerate(zip(words, words[1:], strict=False)):
+            if pair in pairs:
+                for sentence in anchors.get(tuple(words[start : start + _ANCHOR_WORDS]), ()):
+                    found.setdefault(sentence, (heading, paragraph))
+    return found
+
+
+def corpus_paragraphs(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """Title and text of each paragraph of packed articles."""
+    title = ""
+    for path in paths:
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith("# "):
+                    title = line[2:].strip()
+                elif line.strip():
+                    yield title, line.strip()
+
+
+def labelled(source: str, question: str, sentence: str, place: tuple[str, str]) -> Example | None:
+    """An example from a paragraph, if one of its sentences is the answer, up to details of the text."""
+    heading, paragraph = place
+    wanted, sentences = set(_words(sentence)), sentences_in(paragraph)
+    shares = [len(wanted & set(_words(one))) / max(1, len(wanted)) for one in sentences]
+    best = int(np.argmax(shares)) if shares else 0
+    if not shares or shares[best] < 0.8:
+        return None
+    return Example(source, question, heading, tuple(sentences), (best,))
+
+
+def read_examples(pairs: Path, corpus: Sequence[Path], written: Sequence[Path]) -> list[Example]:
+    """Examples from public pairs of questions and answers (see docs/measure/experiments.md) and from written texts."""
+
+    def pairs_of(name: str) -> list[tuple[str, str]]:
+        return [(row["query"], row["positive"]) for _, row in read_json_lines(pairs / f"{name}.jsonl.xz")]
+
+    examples = []
+    with_titles = pairs_of("squad1_train_subset44articles")
+    paragraphs = [("", text) for _, text in pairs_of("squad_train_sample_context")]
+    paragraphs += [(text.split(". ")[0], text.partition(". ")[2]) for _, text in with_titles]
+    titles = {text: heading for heading, text in paragraphs if heading}
+    answers = [("squad", *pair) for pair in pairs_of("squad1_train_10k_answer_sentence")]
+    answers += [("qamr", *pair) for pair in pairs_of("qamr_question_sentence")]
+    texts = sorted({sentence for _, _, sentence in answers})
+    places = paragraph_matches(texts, iter(sorted(set(paragraphs))))
+    rest = [text for text in texts if text not in places]
+    places |= paragraph_matches(rest, corpus_paragraphs(corpus))
+    for source, question, sentence in answers:
+        place = places.get(sentence)
+        example = labelled(source, question, sentence, place) if place else None
+        examples.append(example or Example(source, question, "", tuple(sentences_in(sentence)[:3]), None))
+    for question, text in pairs_of("squad_train_sample_context"):
+        examples.append(Example("squad", question, titles.get(text, ""), tuple(sentences_in(text)), None))
+    for question, text in with_titles:
+        heading, _, rest_of_text = text.partition(". ")
+        examples.append(Example("squad", question, heading, tuple(sentences_in(rest_of_text)), None))
+    for name in ("bioasq_pre6b_question_answer_sentence", "medquad"):
+        for question, text in pairs_of(name):
+            examples.append(Example(name[:6], question, "", tuple(sentences_in(text[:1500])[:8]), None))
+    for path in written:
+        for _, document in read_json_lines(path):
+            heading = " \u00b7 ".join(part for part in (document["title"], document["heading"]) if part)
+            for question, indices in document["questions"]:
+                examples.append(Example("written", question, heading, tuple(document["sentences"]), tuple(indices)))
+            for question in document["unanswerable"]:
+                examples.append(Example("written", question, heading, tuple(document["sentences"]), ()))
+    return [example for example in examples if example.sentences]
+
+
+def echoes_of(question: str, random: np.random.Generator) -> str:
+    """A sentence that repeats a question without answering it."""
+    stem = question.strip().rstrip("?!. ")
+    statement = _AUXILIARY.sub("", _QUESTION_WORDS.sub("", stem))
+    clause = stem[:1].lower() + stem[1:]
+    words = {"question": question.strip(), "statement": statement, "clause": clause}
+    return _ECHOES[random.integers(len(_ECHOES))].format(**words, Statement=statement[:1].upper() + statement[1:])
+
+
+def about_another(sentence: str, question: str, names: Sequence[str], random: np.random.Generator) -> str | None:
+    """The sentence with a name or number that the question asks about replaced; None if they share none."""
+    shared = [name for name in _NAME.findall(question) if len(name) > 1 and name in sentence]
+    if not shared:
+        return None
+    name = shared[random.integers(len(shared))]
+    if any(character.isdigit() for character in name):
+        digits = [i for i, character in enumerate(name) if character.isdigit()]
+        i = digits[random.integers(len(digits))]
+        other = name[:i] + str((int(name[i]) + int(random.integers(1, 9))) % 10) + name[i + 1 :]
+        other = name + "S" if random.random() < 0.2 else other
+    else:
+        other = names[random.integers(len(names))]
+    return sentence.replace(name, other) if other != name else None
+
+
+def cropped(example: Example, random: np.random.Generator, longest: int = _LONGEST_WINDOW) -> Example:
+    """A run of the sentences with all that answer, as far as they fit; if not known, of all sentences."""
+    num, answers = len(example.sentences), example.answers
+    if answers is None:
+        return replace(example, sentences=example.sentences[:longest])
+    size = int(random.integers(min(2, num), min(num, longest) + 1))
+    low, high = (answers[0], answers[0] + 1) if answers else (0, 1)
+    start = int(random.integers(max(0, high - size), min(low, num - size) + 1))
+    kept = tuple(i - start for i in answers if start <= i < start + size)
+    return replace(example, sentences=example.sentences[start : start + size], answers=kept)
+
+
+def augmented(example: Example, names: Sequence[str], random: np.random.Generator) -> Example:
+    """The example with echoes put in, or without its answer, or with the answer said of something else."""
+    example = cropped(example, random)
+    sentences = list(example.sentences)
+    answers = None if example.answers is None else set(example.answers)
+    if random.random() < 0.3:
+        example = replace(example, heading="")
+    if answers and random.random() < 0.35:  # the text about the same, without the answer
+        place = min(answers)
+        other = about_another(sentences[place], example.question, names, random)
+        if len(answers) == 1 and other and random.random() < 0.5:
+            sentences[place] = other
+        elif len(sentences) > len(answers):
+            sentences = [one for i, one in enumerate(sentences) if i not in answers]
+        else:
+            return example
+        answers = set()
+    elif answers and random.random() < 0.25:
+        other = about_another(sentences[min(answers)], example.question, names, random)
+        if other:
+            _insert(sentences, answers, int(random.integers(len(sentences) + 1)), other)
+    if random.random() < 0.5 and example.source != "written":
+        low = 0 if not answers or random.random() < 0.5 else min(answers)
+        _insert(sentences, answers, low, echoes_of(example.question, random))
+    kept = None if answers is None else tuple(sorted(answers))
+    if answers is None and len(sentences) > len(example.sentences):  # the echo is known not to answer: keep it apart
+        return example
+    return replace(example, sentences=tuple(sentences), answers=kept)
+
+
+def _insert(sentences: list[str], answers: set[int] | None, place: int, sentence: str) -> None:
+    sentences.insert(place, sentence)
+    if answers:
+        moved = {i + (i >= place) for i in answers}
+        answers.clear()
+        answers.update(moved)
+
+
+def names_in(examples: Sequence[Example]) -> list[str]:
+    """Names in questions, to replace others with."""
+    names = {name for example in examples for name in _NAME.findall(example.question)}
+    return sorted(name for name in names if not any(map(str.isdigit, name)) and len(name) > 2)
+
+
+def counts_by_source(examples: Sequence[Example]) -> Mapping[str, int]:
+    """Number of examples of each source, and of those with known answers."""
+    counts: dict[str, int] = defaultdict(int)
+    for example in examples:
+        counts[example.source] += 1
+        counts[f"{example.source} labelled"] += example.answers is not None
+    return counts
+
+
+def write_examples(examples: Sequence[Example], path: Path) -> None:
+    """Writes prepared examples as JSON lines."""
+    rows = ([e.source, e.question, e.heading, e.sentences, e.answers] for e in examples)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
