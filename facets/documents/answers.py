@@ -21,7 +21,7 @@ _MAX_HEADING_CHARS = 160
 _TITLES = frozenset((*DEFAULT_SEARCH_FIELDS, "headings"))
 
 
-class Reader(Protocol):
+class AnswerReader(Protocol):
     """What chooses the answers; implemented by :class:`facets.model.AnswerReader`."""
 
     def read(self, question: str, texts: Sequence[tuple[str, Sequence[str]]]) -> list[Floats]:
@@ -45,8 +45,8 @@ class HitText:
     """A hit whose answer is wanted."""
 
     searched: SearchedText
-    spans_N2: Ints  # spans in the text that are close to the query
-    closeness_N: Floats  # of these spans
+    spans: Ints  # places of facets in the text, `[N, 2]`
+    closeness: Floats  # cosines of these facets with the query, `[N]`
 
 
 class ReadAnswer(NamedTuple):
@@ -56,7 +56,7 @@ class ReadAnswer(NamedTuple):
     confidence: float
 
 
-def read_answers(reader: Reader, question: str, hits: Sequence[HitText]) -> list[ReadAnswer | None]:
+def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -> list[ReadAnswer | None]:
     """The answer of each of the first hits of a query; None: the hit has no sentence, or was not read."""
     chosen = [_candidates(hit, _MAX_READ_CHARS[min(i, 2)]) for i, hit in enumerate(hits[:MAX_READ_HITS])]
     texts = [
@@ -79,12 +79,13 @@ def _heading(searched: SearchedText) -> str:
 def _candidates(hit: HitText, max_chars: int) -> list[Candidate]:
     """Sentences to read, in the order of the text: all, or those closest to the query and what follows them."""
     searched = hit.searched
-    found = [
-        Candidate("", one.start, one.end, one.text) for one in sentences_of(searched.text[: 40 * max_chars])
-    ][:_MAX_SENTENCES]
+    found = [Candidate("", one.start, one.end, one.text) for one in sentences_of(searched.text[: 40 * max_chars])][
+        :_MAX_SENTENCES
+    ]
     for field in searched.fields:
         if field.name.rpartition(".")[2].lower() not in _TITLES:
-            found += [Candidate(field.name, one.start, one.end, one.text) for one in sentences_of(field.text[:max_chars])]
+            sentences = sentences_of(field.text[:max_chars])
+            found += [Candidate(field.name, one.start, one.end, one.text) for one in sentences]
     lengths = np.array([len(one.text) for one in found])
     if lengths.sum() <= max_chars or not len(found):
         return found
@@ -92,8 +93,8 @@ def _candidates(hit: HitText, max_chars: int) -> list[Candidate]:
     closeness = np.full(len(found), -1.0)
     starts = np.array([found[i].start for i in in_text])
     if len(starts):
-        places = np.searchsorted(starts, hit.spans_N2[:, 0], side="right") - 1
-        np.maximum.at(closeness, np.maximum(places, 0), hit.closeness_N)
+        places = np.searchsorted(starts, hit.spans[:, 0], side="right") - 1
+        np.maximum.at(closeness, np.maximum(places, 0), hit.closeness)
     kept, size = set[int](), 0
     for place in np.argsort(-closeness, kind="stable").tolist():
         for near in (place, place + 1, place - 1):

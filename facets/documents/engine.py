@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.answers import AnswerReader
 from facets.documents.codes import read_spans
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import CollectionDiagnosis, CollectionMap, diagnose_collection, map_collection
@@ -335,17 +336,18 @@ class CollectionEngine:
         request: SearchRequest,
         *,
         curve: RelevanceCurve | None = None,
+        reader: AnswerReader | None = None,
         seen: CollectionRecord | None = None,
     ) -> SearchResult:
         """Finds the documents that answer the facets and the words of the queries best.
 
         Documents that are damaged on disk are left out and logged; see ``CollectionInfo.num_damaged``. ``curve``: gives
         hits their confidence, and says what the scores of the model mean; None: they have no confidence, and scores are
-        read as those of all-MiniLM-L6-v2.
+        read as those of all-MiniLM-L6-v2. ``reader``: chooses the answers of the first hits; None: words and facets do.
         """
         validate(request.where)
         record = self.record(name, seen, indexed=request.min_revision)
-        search = prepare_search(request, dim=record.dim, curve=curve, language=record.language)
+        search = prepare_search(request, dim=record.dim, curve=curve, language=record.language, reader=reader)
         attempt, left_out = 0, set[int]()
         while attempt < _SEARCH_ATTEMPTS:
             revision = self._follower.check(request.min_revision)

@@ -6,7 +6,7 @@ Shape letters: J facets of a query, K facets of a document, D dimensions.
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.answer_fields import solutions_of
+from facets.documents.answers import MAX_READ_HITS, AnswerReader, Candidate, HitText, read_answers
 from facets.documents.codes import hash_terms, read_spans
 from facets.documents.fields import FieldText, SearchedText
 from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
+from facets.language.interruption import check_interrupted
 from facets.language.markup import STOPS, Hyphens, said
 from facets.language.sentences import Sentence
 from facets.language.terms import QueryTerms, located_terms
@@ -49,36 +51,101 @@ class _Word(NamedTuple):
     end: int
 
 
-def reasons_of(
+@dataclass(frozen=True, slots=True)
+class FoundText:
+    """A hit and how it met the query."""
+
+    searched: SearchedText
+    facets: NDArray[np.float32]  # `[K, D]`, unit norm
+    stored_spans: NDArray[np.uint32] | None  # of these facets, `[K, 2]`; None: not known
+    shares: NDArray[np.float32]  # `[J]`, what each facet of the query added to the score
+    met: NDArray[np.int64]  # `[J]`, the best facet of the document for each
+
+
+class Reasons(NamedTuple):
+    """Why a hit was found."""
+
+    matches: tuple[FacetMatch, ...]  # of the query's facets, largest contribution first
+    answer: Span | None  # the part of the document that answers
+    answer_confidence: float | None = None  # that it answers; None: it was not read
+
+
+def explain(
     query_JD: NDArray[np.float32],
+    found: Sequence[FoundText],
     *,
-    shares_J: NDArray[np.float32],
-    met_J: NDArray[np.int64],
-    searched: SearchedText,
-    facets_KD: NDArray[np.float32],
-    stored_spans: NDArray[np.uint32] | None,
     terms: QueryTerms | None,
     rarities: Mapping[int, float],
-) -> tuple[tuple[FacetMatch, ...], Span | None]:
-    """The matches of the query's facets, largest contribution first, and the part of the document that answers.
+    question: str = "",
+    reader: AnswerReader | None = None,
+) -> list[Reasons]:
+    """The reasons for the hits of one query, best hit first.
 
-    ``query_JD``: weights as norms; facets of weight 0 are left out. ``shares_J``: what each added to the score.
-    ``met_J``: the best facet of the document for each. ``facets_KD``: unit norm. ``stored_spans``: of these facets,
-    ``[K, 2]``; None: not known. For the others, see :func:`_answer_of`.
+    ``query_JD``: weights as norms; facets of weight 0 are left out. ``reader``: chooses the answers of the first hits
+    for the ``question``; for the others, and without it, see :func:`_answer_of`.
     """
+    reasons = []
+    for one in found:
+        check_interrupted()
+        reasons.append(_reasons_of(query_JD, one, terms, rarities))
+    if reader is None:
+        return reasons
+    query_D = unit_rows(query_JD.sum(axis=0, keepdims=True))[0]
+    texts = [_hit_text(one, query_D) for one in found[:MAX_READ_HITS]]
+    for place, read in enumerate(read_answers(reader, question, texts)):
+        if read is not None:
+            span = _shown_sentence(found[place].searched, read.sentence, terms, rarities)
+            reasons[place] = Reasons(reasons[place].matches, span, read.confidence)
+    return reasons
+
+
+def _hit_text(found: FoundText, query_D: NDArray[np.float32]) -> HitText:
+    if found.stored_spans is None:
+        return HitText(found.searched, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.float32))
+    spans_K2, _ = read_spans(found.stored_spans)
+    in_text = (spans_K2[:, 1] > spans_K2[:, 0]) & (spans_K2[:, 1] <= len(found.searched.text))
+    return HitText(found.searched, spans_K2[in_text], found.facets[in_text] @ query_D)
+
+
+def _shown_sentence(
+    searched: SearchedText, sentence: Candidate, terms: QueryTerms | None, rarities: Mapping[int, float]
+) -> Span:
+    """A sentence with its query words, cut if it is too long; if it states a problem, what solves it."""
+    text = next((one.text for one in searched.fields if one.name == sentence.field), searched.text)
+    whole = _Range(sentence.start, sentence.end)
+    word_weights = _word_weights(terms, rarities)
+    words = _words(text, whole, terms)
+    query_words = [word for word in words if word.hash in word_weights]
+    middle = sum(query_words[len(query_words) // 2][1:]) // 2 if query_words else sum(whole) // 2
+    start, end = _shortened(text, whole, middle)
+    shown = _shown_words(words, word_weights, start, end)
+    span = Span(start=start, end=end, text=text[start:end], words=shown, field=sentence.field)
+    return _with_row(searched, _solution_of(searched, span, terms, rarities), terms)
+
+
+def _word_weights(terms: QueryTerms | None, rarities: Mapping[int, float]) -> dict[int, float]:
+    hashes = hash_terms([term for term, _ in terms.words]) if terms else []
+    return {hash: rarities.get(hash, 0.0) for hash in hashes}
+
+
+def _reasons_of(
+    query_JD: NDArray[np.float32], found: FoundText, terms: QueryTerms | None, rarities: Mapping[int, float]
+) -> Reasons:
+    """The reasons by facets and words alone."""
+    searched, facets_KD, shares_J = found.searched, found.facets, found.shares
     weights_J = np.linalg.norm(query_JD.astype(np.float64), axis=1)
     positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
     total = float(positive_J.sum()) or 1.0
     cosines_J = np.clip(np.divide(shares_J, weights_J, out=np.zeros_like(weights_J), where=weights_J > 0), -1.0, 1.0)
-    spans_K2, in_heading_K = (None, None) if stored_spans is None else read_spans(stored_spans)
+    spans_K2, in_heading_K = (None, None) if found.stored_spans is None else read_spans(found.stored_spans)
     matches = tuple(
         FacetMatch(
             first_facet=facet,
-            second_facet=int(met_J[facet]),
+            second_facet=int(found.met[facet]),
             cosine=float(cosines_J[facet]),
             contribution=float(positive_J[facet]) / total,
-            facet=facets_KD[met_J[facet]],
-            second_span=None if spans_K2 is None else searched.span(*spans_K2[met_J[facet]].tolist()),
+            facet=facets_KD[found.met[facet]],
+            second_span=None if spans_K2 is None else searched.span(*spans_K2[found.met[facet]].tolist()),
         )
         for facet in np.argsort(-shares_J, kind="stable").tolist()
         if weights_J[facet] > 0
@@ -95,7 +162,7 @@ def reasons_of(
         close = _close_spans(cosines_K, _CLOSE_SHARE * best.cosine, searched, spans_K2, in_heading_K)
     answer = _answer_of(searched, best.second_span if best else None, terms, rarities, close_spans=close)
     answer = answer and _solution_of(searched, answer, terms, rarities)
-    return matches, answer and _with_row(searched, answer, terms)
+    return Reasons(matches, answer and _with_row(searched, answer, terms))
 
 
 def _solution_of(searched: SearchedText, answer: Span, terms: QueryTerms | None, rarities: Mapping[int, float]) -> Span:
@@ -106,8 +173,7 @@ def _solution_of(searched: SearchedText, answer: Span, terms: QueryTerms | None,
     field = sections[0].field
     text = next((one.text for one in searched.fields if one.name == field), searched.text)
     start, end = sections[0].start, max(section.end for section in sections if section.field == field)
-    hashes = hash_terms([term for term, _ in terms.words]) if terms else []
-    word_weights = {hash: rarities.get(hash, 0.0) for hash in hashes}
+    word_weights = _word_weights(terms, rarities)
     words = _words(text, _Range(start, end), terms)
     if end - start > _MAX_ANSWER_CHARS:
         found = _tokenizer().sentences(text[start:end])
@@ -188,8 +254,7 @@ def _answer_of(
     ``span``: of the best match. ``terms``: of the query; None: words do not count. ``rarities``: weight of each term by
     its hash. ``close_spans``: where the text is almost as close to the query, closest first.
     """
-    hashes = hash_terms([term for term, _ in terms.words]) if terms else []
-    word_weights = {hash: rarities.get(hash, 0.0) for hash in hashes}
+    word_weights = _word_weights(terms, rarities)
     if searched.fields:
         field = _answering_field(searched, span, terms, word_weights, close_spans)
         if field is not None:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from facets.documents.codes import starts_of
 from facets.documents.confidence import SIGNALS, features_of
-from facets.documents.evidence import matched_words, reasons_of
+from facets.documents.evidence import FoundText, Reasons, explain, matched_words
 from facets.documents.records import CollectionRecord
 from facets.documents.request import PreparedSearch
-from facets.documents.types import FacetMatch, SearchHit
+from facets.documents.types import SearchHit
 from facets.documents.view import StoreView
 from facets.index.candidates import Meetings, meet, select_diverse
 from facets.index.lexical import LexicalScores
@@ -207,26 +207,27 @@ def _hits(
     hits: list[list[SearchHit]] = [[] for _ in best]
     for query, (query_JD, scored, words) in enumerate(zip(search.facets, best, word_scores, strict=True)):
         terms = search.terms[query] if search.terms else None
-        for place, row in enumerate(scored.rows.tolist()):
-            check_interrupted()
+        places = np.searchsorted(rows, scored.rows).tolist()
+        reasons = [Reasons((), None)] * len(places)
+        if explained:
+            found = [
+                FoundText(
+                    passages[row].searched(record.search_fields),
+                    units[stored.starts[index] : stored.starts[index + 1]],
+                    stored.spans[index],
+                    scored.met.shares[place],
+                    scored.met.document_facets[place],
+                )
+                for place, (row, index) in enumerate(zip(scored.rows.tolist(), places, strict=True))
+            ]
+            question = search.request.texts[query] if search.request.texts else ""
+            rarities = {} if words is None else words.rarities
+            reasons = explain(query_JD, found, terms=terms, rarities=rarities, question=question, reader=search.reader)
+        for place, (row, index) in enumerate(zip(scored.rows.tolist(), places, strict=True)):
             passage, part_number, part = passages[row], 0, None
             if passage.num_parts > 1:
                 part_number, part = passage.number, passage.part
-            matches: tuple[FacetMatch, ...] = ()
-            answer, found_words = None, tuple[str, ...]()
-            if explained:
-                index = int(np.searchsorted(rows, row))
-                matches, answer = reasons_of(
-                    query_JD,
-                    shares_J=scored.met.shares[place],
-                    met_J=scored.met.document_facets[place],
-                    searched=passage.searched(record.search_fields),
-                    facets_KD=units[stored.starts[index] : stored.starts[index + 1]],
-                    stored_spans=stored.spans[index],
-                    terms=terms,
-                    rarities={} if words is None else words.rarities,
-                )
-                found_words = () if terms is None else matched_words(terms, document_terms[index])
+            found_words = () if terms is None or not explained else matched_words(terms, document_terms[index])
             hits[query].append(
                 SearchHit(
                     **scored.numbers_of(place),
@@ -234,8 +235,9 @@ def _hits(
                     matched_words=found_words,
                     text=passage.text,
                     payload=passage.payload,
-                    evidence=matches,
-                    answer=answer,
+                    evidence=reasons[place].matches,
+                    answer=reasons[place].answer,
+                    answer_confidence=reasons[place].answer_confidence,
                     signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
                     revision=passage.revision,
                     part=part,

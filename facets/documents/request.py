@@ -10,6 +10,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.answers import AnswerReader
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import check_text, normalize
 from facets.documents.filters import Filter
@@ -46,6 +47,7 @@ class SearchRequest:
     # `facets.index.candidates.select_diverse`.
     diversify: float = 0.0
     min_revision: int = 0  # the search must see the writes up to this revision; 0: any
+    use_reader: bool = True  # whether the answer reader, if there is one, chooses the answers of the first hits
     reasons: bool = True  # whether to compute evidence, answer and matched words, which is most of the work
 
     def __post_init__(self) -> None:
@@ -73,6 +75,7 @@ class PreparedSearch:
     facets: NDArray[np.float32]
     terms: tuple[QueryTerms, ...]  # of each query; empty in mode facets
     curve: RelevanceCurve | None  # gives hits their confidence
+    reader: AnswerReader | None = None  # chooses the answers of the first hits; None: words and facets do
 
     @property
     def any_suffices(self) -> bool:
@@ -91,7 +94,14 @@ class PreparedSearch:
         return self.num_ranked if self.mode == "facets" else max(self.num_ranked, _MIN_HYBRID_CANDIDATES)
 
 
-def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | None, language: str) -> PreparedSearch:
+def prepare_search(
+    request: SearchRequest,
+    *,
+    dim: int,
+    curve: RelevanceCurve | None,
+    language: str,
+    reader: AnswerReader | None = None,
+) -> PreparedSearch:
     """Checks the queries of a search in a collection of ``dim`` dimensions and a language.
 
     Raises InvalidInputError if their shape or values are wrong, or a value that the mode requires is missing.
@@ -119,7 +129,8 @@ def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | 
             f"needs a model whose confidence was calibrated for mode {mode}, got {request.min_confidence} without one",
             path="min_confidence",
         )
-    return PreparedSearch(request=request, mode=mode, facets=facets_QJD, terms=terms, curve=curve)
+    reads = reader if request.use_reader and request.reasons and request.texts and language in ("", "en") else None
+    return PreparedSearch(request=request, mode=mode, facets=facets_QJD, terms=terms, curve=curve, reader=reads)
 
 
 def weighted_queries(

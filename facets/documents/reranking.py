@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from facets.documents.answers import AnswerReader
 from facets.documents.codes import decode_units, hash_terms
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import encode_documents
-from facets.documents.evidence import reasons_of
+from facets.documents.evidence import FoundText, explain
 from facets.documents.fields import SearchedText
 from facets.documents.ranking import best_of, score
 from facets.documents.records import CollectionModel
@@ -20,7 +21,6 @@ from facets.documents.search import add_phrases
 from facets.documents.types import Document, Span
 from facets.index.candidates import meet
 from facets.index.lexical import LexicalIndex
-from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
 
 
@@ -34,22 +34,28 @@ class RankedText:
     lexical_score: float  # rarity of words is counted over the texts of the request
     confidence: float | None
     answer: Span | None
+    answer_confidence: float | None
 
 
 def rerank(
-    documents: Sequence[Document], request: SearchRequest, *, space: str, curve: RelevanceCurve | None
+    documents: Sequence[Document],
+    request: SearchRequest,
+    *,
+    space: str,
+    curve: RelevanceCurve | None,
+    reader: AnswerReader | None = None,
 ) -> tuple[RankedText, ...]:
     """The best texts for a query, best first, ties in the order given.
 
-    ``documents``: at least one; ids must differ. ``request``: one query. ``space``: of the facets. ``curve``: as for a
-    search. Raises InvalidInputError if the query or a document is invalid.
+    ``documents``: at least one; ids must differ. ``request``: one query. ``space``: of the facets. ``curve`` and
+    ``reader``: as for a search. Raises InvalidInputError if the query or a document is invalid.
     """
     num_facets = min(len(document.facet_embeddings) for document in documents)
     dim = documents[0].facet_embeddings.shape[1]
     shape = {"num_facets": num_facets, "dim": dim}
     model = CollectionModel(model="", model_revision="", space=space, **shape, search_fields={}, language="")
     encoded = encode_documents(documents, model)
-    search = prepare_search(request, dim=dim, curve=curve, language=encoded.language)
+    search = prepare_search(request, dim=dim, curve=curve, language=encoded.language, reader=reader)
     rows = np.arange(len(documents), dtype=np.int64)
     terms = words = None
     if search.mode != "facets":
@@ -61,19 +67,26 @@ def rerank(
     scored = score(rows, met, terms, words, search=search, space=space, num_searched=len(rows))
     digits = len(str(len(rows)))
     best = best_of(scored, {row: (row, f"{row:0{digits}d}") for row in rows.tolist()}, search)
-    ranked = []
-    for place, row in enumerate(best.rows.tolist()):
-        check_interrupted()
-        facets = slice(int(encoded.starts[row]), int(encoded.starts[row + 1]))
-        _, answer = reasons_of(
-            search.facets[0],
-            shares_J=best.met.shares[place],
-            met_J=best.met.document_facets[place],
-            searched=SearchedText(documents[row].text),
-            facets_KD=unit_rows(decode_units(encoded.codes[facets]).astype(np.float32)),
-            stored_spans=encoded.spans[row],
-            terms=terms,
-            rarities={} if words is None else words.rarities,
+    starts, places = encoded.starts, best.rows.tolist()
+    found = [
+        FoundText(
+            SearchedText(documents[row].text),
+            unit_rows(decode_units(encoded.codes[starts[row] : starts[row + 1]]).astype(np.float32)),
+            encoded.spans[row],
+            best.met.shares[place],
+            best.met.document_facets[place],
         )
-        ranked.append(RankedText(**best.numbers_of(place), index=row, answer=answer))
-    return tuple(ranked)
+        for place, row in enumerate(places)
+    ]
+    reasons = explain(
+        search.facets[0],
+        found,
+        terms=terms,
+        rarities={} if words is None else words.rarities,
+        question=request.texts[0] if request.texts else "",
+        reader=search.reader,
+    )
+    return tuple(
+        RankedText(**best.numbers_of(place), index=row, answer=why.answer, answer_confidence=why.answer_confidence)
+        for place, (row, why) in enumerate(zip(places, reasons, strict=True))
+    )

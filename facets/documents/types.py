@@ -184,6 +184,8 @@ class SearchHit:
     lexical_score: float  # BM25, 0 or more; 0 in mode facets
     matched_words: tuple[str, ...]  # query words in the document, in any form, in the order of the query
     answer: Span | None  # the part of the text that answers best; None if neither spans nor words match
+    # Calibrated probability that `answer` answers the query, in [0, 1]; None if no reader has read the hit.
+    answer_confidence: float | None
     # Calibrated probability that the hit is relevant, in [0, 1], comparable across queries; it does not increase with
     # the rank. None without a curve for the mode.
     confidence: float | None

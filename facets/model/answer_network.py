@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from facets.arrays import Ints
+from facets.arrays import Ints, Ints32
 from facets.config import SentenceEncoderConfig
 from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.word_pieces import WordPieces
@@ -32,12 +32,12 @@ class ReadRow:
     num_sentences: int  # sentences that fit; the others are not read
 
 
-def read_row(question: Ints, heading: Ints, sentences: Sequence[Ints], pieces: WordPieces) -> ReadRow:
+def read_row(question: Ints32, heading: Ints32, sentences: Sequence[Ints32], pieces: WordPieces) -> ReadRow:
     """Joins the pieces of a question, a heading (may be empty) and sentences."""
     question = question[:_QUESTION_PIECES]
     last = np.array([pieces.last_id])
     head = [np.array([pieces.first_id]), question, last, heading[:_HEADING_PIECES], last[: len(heading)]]
-    kept, size = list[Ints](), sum(map(len, head)) + 1
+    kept, size = list[Ints32](), sum(map(len, head)) + 1
     for sentence in sentences:
         size += min(len(sentence), _SENTENCE_PIECES)
         if size > WINDOW_PIECES:
@@ -67,9 +67,8 @@ class AnswerNetwork(nn.Module):
         counts = np.array([row.num_sentences for row in rows])
         starts = np.cumsum(counts) - counts
         in_question = np.concatenate([np.arange(len(row.ids)) < row.num_question for row in rows])
-        sentence_of = np.concatenate(
-            [np.where(row.sentence_of < 0, -1, row.sentence_of + start) for row, start in zip(rows, starts, strict=True)]
-        )
+        sentence_of = np.concatenate([row.sentence_of for row in rows])
+        sentence_of += (sentence_of >= 0) * np.repeat(starts, [len(row.ids) for row in rows])
         states_TW = self.encoder(batch, self.segments(torch.from_numpy(in_question.astype(np.int64)).to(device)))
         places_T = torch.from_numpy(np.flatnonzero(sentence_of >= 0)).to(device)
         sentences_T = torch.from_numpy(sentence_of[sentence_of >= 0]).to(device)

@@ -10,15 +10,18 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from pydantic import Field
+from scipy.special import expit
 
 from facets.arrays import Floats
-from facets.config import SentenceEncoderConfig
+from facets.config import Positive, SentenceEncoderConfig
+from facets.devices import compute_device
 from facets.errors import CheckpointError
 from facets.model.answer_network import AnswerNetwork, read_row
 from facets.model.base import ModelConfig
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, write_parts
 from facets.model.passage_checkpoint import packed_weights, read_passage_weights
 from facets.model.precision import fastest_precision, wants_int8
+from facets.model.shipped import DEFAULT_READER, find_model
 from facets.model.word_pieces import WordPieces
 from facets.storage.files import write_whole
 
@@ -30,6 +33,8 @@ class ReaderConfig(ModelConfig):
     """``config.json`` of a reader."""
 
     task: Literal["answers"] = "answers"
+    slope: Positive = 1.0  # the confidence of an answer is the logistic function of slope * log-odds + intercept
+    intercept: float = 0.0
     encoder: SentenceEncoderConfig = SentenceEncoderConfig(num_layers=3)
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
@@ -40,14 +45,20 @@ class AnswerReader:
     task = "answers"
 
     def __init__(
-        self, network: AnswerNetwork, pieces: WordPieces, *, name: str, revision: str = "unsaved", device: str = "cpu"
+        self,
+        network: AnswerNetwork,
+        pieces: WordPieces,
+        config: ReaderConfig,
+        *,
+        revision: str = "unsaved",
+        device: str = "cpu",
     ) -> None:
         target = torch.device(device)
         self.network = network.to(target, fastest_precision(target)).eval().requires_grad_(False)
         self.network.score.float()
         if wants_int8(target):
             self.network.encoder.use_int8()
-        self.name, self.revision, self._pieces = name, revision, pieces
+        self.name, self.revision, self.config, self._pieces = config.name, revision, config, pieces
 
     @torch.inference_mode()
     def read(self, question: str, texts: Sequence[tuple[str, Sequence[str]]]) -> list[Floats]:
@@ -59,10 +70,8 @@ class AnswerReader:
             return []
         strings = [part for heading, sentences in texts for part in (heading, *sentences)]
         question_ids, *ids = self._pieces.ids([question, *strings])
-        parts = iter(ids)
-        rows = [
-            read_row(question_ids, next(parts), [next(parts) for _ in sentences], self._pieces) for _, sentences in texts
-        ]
+        parts, pieces = iter(ids), self._pieces
+        rows = [read_row(question_ids, next(parts), [next(parts) for _ in own], pieces) for _, own in texts]
         log_odds = self.network(rows).cpu().numpy()
         found, start = [], 0
         for (_, sentences), row in zip(texts, rows, strict=True):
@@ -71,6 +80,10 @@ class AnswerReader:
             found.append(own)
             start += row.num_sentences
         return found
+
+    def confidence(self, log_odds: float) -> float:
+        """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
+        return float(expit(self.config.slope * log_odds + self.config.intercept))
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
@@ -88,7 +101,12 @@ class AnswerReader:
             raise CheckpointError(f"{path}: has {len(pieces)} word pieces, the network expects {expected}")
         network = fit_weights(folder, lambda: AnswerNetwork(config.encoder), weights)
         revision = files.revision(*(folder / name for name in _FILES))
-        return cls(network, pieces, name=config.name, revision=revision, device=device)
+        return cls(network, pieces, config, revision=revision, device=device)
+
+
+def load_reader(name_or_path: str | Path = DEFAULT_READER, *, device: str = "cpu") -> AnswerReader:
+    """Loads a reader by its name or folder; raises NotFoundError if it is not installed, CheckpointError if damaged."""
+    return AnswerReader.from_folder(find_model(name_or_path), device=compute_device(device))
 
 
 def write_reader(folder: Path, config: ReaderConfig, network: AnswerNetwork, pieces: WordPieces) -> None:

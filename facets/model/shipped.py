@@ -17,8 +17,10 @@ SHIPPED = (
     "facets-papers-en",
     "facets-passages-en",
     "facets-passages-small-en",
+    "facets-reader-en",
     "facets-relations-en",
 )
+DEFAULT_READER = "facets-reader-en"
 # Before the name or folder of a sentence-transformers encoder.
 ENCODER_PREFIX = "sentence-transformers:"
 CHECKOUT = Path(__file__).parents[2] / "models"

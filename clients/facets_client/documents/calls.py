@@ -237,6 +237,7 @@ class AsyncDocumentCalls(AsyncCalls):
         min_confidence: float | None = None,
         diversify: float | None = None,
         group: bool | None = None,
+        use_reader: bool | None = None,
         model: str = "",
     ) -> SearchResults:
         """The best documents for each query, by facets and words.
@@ -262,6 +263,7 @@ class AsyncDocumentCalls(AsyncCalls):
         *,
         top_k: int | None = None,
         mode: SearchMode | None = None,
+        use_reader: bool | None = None,
         model: str = "",
     ) -> RerankedTexts:
         """Texts ordered by how well they answer a query, scored as in a search of a collection of these texts."""

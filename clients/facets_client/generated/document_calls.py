@@ -308,6 +308,7 @@ class DocumentCalls(Calls):
         min_confidence: float | None = None,
         diversify: float | None = None,
         group: bool | None = None,
+        use_reader: bool | None = None,
         model: str = "",
     ) -> SearchResults:
         """The best documents for each query, by facets and words.
@@ -332,6 +333,8 @@ class DocumentCalls(Calls):
             diversify: How strongly to prefer hits with different answers, in [0, 1]; default 0: rank by score alone.
             group: True (default): a hit is a document with its best part. False: a hit is a part; a document may have
                 several.
+            use_reader: Let the answer reader choose the answers of the first ten hits, if the server has one; default
+                true.
             model: Model that embeds the queries; empty: the collection's. FAILED_PRECONDITION: the model has another
                 space.
         """
@@ -353,6 +356,7 @@ class DocumentCalls(Calls):
         *,
         top_k: int | None = None,
         mode: SearchMode | None = None,
+        use_reader: bool | None = None,
         model: str = "",
     ) -> RerankedTexts:
         """Texts ordered by how well they answer a query, scored as in a search of a collection of these texts.
@@ -362,6 +366,7 @@ class DocumentCalls(Calls):
             texts: Texts, 1 to Limits.max_texts_per_request, each as long as a query may be.
             top_k: Results to return, in [1, number of texts]; default all.
             mode: Ranking; default HYBRID.
+            use_reader: As SearchRequest.use_reader.
             model: Model of query and texts; empty: the server's default model for collections.
         """
         request = request_from(pb.RerankRequest, locals())

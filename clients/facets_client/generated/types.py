@@ -595,6 +595,7 @@ class RankedText:
         lexical_score: As SearchHit.lexical_score, with word frequencies of the request's texts.
         confidence: As SearchHit.confidence.
         answer: As SearchHit.answer.
+        answer_confidence: As SearchHit.answer_confidence.
     """
 
     index: int
@@ -603,6 +604,7 @@ class RankedText:
     lexical_score: float
     confidence: float | None = None
     answer: Span | None = None
+    answer_confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -715,6 +717,8 @@ class SearchHit:
             count from the start of the part.
         part_number: Number of the part, from 1; 0 without parts.
         num_parts: Number of parts of the document.
+        answer_confidence: Probability that the answer answers the query, in [0, 1]; unset if no reader has read the
+            hit.
     """
 
     id: str
@@ -732,6 +736,7 @@ class SearchHit:
     part: DocumentPart
     part_number: int
     num_parts: int
+    answer_confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

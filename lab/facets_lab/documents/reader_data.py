@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from facets_lab.evaluation.files import read_json_lines
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*(?: [A-Z][\w-]*)*|\b\w*\d[\w-]*\b")
 _QUESTION_WORDS = re.compile(
-    r"^(?:(?:in|at|on|for|to|from|by|with|of) )?(?:what|which|who|whom|whose|when|where|why|how(?: (?:many|much|long|old|far|often))?)"
+    r"^(?:(?:in|at|on|for|to|from|by|with|of) )?(?:what|which|who|whom|whose|when|where|why"
+    r"|how(?: (?:many|much|long|old|far|often))?)"
     r"(?:'s)?\s+|^(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|should)\s+",
     re.IGNORECASE,
 )
@@ -72,7 +74,7 @@ def paragraph_matches(sentences: Sequence[str], paragraphs: Iterator[tuple[str, 
     found: dict[str, tuple[str, str]] = {}
     for heading, paragraph in paragraphs:
         words = _words(paragraph)
-        for start, pair in enumerate(zip(words, words[1:], strict=False)):
+        for start, pair in enumerate(pairwise(words)):
             if pair in pairs:
                 for sentence in anchors.get(tuple(words[start : start + _ANCHOR_WORDS]), ()):
                     found.setdefault(sentence, (heading, paragraph))

@@ -369,7 +369,7 @@ class CountDocumentsResponse(_message.Message):
     def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
-    __slots__ = ("collection", "queries", "top_k", "where", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model", "group", "combine")
+    __slots__ = ("collection", "queries", "top_k", "where", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model", "group", "combine", "use_reader")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     QUERIES_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
@@ -385,6 +385,7 @@ class SearchRequest(_message.Message):
     MODEL_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     COMBINE_FIELD_NUMBER: _ClassVar[int]
+    USE_READER_FIELD_NUMBER: _ClassVar[int]
     collection: str
     queries: _containers.RepeatedCompositeFieldContainer[SearchQuery]
     top_k: int
@@ -400,7 +401,8 @@ class SearchRequest(_message.Message):
     model: str
     group: bool
     combine: FacetCombination
-    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ..., group: _Optional[bool] = ..., combine: _Optional[_Union[FacetCombination, str]] = ...) -> None: ...
+    use_reader: bool
+    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ..., group: _Optional[bool] = ..., combine: _Optional[_Union[FacetCombination, str]] = ..., use_reader: _Optional[bool] = ...) -> None: ...
 
 class SearchQuery(_message.Message):
     __slots__ = ("text", "facet_embeddings")
@@ -433,18 +435,20 @@ class SearchResponse(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[_results_pb2.SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ..., recall: _Optional[float] = ..., left_out: _Optional[str] = ...) -> None: ...
 
 class RerankRequest(_message.Message):
-    __slots__ = ("query", "texts", "top_k", "mode", "model")
+    __slots__ = ("query", "texts", "top_k", "mode", "model", "use_reader")
     QUERY_FIELD_NUMBER: _ClassVar[int]
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    USE_READER_FIELD_NUMBER: _ClassVar[int]
     query: str
     texts: _containers.RepeatedScalarFieldContainer[str]
     top_k: int
     mode: SearchMode
     model: str
-    def __init__(self, query: _Optional[str] = ..., texts: _Optional[_Iterable[str]] = ..., top_k: _Optional[int] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., model: _Optional[str] = ...) -> None: ...
+    use_reader: bool
+    def __init__(self, query: _Optional[str] = ..., texts: _Optional[_Iterable[str]] = ..., top_k: _Optional[int] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., model: _Optional[str] = ..., use_reader: _Optional[bool] = ...) -> None: ...
 
 class RerankResponse(_message.Message):
     __slots__ = ("results", "model", "timings", "num_tokens")

@@ -27,7 +27,7 @@ class SearchResult(_message.Message):
     def __init__(self, hits: _Optional[_Iterable[_Union[SearchHit, _Mapping]]] = ...) -> None: ...
 
 class SearchHit(_message.Message):
-    __slots__ = ("id", "score", "text", "payload", "evidence", "revision", "facets_score", "lexical_score", "matched_words", "answer", "confidence", "matched_spans", "part", "part_number", "num_parts")
+    __slots__ = ("id", "score", "text", "payload", "evidence", "revision", "facets_score", "lexical_score", "matched_words", "answer", "confidence", "matched_spans", "part", "part_number", "num_parts", "answer_confidence")
     ID_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +43,7 @@ class SearchHit(_message.Message):
     PART_FIELD_NUMBER: _ClassVar[int]
     PART_NUMBER_FIELD_NUMBER: _ClassVar[int]
     NUM_PARTS_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     id: str
     score: float
     text: str
@@ -58,20 +59,23 @@ class SearchHit(_message.Message):
     part: DocumentPart
     part_number: int
     num_parts: int
-    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., revision: _Optional[int] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., matched_words: _Optional[_Iterable[str]] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ..., confidence: _Optional[float] = ..., matched_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., part: _Optional[_Union[DocumentPart, _Mapping]] = ..., part_number: _Optional[int] = ..., num_parts: _Optional[int] = ...) -> None: ...
+    answer_confidence: float
+    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., revision: _Optional[int] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., matched_words: _Optional[_Iterable[str]] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ..., confidence: _Optional[float] = ..., matched_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., part: _Optional[_Union[DocumentPart, _Mapping]] = ..., part_number: _Optional[int] = ..., num_parts: _Optional[int] = ..., answer_confidence: _Optional[float] = ...) -> None: ...
 
 class RankedText(_message.Message):
-    __slots__ = ("index", "score", "facets_score", "lexical_score", "confidence", "answer")
+    __slots__ = ("index", "score", "facets_score", "lexical_score", "confidence", "answer", "answer_confidence")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     FACETS_SCORE_FIELD_NUMBER: _ClassVar[int]
     LEXICAL_SCORE_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     index: int
     score: float
     facets_score: float
     lexical_score: float
     confidence: float
     answer: _common_pb2.Span
-    def __init__(self, index: _Optional[int] = ..., score: _Optional[float] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., confidence: _Optional[float] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ...) -> None: ...
+    answer_confidence: float
+    def __init__(self, index: _Optional[int] = ..., score: _Optional[float] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., confidence: _Optional[float] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ..., answer_confidence: _Optional[float] = ...) -> None: ...

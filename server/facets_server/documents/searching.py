@@ -49,7 +49,7 @@ def search(
     call.check()
     hits: list[tuple[SearchHit, ...]] = [()] * len(encoded)
     results: list[SearchResult] = []
-    find = partial(engine.search, query.collection, curve=served.relevance, seen=record)
+    find = partial(engine.search, query.collection, curve=served.relevance, reader=served.reader, seen=record)
     with call.stages.measured("search", num_items=len(encoded)):
         for indices in _groups(query, encoded):
             request = _group_request(query, encoded, indices)
@@ -225,5 +225,5 @@ def rerank_texts(query: RerankQuery, models: TextModels, call: CallContext) -> p
         num_tokens = sum(stats.num_tokens for stats in encoded.stats)
     call.check()
     with call.stages.measured("search", num_items=len(documents)):
-        results = rerank(documents, query, space=served.model.space, curve=served.relevance)
+        results = rerank(documents, query, space=served.model.space, curve=served.relevance, reader=served.reader)
     return message_of(pb.RerankResponse, results=results, num_tokens=num_tokens, model=served.model, timings=call)

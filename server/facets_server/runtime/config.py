@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
 from facets.errors import ConfigError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TEXT_BYTES, EngineConfig
+from facets.model.shipped import DEFAULT_READER
 
 ENVIRONMENT_PREFIX = "FACETS_SERVER_"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -123,6 +124,7 @@ class ServerConfig(Settings):
     backup_keep: Annotated[int, Field(ge=0)] = 0  # backups to keep, including the new one; 0: all
     # Names or folders, "sentence-transformers:NAME" for an encoder; the first is the default. Empty: the shipped ones.
     models: Names = ()
+    reader: str = DEFAULT_READER  # name or folder of the model that chooses answers of searches; empty: none
     allow_downloads: bool = False  # download encoders that are not in the local cache
     trust_remote_code: bool = False  # run the Python code that an encoder brings
     backend: Literal["torch", "onnx", "openvino"] = "torch"  # runs encoders

@@ -12,10 +12,11 @@ from facets.devices import compute_device
 from facets.documents import CollectionEngine, RelevanceCurve
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.errors import NotFoundError
+from facets.model.answer_reader import AnswerReader, load_reader
 from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, TASKS, load, task_of
 from facets.model.passage_model import PassageModel
-from facets.model.shipped import ENCODER_PREFIX, find_model
+from facets.model.shipped import DEFAULT_READER, ENCODER_PREFIX, find_model
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.store import SCHEMA as PAPERS
@@ -40,7 +41,7 @@ from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
 from facets_server.runtime.models import ModelRegistry, ServedModel
 from facets_server.texts.passages import ServedPassages
-from facets_server.texts.served import ServedSentences, text_models
+from facets_server.texts.served import ServedSentences, ServedTexts, text_models
 from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
 
 _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served models
@@ -102,7 +103,22 @@ def load_models(
     def place_of(task: str, name: str) -> Path | SqlDatabase:
         return shared or folder_of(task, name)
 
-    return sorted(map(served, config.models or _shipped_models()), key=lambda model: _TASKS.index(model.info.task))
+    models = sorted(map(served, config.models or _shipped_models()), key=lambda model: _TASKS.index(model.info.task))
+    reader = _reader(config)
+    for model in models:
+        if isinstance(model, ServedTexts):
+            model.reader = reader
+    return models
+
+
+def _reader(config: ServerConfig) -> AnswerReader | None:
+    """The reader of the settings; None without one, or if the shipped one is not installed."""
+    try:
+        return load_reader(config.reader, device=config.device) if config.reader else None
+    except NotFoundError:
+        if config.reader != DEFAULT_READER:
+            raise
+        return None
 
 
 def _shipped_models() -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from facets.documents import RelevanceCurve
 from facets.documents.types import TokenStats
 from facets.errors import InvalidInputError
+from facets.model.answer_reader import AnswerReader
 from facets.model.contract import SentenceModel, TextModel
 from facets.model.passage_model import QueryFacets
 from facets_server.runtime.batcher import Batcher, Columns, PendingRows
@@ -69,6 +70,7 @@ def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
 class ServedTexts(ServedModel[TextModel]):
     """One model of texts behind its batchers; ``relevance`` gives hits a confidence; None: hits have none."""
 
+    reader: AnswerReader | None = None  # chooses the answers of searches; None: facets and words do
     borrows_words = False  # whether the words of a collection name its facets better than those of the model
 
     def __init__(

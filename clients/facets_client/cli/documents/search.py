@@ -56,6 +56,9 @@ def search(
     num_words: WordsOption = None,
     full: Annotated[bool, Option("--full", help="Show whole texts and payloads.")] = False,
     parts: Annotated[bool, Option("--parts", help="Return parts of long documents as separate hits.")] = False,
+    use_reader: Annotated[
+        bool | None, Option("--reader/--no-reader", help="Let the answer reader choose the answers.  [default: reader]")
+    ] = None,
     model: Annotated[str, Option(help="Model for the query, from the collection's embedding space.")] = "",
     min_revision: Annotated[int, Option(help="Wait for this index revision.", show_default=False)] = 0,
 ) -> None:
