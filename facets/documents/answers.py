@@ -16,7 +16,7 @@ from facets.language.sentences import sentences_of
 
 MAX_READ_HITS = 10  # of a query
 _MAX_READ_CHARS = (900, 600, 450)  # of the text of the first hits, and of all others
-_MAX_SENTENCES = 400  # of a text that are considered
+_MAX_CONSIDERED_CHARS = 20_000  # of a text
 _MAX_HEADING_CHARS = 160
 _TITLES = frozenset((*DEFAULT_SEARCH_FIELDS, "headings"))
 
@@ -37,7 +37,7 @@ class Candidate(NamedTuple):
     field: str  # payload field that holds it; empty: the text
     start: int
     end: int
-    text: str
+    said: str  # as it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -
     """The answer of each of the first hits of a query; None: the hit has no sentence, or was not read."""
     chosen = [_candidates(hit, _MAX_READ_CHARS[min(i, 2)]) for i, hit in enumerate(hits[:MAX_READ_HITS])]
     texts = [
-        (_heading(hit.searched), [" ".join(one.text.split()) for one in own])
+        (_heading(hit.searched), [one.said for one in own])
         for hit, own in zip(hits, chosen, strict=False)
     ]
     answers: list[ReadAnswer | None] = [None] * len(hits)
@@ -71,22 +71,29 @@ def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -
     return answers
 
 
+def _sentences(field: str, text: str) -> list[Candidate]:
+    """Sentences as they are read: rows of tables with the names of their columns, without the header row."""
+    found = (one for one in sentences_of(text) if not (one.row and one.row.is_header))
+    return [Candidate(field, one.start, one.end, one.said) for one in found]
+
+
+def _is_title(name: str) -> bool:
+    return name.rpartition(".")[2].lower() in _TITLES
+
+
 def _heading(searched: SearchedText) -> str:
-    titles = (field.text for field in searched.fields if field.name.rpartition(".")[2].lower() in _TITLES)
+    titles = (field.text for field in searched.fields if _is_title(field.name))
     return " \u00b7 ".join(" ".join(title.split()) for title in titles)[:_MAX_HEADING_CHARS]
 
 
 def _candidates(hit: HitText, max_chars: int) -> list[Candidate]:
     """Sentences to read, in the order of the text: all, or those closest to the query and what follows them."""
     searched = hit.searched
-    found = [Candidate("", one.start, one.end, one.text) for one in sentences_of(searched.text[: 40 * max_chars])][
-        :_MAX_SENTENCES
-    ]
+    found = _sentences("", searched.text[: _MAX_CONSIDERED_CHARS])
     for field in searched.fields:
-        if field.name.rpartition(".")[2].lower() not in _TITLES:
-            sentences = sentences_of(field.text[:max_chars])
-            found += [Candidate(field.name, one.start, one.end, one.text) for one in sentences]
-    lengths = np.array([len(one.text) for one in found])
+        if not _is_title(field.name):
+            found += _sentences(field.name, field.text[:max_chars])
+    lengths = np.array([len(one.said) for one in found])
     if lengths.sum() <= max_chars or not len(found):
         return found
     in_text = [i for i, one in enumerate(found) if not one.field]

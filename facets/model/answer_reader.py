@@ -55,7 +55,8 @@ class AnswerReader:
     ) -> None:
         target = torch.device(device)
         self.network = network.to(target, fastest_precision(target)).eval().requires_grad_(False)
-        self.network.score.float()
+        for layer in (self.network.score, self.network.importance, self.network.matches):
+            layer.float()
         if wants_int8(target):
             self.network.encoder.use_int8()
         self.name, self.revision, self.config, self._pieces = config.name, revision, config, pieces

@@ -180,7 +180,7 @@ def start_network(folder: Path, config: SentenceEncoderConfig) -> tuple[AnswerNe
     network = AnswerNetwork(config)
     weights = read_passage_weights(folder)
     is_reader = "score.weight" in weights
-    (network if is_reader else network.encoder).load_state_dict(weights)
+    (network if is_reader else network.encoder).load_state_dict(weights, strict=False)
     return network, WordPieces.from_json((folder / "tokenizer.json").read_bytes())
 
 
