@@ -59,10 +59,7 @@ class ReadAnswer(NamedTuple):
 def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -> list[ReadAnswer | None]:
     """The answer of each of the first hits of a query; None: the hit has no sentence, or was not read."""
     chosen = [_candidates(hit, _MAX_READ_CHARS[min(i, 2)]) for i, hit in enumerate(hits[:MAX_READ_HITS])]
-    texts = [
-        (_heading(hit.searched), [one.said for one in own])
-        for hit, own in zip(hits, chosen, strict=False)
-    ]
+    texts = [(_heading(hit.searched), [one.said for one in own]) for hit, own in zip(hits, chosen, strict=False)]
     answers: list[ReadAnswer | None] = [None] * len(hits)
     for i, log_odds_S in enumerate(reader.read(question, texts)):
         if len(log_odds_S) and np.isfinite(log_odds_S).any():
@@ -89,7 +86,7 @@ def _heading(searched: SearchedText) -> str:
 def _candidates(hit: HitText, max_chars: int) -> list[Candidate]:
     """Sentences to read, in the order of the text: all, or those closest to the query and what follows them."""
     searched = hit.searched
-    found = _sentences("", searched.text[: _MAX_CONSIDERED_CHARS])
+    found = _sentences("", searched.text[:_MAX_CONSIDERED_CHARS])
     for field in searched.fields:
         if not _is_title(field.name):
             found += _sentences(field.name, field.text[:max_chars])
