@@ -1,11 +1,12 @@
 """Lets the answer reader choose which sentence of each hit to show, and say how probably it answers.
 
-The reader costs about 0.07 ms a token, so it reads the best hits only, and of a long text the sentences that are
-closest to the query with the sentences after them: a question is often repeated above its answer.
+The reader takes about 0.1 ms a word piece, so it reads the best hits only, and of a long text the sentences that are
+closest to the query, with those around them and the heading above: a question is often repeated above its answer.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,8 +16,11 @@ from facets.documents.fields import DEFAULT_SEARCH_FIELDS, SearchedText
 from facets.language.sentences import sentences_of
 
 MAX_READ_HITS = 10  # of a query
-_MAX_READ_CHARS = (900, 600, 450)  # of the text of the first hits, and of all others
+_MAX_READ_CHARS = 2400  # of all hits of a query together
+_MAX_HIT_CHARS = (800, 500, 300)  # of the first hits, and of each other
 _MAX_CONSIDERED_CHARS = 20_000  # of a text
+_ENOUGH = 0.8  # share of the characters after which no more sentences are added
+_MAX_QUESTION_CHARS = _MAX_SENTENCE_CHARS = 400
 _MAX_HEADING_CHARS = 160
 _TITLES = frozenset((*DEFAULT_SEARCH_FIELDS, "headings"))
 
@@ -38,6 +42,7 @@ class Candidate(NamedTuple):
     start: int
     end: int
     said: str  # as it is read
+    is_heading: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,17 @@ class ReadAnswer(NamedTuple):
 
 def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -> list[ReadAnswer | None]:
     """The answer of each of the first hits of a query; None: the hit has no sentence, or was not read."""
-    chosen = [_candidates(hit, _MAX_READ_CHARS[min(i, 2)]) for i, hit in enumerate(hits[:MAX_READ_HITS])]
-    texts = [(_heading(hit.searched), [one.said for one in own]) for hit, own in zip(hits, chosen, strict=False)]
+    chosen, left = list[list[Candidate]](), _MAX_READ_CHARS
+    for hit, max_chars in zip(hits[:MAX_READ_HITS], chain(_MAX_HIT_CHARS, repeat(_MAX_HIT_CHARS[-1])), strict=False):
+        if left <= 0:
+            break
+        chosen.append(_candidates(hit, min(left, max_chars)))
+        left -= sum(len(one.said) for one in chosen[-1])
+    texts = [(_heading(hit.searched), [one.said[:_MAX_SENTENCE_CHARS] for one in own]) for hit, own in zip(hits, chosen, strict=False)]
     answers: list[ReadAnswer | None] = [None] * len(hits)
-    for i, log_odds_S in enumerate(reader.read(question, texts)):
-        if len(log_odds_S) and np.isfinite(log_odds_S).any():
+    for i, log_odds_S in enumerate(reader.read(question[:_MAX_QUESTION_CHARS], texts)):
+        log_odds_S[[one.is_heading for one in chosen[i]]] = -np.inf
+        if np.isfinite(log_odds_S).any():
             best = int(log_odds_S.argmax())
             answers[i] = ReadAnswer(chosen[i][best], reader.confidence(float(log_odds_S[best])))
     return answers
@@ -71,7 +82,7 @@ def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -
 def _sentences(field: str, text: str) -> list[Candidate]:
     """Sentences as they are read: rows of tables with the names of their columns, without the header row."""
     found = (one for one in sentences_of(text) if not (one.row and one.row.is_header))
-    return [Candidate(field, one.start, one.end, one.said) for one in found]
+    return [Candidate(field, one.start, one.end, one.said, one.kind == "heading") for one in found]
 
 
 def _is_title(name: str) -> bool:
@@ -99,12 +110,16 @@ def _candidates(hit: HitText, max_chars: int) -> list[Candidate]:
     if len(starts):
         places = np.searchsorted(starts, hit.spans[:, 0], side="right") - 1
         np.maximum.at(closeness, np.maximum(places, 0), hit.closeness)
-    kept, size = set[int](), 0
+    kept, size, above = (
+        set[int](),
+        0,
+        np.maximum.accumulate([i if one.is_heading else -1 for i, one in enumerate(found)]),
+    )
     for place in np.argsort(-closeness, kind="stable").tolist():
-        for near in (place, place + 1, place - 1):
+        for near in (place, place + 1, int(above[place]), place - 1):
             if 0 <= near < len(found) and near not in kept and size + lengths[near] <= max_chars:
                 kept.add(near)
                 size += int(lengths[near])
-        if size > 0.8 * max_chars:
+        if size > _ENOUGH * max_chars:
             break
     return [found[i] for i in sorted(kept)] or found[:1]
