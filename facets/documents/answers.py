@@ -69,7 +69,8 @@ def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -
             break
         chosen.append(_candidates(hit, min(left, max_chars)))
         left -= sum(len(one.said) for one in chosen[-1])
-    texts = [(_heading(hit.searched), [one.said[:_MAX_SENTENCE_CHARS] for one in own]) for hit, own in zip(hits, chosen, strict=False)]
+    said = ([one.said[:_MAX_SENTENCE_CHARS] for one in own] for own in chosen)
+    texts = [(_heading(hit.searched), own) for hit, own in zip(hits, said, strict=False)]
     answers: list[ReadAnswer | None] = [None] * len(hits)
     for i, log_odds_S in enumerate(reader.read(question[:_MAX_QUESTION_CHARS], texts)):
         log_odds_S[[one.is_heading for one in chosen[i]]] = -np.inf

@@ -2,22 +2,37 @@
 
 Three kinds of texts do not answer: close texts of others, the text without its answer, and echoes, which repeat the
 question or say the same of something else.
+
+Shape suffixes: E examples, N different texts, D dimensions.
 """
 
 import json
 import lzma
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
+from numpy.typing import NDArray
 
+from facets.config import Settings, Share
 from facets.language.sentences import sentences_of
-from facets_lab.evaluation.files import read_json_lines
+from facets.model.loading import load
+from facets.model.passage_model import PassageModel
+from facets_lab.evaluation.files import Record, read_json_lines, read_records
+from facets_lab.training.corpus import expand_files
+from facets_lab.training.loop import ConfigFile
 
+EXAMPLES, NEIGHBOURS = "examples.jsonl", "neighbours.npy"
+_WRITTEN = Path(__file__).with_name("written_answers.jsonl.xz")
+_NUM_NEAREST = 24  # close texts of a question
+_TEXT_CHARS = 600  # of a text that are compared
+_AT_A_TIME = 1024
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*(?: [A-Z][\w-]*)*|\b\w*\d[\w-]*\b")
 _QUESTION_WORDS = re.compile(
@@ -43,6 +58,17 @@ _ECHOES = (
 )
 
 
+class ReaderDataConfig(Settings):
+    """Where the examples come from, and how many of the large sources are used."""
+
+    pairs: str  # folder of ``NAME.jsonl.xz`` with lines of ``query`` and ``positive``
+    corpus: list[str]  # glob patterns of articles, in which the paragraphs of answers are found
+    encoder: str = "facets-passages-small-en"  # finds close texts
+    qamr_share: Share = 0.3
+    medquad_share: Share = 0.5
+    seed: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """A question and a text."""
@@ -52,6 +78,18 @@ class Example:
     heading: str
     sentences: tuple[str, ...]
     answers: tuple[int, ...] | None  # indices of all sentences that answer; None: at least one does
+
+
+class _WrittenText(Record):
+    """A line of the written texts."""
+
+    split: str
+    kind: str
+    title: str
+    heading: str
+    sentences: list[str]
+    questions: list[tuple[str, list[int]]]  # with the sentences that answer
+    unanswerable: list[str]
 
 
 def _words(text: str) -> list[str]:
@@ -104,43 +142,54 @@ def labelled(source: str, question: str, sentence: str, place: tuple[str, str]) 
     return Example(source, question, heading, tuple(sentences), (best,))
 
 
-def read_examples(pairs: Path, corpus: Sequence[Path], written: Sequence[Path]) -> list[Example]:
-    """Examples from public pairs of questions and answers (see docs/measure/experiments.md) and from written texts."""
+def read_examples(config: ReaderDataConfig) -> list[Example]:
+    """Examples of the training data: public pairs of questions and answers, and written texts."""
+    random = np.random.default_rng(config.seed)
+    pairs = Path(config.pairs)
 
     def pairs_of(name: str) -> list[tuple[str, str]]:
-        return [(row["query"], row["positive"]) for _, row in read_json_lines(pairs / f"{name}.jsonl.xz")]
+        return [(str(row["query"]), str(row["positive"])) for _, row in read_json_lines(pairs / f"{name}.jsonl.xz")]
 
     examples = []
-    with_titles = pairs_of("squad1_train_subset44articles")
-    paragraphs = [("", text) for _, text in pairs_of("squad_train_sample_context")]
-    paragraphs += [(text.split(". ")[0], text.partition(". ")[2]) for _, text in with_titles]
-    titles = {text: heading for heading, text in paragraphs if heading}
+    titled = [(question, *_titled(text)) for question, text in pairs_of("squad1_train_subset44articles")]
+    titled += [(question, "", text) for question, text in pairs_of("squad_train_sample_context")]
+    for question, heading, text in titled:
+        examples.append(Example("squad", question, heading, tuple(sentences_in(text)), None))
     answers = [("squad", *pair) for pair in pairs_of("squad1_train_10k_answer_sentence")]
-    answers += [("qamr", *pair) for pair in pairs_of("qamr_question_sentence")]
-    texts = sorted({sentence for _, _, sentence in answers})
-    places = paragraph_matches(texts, iter(sorted(set(paragraphs))))
-    rest = [text for text in texts if text not in places]
-    places |= paragraph_matches(rest, corpus_paragraphs(corpus))
+    answers += [("qamr", *pair) for pair in pairs_of("qamr_question_sentence") if random.random() < config.qamr_share]
+    sentences = sorted({sentence for _, _, sentence in answers})
+    places = paragraph_matches(sentences, iter(sorted({(heading, text) for _, heading, text in titled})))
+    rest = [sentence for sentence in sentences if sentence not in places]
+    places |= paragraph_matches(rest, corpus_paragraphs(expand_files(config.corpus)))
     for source, question, sentence in answers:
-        place = places.get(sentence)
-        example = labelled(source, question, sentence, place) if place else None
+        example = labelled(f"{source}-known", question, sentence, places[sentence]) if sentence in places else None
         examples.append(example or Example(source, question, "", tuple(sentences_in(sentence)[:3]), None))
-    for question, text in pairs_of("squad_train_sample_context"):
-        examples.append(Example("squad", question, titles.get(text, ""), tuple(sentences_in(text)), None))
-    for question, text in with_titles:
-        heading, _, rest_of_text = text.partition(". ")
-        examples.append(Example("squad", question, heading, tuple(sentences_in(rest_of_text)), None))
-    for name in ("bioasq_pre6b_question_answer_sentence", "medquad"):
+    for source, name, share in (
+        ("bioasq", "bioasq_pre6b_question_answer_sentence", 1.0),
+        ("medquad", "medquad", config.medquad_share),
+    ):
         for question, text in pairs_of(name):
-            examples.append(Example(name[:6], question, "", tuple(sentences_in(text[:1500])[:8]), None))
-    for path in written:
-        for _, document in read_json_lines(path):
-            heading = " \u00b7 ".join(part for part in (document["title"], document["heading"]) if part)
-            for question, indices in document["questions"]:
-                examples.append(Example("written", question, heading, tuple(document["sentences"]), tuple(indices)))
-            for question in document["unanswerable"]:
-                examples.append(Example("written", question, heading, tuple(document["sentences"]), ()))
+            if random.random() < share:
+                examples.append(Example(source, question, "", tuple(sentences_in(text[:1500])[:8]), None))
+    examples += written_examples("train")
     return [example for example in examples if example.sentences]
+
+
+def written_examples(split: str) -> list[Example]:
+    """Examples from texts that were written for this purpose: files of many kinds, full of echoes."""
+    examples = []
+    for _, document in read_records(_WrittenText, _WRITTEN):
+        if document.split == split:
+            heading = " \u00b7 ".join(filter(None, (document.title, document.heading)))
+            sentences = tuple(document.sentences)
+            for question, answers in (*document.questions, *((question, []) for question in document.unanswerable)):
+                examples.append(Example("written", question, heading, sentences, tuple(answers)))
+    return examples
+
+
+def _titled(text: str) -> tuple[str, str]:
+    heading, _, rest = text.partition(". ")
+    return heading, rest
 
 
 def echoes_of(question: str, random: np.random.Generator) -> str:
@@ -224,16 +273,46 @@ def names_in(examples: Sequence[Example]) -> list[str]:
     return sorted(name for name in names if not any(map(str.isdigit, name)) and len(name) > 2)
 
 
-def counts_by_source(examples: Sequence[Example]) -> Mapping[str, int]:
-    """Number of examples of each source, and of those with known answers."""
-    counts: dict[str, int] = defaultdict(int)
-    for example in examples:
-        counts[example.source] += 1
-        counts[f"{example.source} labelled"] += example.answers is not None
-    return counts
+def nearest_texts(model: PassageModel, examples: Sequence[Example]) -> NDArray[np.int64]:
+    """Numbers of the examples with other texts that are closest to each question, ``[E, 24]``."""
+    questions_ED = model.embed([example.question for example in examples])
+    firsts: dict[tuple[str, ...], int] = {}
+    for number, example in enumerate(examples):
+        firsts.setdefault(example.sentences, number)
+    of_text_N = np.array(list(firsts.values()))
+    texts_ND = model.embed(
+        [" ".join((examples[i].heading, *examples[i].sentences))[:_TEXT_CHARS] for i in firsts.values()]
+    )
+    own_E = np.searchsorted(of_text_N, [firsts[example.sentences] for example in examples])
+    nearest = np.empty((len(examples), _NUM_NEAREST), dtype=np.int64)
+    for start in range(0, len(examples), _AT_A_TIME):
+        some = slice(start, start + _AT_A_TIME)
+        cosines_EN = questions_ED[some] @ texts_ND.T
+        np.put_along_axis(cosines_EN, own_E[some, None], -1.0, axis=1)
+        nearest[some] = of_text_N[np.argpartition(-cosines_EN, _NUM_NEAREST, axis=1)[:, :_NUM_NEAREST]]
+    return nearest
 
 
-def write_examples(examples: Sequence[Example], path: Path) -> None:
-    """Writes prepared examples as JSON lines."""
+def prepare_reader(config: ConfigFile, out: Annotated[Path, typer.Option(help="Folder of the data.")]) -> None:
+    """Read pairs of questions and answers for the answer reader, and find close texts of other questions.
+
+    Example: facets-train prepare-reader --config lab/configs/reader-data.toml --out runs/reader-data
+    """
+    settings = ReaderDataConfig.from_toml(config)
+    examples = read_examples(settings)
+    out.mkdir(parents=True, exist_ok=True)
     rows = ([e.source, e.question, e.heading, e.sentences, e.answers] for e in examples)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    (out / EXAMPLES).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    np.save(out / NEIGHBOURS, nearest_texts(load(settings.encoder, PassageModel), examples))
+    typer.echo(f"{out}: {len(examples):,} examples", err=True)
+
+
+def load_examples(path: Path) -> list[Example]:
+    """Examples as ``prepare_reader`` writes them."""
+    examples = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        source, question, heading, sentences, answers = json.loads(line)
+        examples.append(
+            Example(source, question, heading, tuple(sentences), None if answers is None else tuple(answers))
+        )
+    return examples

@@ -11,6 +11,8 @@ COMMANDS = {
     "sentences": ("facets_lab.texts.training:sentences", "Train a model of sentences or phrases."),
     "prepare-passages": ("facets_lab.documents.data:prepare_passages", "Prepare data for a model of passages."),
     "passages": ("facets_lab.documents.training:passages", "Distil a model of passages, or fit a head to one."),
+    "prepare-reader": ("facets_lab.documents.reader_data:prepare_reader", "Prepare data for the answer reader."),
+    "reader": ("facets_lab.documents.reader:reader", "Train the answer reader."),
     "relations": ("facets_lab.relations.export:relations", "Train a relation model, or mine its data."),
     "relation-facts": ("facets_lab.relations.facts:relation_facts", "Find facts in mined data."),
     "papers": ("facets_lab.papers.export:papers", "Train a model of papers."),
