@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -88,7 +88,7 @@ class _WrittenText(Record):
     title: str
     heading: str
     sentences: list[str]
-    questions: list[tuple[str, list[int]]]  # with the sentences that answer
+    questions: list[list[Any]]  # each with the numbers of the sentences that answer
     unanswerable: list[str]
 
 
@@ -182,7 +182,8 @@ def written_examples(split: str) -> list[Example]:
         if document.split == split:
             heading = " \u00b7 ".join(filter(None, (document.title, document.heading)))
             sentences = tuple(document.sentences)
-            for question, answers in (*document.questions, *((question, []) for question in document.unanswerable)):
+            asked = [*document.questions, *([question, []] for question in document.unanswerable)]
+            for question, answers in asked:
                 examples.append(Example("written", question, heading, sentences, tuple(answers)))
     return examples
 
