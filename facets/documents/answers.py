@@ -31,8 +31,11 @@ class AnswerReader(Protocol):
     def read(self, question: str, texts: Sequence[tuple[str, Sequence[str]]]) -> list[Floats]:
         """Log-odds that each sentence answers, for each heading and its sentences."""
 
-    def confidence(self, log_odds: float) -> float:
+    def answer_confidence(self, log_odds: float) -> float:
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
+
+    def hit_confidence(self, confidence: float, best_log_odds: float) -> float:
+        """Probability that a hit is relevant, given that without the reader, and the best log-odds of the query."""
 
 
 class Candidate(NamedTuple):
@@ -58,7 +61,7 @@ class ReadAnswer(NamedTuple):
     """The sentence that answers most probably."""
 
     sentence: Candidate
-    confidence: float
+    log_odds: float
 
 
 def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -> list[ReadAnswer | None]:
@@ -76,7 +79,7 @@ def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -
         log_odds_S[[one.is_heading for one in chosen[i]]] = -np.inf
         if np.isfinite(log_odds_S).any():
             best = int(log_odds_S.argmax())
-            answers[i] = ReadAnswer(chosen[i][best], reader.confidence(float(log_odds_S[best])))
+            answers[i] = ReadAnswer(chosen[i][best], float(log_odds_S[best]))
     return answers
 
 

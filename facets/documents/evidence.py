@@ -67,7 +67,7 @@ class Reasons(NamedTuple):
 
     matches: tuple[FacetMatch, ...]  # of the query's facets, largest contribution first
     answer: Span | None  # the part of the document that answers
-    answer_confidence: float | None = None  # that it answers; None: it was not read
+    log_odds: float | None = None  # that it answers, by the reader; None: it was not read
 
 
 def explain(
@@ -95,7 +95,7 @@ def explain(
     for place, read in enumerate(read_answers(reader, question, texts)):
         if read is not None:
             span = _shown_sentence(found[place].searched, read.sentence, terms, rarities)
-            reasons[place] = Reasons(reasons[place].matches, span, read.confidence)
+            reasons[place] = Reasons(reasons[place].matches, span, read.log_odds)
     return reasons
 
 

@@ -6,7 +6,7 @@ T facets of all documents, S signals.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from facets.language.vectors import unit_rows
 _FACETS_READ_AT_A_TIME = 512  # candidates
 _FACETS_COMPARED_AT_A_TIME = 1024
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
+HitT = TypeVar("HitT", SearchHit, "RankedText")
 
 
 class SignalWeights(NamedTuple):
@@ -180,7 +181,7 @@ def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], s
         _, firsts = np.unique(first_rows[order], return_index=True)
         scored = scored[np.sort(order[firsts])]
     min_confidence = search.request.min_confidence
-    if scored.confidences is not None and min_confidence > 0:
+    if scored.confidences is not None and min_confidence > 0 and search.reader is None:  # else see `judged`
         scored = scored[np.flatnonzero(scored.confidences >= min_confidence)]
     scores, num_ranked = scored.scores, search.num_ranked
     kept = np.arange(len(scores))
@@ -237,7 +238,7 @@ def _hits(
                     payload=passage.payload,
                     evidence=reasons[place].matches,
                     answer=reasons[place].answer,
-                    answer_confidence=reasons[place].answer_confidence,
+                    answer_confidence=None,
                     signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
                     revision=passage.revision,
                     part=part,
@@ -245,7 +246,24 @@ def _hits(
                     num_parts=passage.num_parts,
                 )
             )
+        hits[query] = judged(hits[query], reasons, search)
     return tuple(map(tuple, hits))
+
+
+def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSearch) -> list[HitT]:
+    """Hits of a query with the confidence of their answers, and with their own in the light of the best answer."""
+    reader, found = search.reader, [one.log_odds for one in reasons if one.log_odds is not None]
+    if reader is None:
+        return list(hits)
+    kept = []
+    for hit, one in zip(hits, reasons, strict=True):
+        confidence = hit.confidence
+        if confidence is not None and found:
+            confidence = reader.hit_confidence(confidence, max(found))
+        if confidence is None or confidence >= search.request.min_confidence:
+            answers = None if one.log_odds is None else reader.answer_confidence(one.log_odds)
+            kept.append(replace(hit, confidence=confidence, answer_confidence=answers))
+    return kept
 
 
 def signal_weights(space: str) -> SignalWeights:

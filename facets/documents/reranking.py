@@ -14,7 +14,7 @@ from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import encode_documents
 from facets.documents.evidence import FoundText, explain
 from facets.documents.fields import SearchedText
-from facets.documents.ranking import best_of, score
+from facets.documents.ranking import best_of, judged, score
 from facets.documents.records import CollectionModel
 from facets.documents.request import SearchRequest, prepare_search
 from facets.documents.search import add_phrases
@@ -86,7 +86,8 @@ def rerank(
         question=request.texts[0] if request.texts else "",
         reader=search.reader,
     )
-    return tuple(
-        RankedText(**best.numbers_of(place), index=row, answer=why.answer, answer_confidence=why.answer_confidence)
+    ranked = [
+        RankedText(**best.numbers_of(place), index=row, answer=why.answer, answer_confidence=None)
         for place, (row, why) in enumerate(zip(places, reasons, strict=True))
-    )
+    ]
+    return tuple(judged(ranked, reasons, search))

@@ -3,6 +3,7 @@
 It is a small cross-encoder. It reads English; see ``models/facets-reader-en/README.md``.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -10,10 +11,9 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from pydantic import Field
-from scipy.special import expit
 
 from facets.arrays import Floats
-from facets.config import Positive, SentenceEncoderConfig
+from facets.config import SentenceEncoderConfig, Settings
 from facets.devices import compute_device
 from facets.errors import CheckpointError
 from facets.model.answer_network import AnswerNetwork, read_row
@@ -26,15 +26,30 @@ from facets.model.word_pieces import WordPieces
 from facets.storage.files import write_whole
 
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
+_LEAST, _MOST = 1e-4, 30.0  # probability and log-odds that count
 NOT_READ = -np.inf  # log-odds of a sentence that did not fit
+
+
+class LogisticWeights(Settings):
+    """A logistic curve over what the reader and the ranking say."""
+
+    intercept: float = 0.0
+    answer: float = 0.0  # weight of the log-odds of the reader
+    document: float = 0.0  # weight of the log-odds of the confidence without the reader
+
+    def probability(self, *, answer: float, document: float = 0.5) -> float:
+        """``answer``: log-odds. ``document``: probability."""
+        known = min(max(document, _LEAST), 1 - _LEAST)
+        log_odds = self.intercept + self.answer * answer + self.document * math.log(known / (1 - known))
+        return 1 / (1 + math.exp(-min(max(log_odds, -_MOST), _MOST)))
 
 
 class ReaderConfig(ModelConfig):
     """``config.json`` of a reader."""
 
     task: Literal["answers"] = "answers"
-    slope: Positive = 1.0  # the confidence of an answer is the logistic function of slope * log-odds + intercept
-    intercept: float = 0.0
+    answers: LogisticWeights = LogisticWeights(answer=1.0)  # probability that a sentence answers
+    hits: LogisticWeights = LogisticWeights(document=1.0)  # probability that a hit is relevant
     encoder: SentenceEncoderConfig = SentenceEncoderConfig(num_layers=3)
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
@@ -82,9 +97,16 @@ class AnswerReader:
             start += row.num_sentences
         return found
 
-    def confidence(self, log_odds: float) -> float:
+    def answer_confidence(self, log_odds: float) -> float:
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
-        return float(expit(self.config.slope * log_odds + self.config.intercept))
+        return self.config.answers.probability(answer=log_odds)
+
+    def hit_confidence(self, confidence: float, best_log_odds: float) -> float:
+        """Probability that a hit is relevant, in [0, 1].
+
+        ``confidence``: the same without the reader. ``best_log_odds``: of all sentences of the query.
+        """
+        return self.config.hits.probability(answer=best_log_odds, document=confidence)
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:

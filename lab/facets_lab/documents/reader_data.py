@@ -207,14 +207,14 @@ def about_another(sentence: str, question: str, names: Sequence[str], random: np
     shared = [name for name in _NAME.findall(question) if len(name) > 1 and name in sentence]
     if not shared:
         return None
-    name = shared[random.integers(len(shared))]
+    name = shared[int(random.integers(len(shared)))]
     if any(character.isdigit() for character in name):
         digits = [i for i, character in enumerate(name) if character.isdigit()]
         i = digits[random.integers(len(digits))]
         other = name[:i] + str((int(name[i]) + int(random.integers(1, 9))) % 10) + name[i + 1 :]
         other = name + "S" if random.random() < 0.2 else other
     else:
-        other = names[random.integers(len(names))]
+        other = names[int(random.integers(len(names)))]
     return sentence.replace(name, other) if other != name else None
 
 
