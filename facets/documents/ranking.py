@@ -16,7 +16,7 @@ from facets.documents.confidence import SIGNALS, features_of
 from facets.documents.evidence import FoundText, Reasons, explain, matched_words
 from facets.documents.records import CollectionRecord
 from facets.documents.request import PreparedSearch
-from facets.documents.types import SearchHit
+from facets.documents.types import RankedText, SearchHit
 from facets.documents.view import StoreView
 from facets.index.candidates import Meetings, meet, select_diverse
 from facets.index.lexical import LexicalScores
@@ -27,7 +27,7 @@ from facets.language.vectors import unit_rows
 _FACETS_READ_AT_A_TIME = 512  # candidates
 _FACETS_COMPARED_AT_A_TIME = 1024
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
-HitT = TypeVar("HitT", SearchHit, "RankedText")
+HitT = TypeVar("HitT", SearchHit, RankedText)
 
 
 class SignalWeights(NamedTuple):

@@ -4,7 +4,6 @@ Shape letters: N texts, K facets of a text, D dimensions.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,23 +17,10 @@ from facets.documents.ranking import best_of, judged, score
 from facets.documents.records import CollectionModel
 from facets.documents.request import SearchRequest, prepare_search
 from facets.documents.search import add_phrases
-from facets.documents.types import Document, Span
+from facets.documents.types import Document, RankedText
 from facets.index.candidates import meet
 from facets.index.lexical import LexicalIndex
 from facets.language.vectors import unit_rows
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RankedText:
-    """A text with its scores; see :class:`facets.documents.SearchHit`."""
-
-    index: int  # position in the request, from 0
-    score: float  # orders the texts; higher is better
-    facets_score: float
-    lexical_score: float  # rarity of words is counted over the texts of the request
-    confidence: float | None
-    answer: Span | None
-    answer_confidence: float | None
 
 
 def rerank(

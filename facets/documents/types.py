@@ -203,6 +203,19 @@ class SearchHit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RankedText:
+    """A text with its scores; see :class:`SearchHit`."""
+
+    index: int  # position in the request, from 0
+    score: float  # orders the texts; higher is better
+    facets_score: float
+    lexical_score: float  # rarity of words is counted over the texts of the request
+    confidence: float | None
+    answer: Span | None
+    answer_confidence: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SearchResult:
     """Hits of every query."""
 
