@@ -5,6 +5,7 @@ It is a small cross-encoder. It reads English; see ``models/facets-reader-en/REA
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -74,7 +75,7 @@ class AnswerReader:
             layer.float()
         if wants_int8(target):
             self.network.encoder.use_int8()
-        self.name, self.revision, self.config, self._pieces = config.name, revision, config, pieces
+        self.name, self.revision, self.config, self.pieces = config.name, revision, config, pieces
 
     @torch.inference_mode()
     def read(self, question: str, texts: Sequence[tuple[str, Sequence[str]]]) -> list[Floats]:
@@ -85,8 +86,8 @@ class AnswerReader:
         if not texts:
             return []
         strings = [part for heading, sentences in texts for part in (heading, *sentences)]
-        question_ids, *ids = self._pieces.ids([question, *strings])
-        parts, pieces = iter(ids), self._pieces
+        question_ids, *ids = self.pieces.ids([question, *strings])
+        parts, pieces = iter(ids), self.pieces
         rows = [read_row(question_ids, next(parts), [next(parts) for _ in own], pieces) for _, own in texts]
         log_odds = self.network(rows).cpu().numpy()
         found, start = [], 0
@@ -96,6 +97,12 @@ class AnswerReader:
             found.append(own)
             start += row.num_sentences
         return found
+
+    def with_config(self, config: ReaderConfig) -> "AnswerReader":
+        """The same reader with other weights of its confidence."""
+        reader = copy(self)
+        reader.config = config
+        return reader
 
     def answer_confidence(self, log_odds: float) -> float:
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
