@@ -6,9 +6,9 @@ of searches in BEIR folders, and on the first hits of the same searches without 
 Shape suffixes: M hits, F features.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import typer
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from facets.documents.confidence import RelevanceCurve
+from facets.documents.types import SearchHit
 from facets.errors import ConfigError
 from facets.model.answer_reader import AnswerReader, LogisticWeights, load_reader, write_reader
 from facets.model.shipped import DEFAULT_READER, find_model
@@ -28,6 +29,7 @@ from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.options import DryRun, NumDocuments, Seed
 from facets_lab.evaluation.statistics import expected_calibration_error, fit_logistic
 
+Observed: TypeAlias = tuple[NDArray[np.float64], NDArray[np.bool_]]  # log-odds `[M, 2]`, and which are right, `[M]`
 _DEPTH = 10  # hits that the reader may read
 _LEAST = 1e-4  # probability that counts
 _SHOWN = 0.1  # least confidence of hits that commands and pages show
@@ -60,7 +62,7 @@ def calibrate_reader(
     plain = reader.with_config(
         reader.config.replaced(answers=LogisticWeights(answer=1), hits=LogisticWeights(document=1))
     )
-    observed = {}
+    observed = {"written": _observe_written(searched, plain)}
     for path in sources:
         data = sampled(read_beir(path), num_queries, num_documents, seed=seed)
         observed[data.name] = _observe(searched, plain, data)
@@ -85,29 +87,55 @@ def calibrate_reader(
     }
 
 
-def _observe(
-    model: SearchedModel, reader: AnswerReader, data: RetrievalData
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Log-odds by the reader and without it, ``[M, 2]``, of first hits, and whether they are relevant, ``[M]``."""
-    features, relevant = [], []
-    curve = RelevanceCurve.read(find_model(model.name), model.revision)
-    with indexed(model, data.documents) as collection:
-        found = collection.search(
-            list(data.queries.values()), ["hybrid"], top_k=_DEPTH, reasons=True, curve=curve, reader=reader
-        )
-    for key, hits in zip(data.queries, found["hybrid"], strict=True):
+def _observe(model: SearchedModel, reader: AnswerReader, data: RetrievalData) -> Observed:
+    """First hits of the questions of a set, and of the same questions without the relevant documents."""
+    observed = []
+    for key, hits in _found(model, reader, data.documents, data.queries):
         grades = data.judgements[key]
         kept = [hit for hit in hits if not (hit.id == key and is_itself(data, key))]
-        others = [hit for hit in kept if grades.get(hit.id, 0) <= 0]
-        for some in (kept, others):
-            read = [hit.answer_confidence for hit in some if hit.answer_confidence is not None]
-            if read:
-                features.append(logit(np.clip([max(read), some[0].confidence], _LEAST, 1 - _LEAST)))
-                relevant.append(grades.get(some[0].id, 0) > 0)
-    return np.array(features), np.array(relevant, dtype=np.bool_)
+        for some in (kept, [hit for hit in kept if grades.get(hit.id, 0) <= 0]):
+            if some:
+                observed.append((_log_odds(some), grades.get(some[0].id, 0) > 0))
+    return _columns(observed)
 
 
-def _fit(observed: Sequence[tuple[NDArray[np.float64], NDArray[np.bool_]]]) -> LogisticWeights:
+def _observe_written(model: SearchedModel, reader: AnswerReader) -> Observed:
+    """First hits of the questions to the written texts, some of which nothing answers."""
+    examples = written_examples("dev")
+    texts = {"\n".join((f"# {one.heading}", *one.sentences)): str(i) for i, one in enumerate(examples)}
+    queries = {str(i): one.question for i, one in enumerate(examples)}
+    observed = []
+    for key, hits in _found(model, reader, {own: text for text, own in texts.items()}, queries):
+        one = examples[int(key)]
+        own = texts["\n".join((f"# {one.heading}", *one.sentences))]
+        if hits:
+            observed.append((_log_odds(hits), bool(one.answers) and hits[0].id == own))
+    return _columns(observed)
+
+
+def _found(
+    model: SearchedModel, reader: AnswerReader, documents: Mapping[str, str], queries: Mapping[str, str]
+) -> Iterator[tuple[str, Sequence[SearchHit]]]:
+    curve = RelevanceCurve.read(find_model(model.name), model.revision)
+    with indexed(model, documents) as collection:
+        found = collection.search(
+            list(queries.values()), ["hybrid"], top_k=_DEPTH, reasons=True, curve=curve, reader=reader
+        )
+    yield from zip(queries, found["hybrid"], strict=True)
+
+
+def _log_odds(hits: Sequence[SearchHit]) -> NDArray[np.float64]:
+    """The best by the reader, and those of the first hit without it, ``[2]``."""
+    read = [hit.answer_confidence for hit in hits if hit.answer_confidence is not None]
+    found: NDArray[np.float64] = logit(np.clip([max(read, default=0.0), hits[0].confidence], _LEAST, 1 - _LEAST))
+    return found
+
+
+def _columns(observed: Sequence[tuple[NDArray[np.float64], bool]]) -> Observed:
+    return np.stack([row for row, _ in observed]), np.array([is_right for _, is_right in observed])
+
+
+def _fit(observed: Sequence[Observed]) -> LogisticWeights:
     """Weights of the hits; all folders have equal weight."""
     features_MF, relevant_M = (np.concatenate(parts) for parts in zip(*observed, strict=True))
     weights_M = np.concatenate([np.full(len(own), 1 / len(own)) for _, own in observed])
