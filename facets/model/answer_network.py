@@ -20,6 +20,7 @@ from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.word_pieces import WordPieces
 
 _QUESTION_PIECES, _HEADING_PIECES, _SENTENCE_PIECES = 48, 32, 80  # at most; the rest is not read
+_MARKS = "?!.\uff1f \n"
 _MATCH_WEIGHT = 6.0  # initial
 WINDOW_PIECES = 256  # of a row
 
@@ -32,6 +33,11 @@ class ReadRow:
     num_question: int  # pieces of the question, which follow the first one
     sentence_of: Ints  # index of the sentence of each piece, -1 outside sentences
     num_sentences: int  # sentences that fit; the others are not read
+
+
+def asked(question: str) -> str:
+    """A question as it is read: whether it ends with a mark must not matter."""
+    return question.strip().rstrip(_MARKS) or question
 
 
 def read_row(question: Ints32, heading: Ints32, sentences: Sequence[Ints32], pieces: WordPieces) -> ReadRow:
@@ -66,7 +72,7 @@ class AnswerNetwork(nn.Module):
         self.segments = nn.Embedding(2, config.width)  # text, question
         self.score = nn.Linear(config.width, 2)  # weight of a token in its sentence, and its score
         self.importance = nn.Linear(config.width, 1)  # of a token of the question
-        self.matches = nn.Linear(2, 1)  # of embeddings and of states
+        self.matches = nn.Linear(3, 1)  # of embeddings, of states, and of mean states
         nn.init.zeros_(self.segments.weight)
         nn.init.constant_(self.matches.weight, _MATCH_WEIGHT)
         nn.init.constant_(self.matches.bias, -_MATCH_WEIGHT)
@@ -90,11 +96,11 @@ class AnswerNetwork(nn.Module):
         totals_2S = weights_T.new_zeros(2, int(counts.sum()))
         totals_2S = totals_2S.index_add(1, sentences_T, torch.stack([weights_T * scores_T, weights_T]))
         row_of_S = torch.from_numpy(np.repeat(np.arange(len(rows)), counts)).to(device)
-        common_S2 = self._in_common(batch, states_TW, num_asked_B, said_T, sentences_T, row_of_S)
-        return totals_2S[0] / totals_2S[1].clamp_min(1e-9) + self.matches(common_S2).float()[:, 0]
+        common_S3 = self._in_common(batch, states_TW, num_asked_B, said_T, sentences_T, row_of_S)
+        return totals_2S[0] / totals_2S[1].clamp_min(1e-9) + self.matches(common_S3).float()[:, 0]
 
     def _in_common(self, batch: RaggedBatch, states_TW: Tensor, num_asked_B: Tensor, *places: Tensor) -> Tensor:
-        """What the tokens of each sentence have in common with those of its question, ``[S, 2]``."""
+        """What the tokens of each sentence have in common with those of its question, ``[S, 3]``."""
         said_T, sentences_T, row_of_S = places
         num_asked = int(num_asked_B.max())
         is_asked_BQ = torch.arange(num_asked, device=num_asked_B.device) < num_asked_B[:, None]
@@ -108,4 +114,11 @@ class AnswerNetwork(nn.Module):
             best_SQ = cosines_TQ.new_full((len(row_of_S), num_asked), -1.0)
             best_SQ = best_SQ.scatter_reduce(0, sentences_T[:, None].expand_as(cosines_TQ), cosines_TQ, "amax")
             found.append((best_SQ * shares_BQ[row_of_S]).sum(1))
+        in_question_T = batch.positions - 1 < num_asked_B[batch.text_numbers]
+        asked_T = torch.nonzero(in_question_T & (batch.positions > 0))[:, 0]
+        totals_BW = states_TW.new_zeros(len(num_asked_B), states_TW.shape[1], dtype=torch.float32)
+        asked_BW = totals_BW.index_add(0, batch.text_numbers[asked_T], states_TW[asked_T].float())
+        totals_SW = totals_BW.new_zeros(len(row_of_S), states_TW.shape[1])
+        said_SW = totals_SW.index_add(0, sentences_T, states_TW[said_T].float())
+        found.append(functional.cosine_similarity(asked_BW[row_of_S], said_SW, dim=1))
         return torch.stack(found, dim=1)

@@ -17,7 +17,7 @@ from facets.arrays import Floats
 from facets.config import SentenceEncoderConfig, Settings
 from facets.devices import compute_device
 from facets.errors import CheckpointError
-from facets.model.answer_network import AnswerNetwork, read_row
+from facets.model.answer_network import AnswerNetwork, asked, read_row
 from facets.model.base import ModelConfig
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, write_parts
 from facets.model.passage_checkpoint import packed_weights, read_passage_weights
@@ -86,7 +86,7 @@ class AnswerReader:
         if not texts:
             return []
         strings = [part for heading, sentences in texts for part in (heading, *sentences)]
-        question_ids, *ids = self.pieces.ids([question, *strings])
+        question_ids, *ids = self.pieces.ids([asked(question), *strings])
         parts, pieces = iter(ids), self.pieces
         rows = [read_row(question_ids, next(parts), [next(parts) for _ in own], pieces) for _, own in texts]
         log_odds = self.network(rows).cpu().numpy()

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig
-from facets.model.answer_network import AnswerNetwork, ReadRow, read_row
+from facets.model.answer_network import AnswerNetwork, ReadRow, asked, read_row
 from facets.model.answer_reader import ReaderConfig, write_reader
 from facets.model.passage_checkpoint import read_passage_weights
 from facets.model.shipped import find_model
@@ -110,7 +110,7 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
 
     def step(self, batch: list[Asked], number: int) -> dict[str, Tensor]:
         """See ``Trainer``."""
-        rows = rows_of([asked.example for asked in batch], self.pieces)
+        rows = rows_of([one.example for one in batch], self.pieces)
         with self.autocast():
             log_odds_S = self.network(rows)
         return reader_losses(batch, [row.num_sentences for row in rows], log_odds_S)
@@ -132,10 +132,10 @@ def reader_losses(batch: Sequence[Asked], counts: Sequence[int], log_odds_S: Ten
     device = log_odds_S.device
     is_answer, is_known, group = (np.zeros(sum(counts), dtype=kind) for kind in (bool, bool, np.int64))
     anywhere, end = list[Tensor](), 0
-    for asked, num_sentences in zip(batch, counts, strict=True):
+    for one, num_sentences in zip(batch, counts, strict=True):
         own, end = slice(end, end + num_sentences), end + num_sentences
-        group[own] = asked.group
-        answers = asked.example.answers
+        group[own] = one.group
+        answers = one.example.answers
         is_known[own] = answers is not None
         is_answer[own] = True if answers is None else np.isin(np.arange(num_sentences), answers)
         if answers is None:
@@ -161,7 +161,7 @@ def _logsumexp_of_groups(values_S: Tensor, groups_S: Tensor, num_groups: int) ->
 
 def rows_of(examples: Sequence[Example], pieces: WordPieces) -> list[ReadRow]:
     """Pieces of examples, joined."""
-    ids = iter(pieces.ids([text for e in examples for text in (e.question, e.heading, *e.sentences)]))
+    ids = iter(pieces.ids([text for e in examples for text in (asked(e.question), e.heading, *e.sentences)]))
     return [read_row(next(ids), next(ids), [next(ids) for _ in e.sentences], pieces) for e in examples]
 
 

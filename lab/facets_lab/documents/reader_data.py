@@ -33,6 +33,7 @@ _WRITTEN = Path(__file__).with_name("written_answers.jsonl.xz")
 _NUM_NEAREST = 24  # close texts of a question
 _TEXT_CHARS = 600  # of a text that are compared
 _AT_A_TIME = 1024
+_WITHOUT_ANSWER = 0.45  # share of examples with known answers whose text is read without them
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*(?: [A-Z][\w-]*)*|\b\w*\d[\w-]*\b")
 _QUESTION_WORDS = re.compile(
@@ -176,16 +177,24 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
 
 
 def written_examples(split: str) -> list[Example]:
-    """Examples from texts that were written for this purpose: files of many kinds, full of echoes."""
+    """Examples from texts that were written for this purpose: files of many kinds, full of echoes.
+
+    ``split``: ``train``, or ``dev``, where each question is also asked to the text without its answer.
+    """
     examples = []
     for _, document in read_records(_WrittenText, _WRITTEN):
         if document.split == split:
             heading = " \u00b7 ".join(filter(None, (document.title, document.heading)))
-            sentences = tuple(document.sentences)
             asked = [*document.questions, *([question, []] for question in document.unanswerable)]
             for question, answers in asked:
-                examples.append(Example("written", question, heading, sentences, tuple(answers)))
-    return examples
+                examples.append(Example("written", question, heading, tuple(document.sentences), tuple(answers)))
+    return examples + ([without_answers(one) for one in examples if one.answers] if split == "dev" else [])
+
+
+def without_answers(example: Example) -> Example:
+    """The same question to a text from which the sentences that answer are taken."""
+    kept = tuple(one for i, one in enumerate(example.sentences) if i not in (example.answers or ()))
+    return replace(example, sentences=kept, answers=())
 
 
 def _titled(text: str) -> tuple[str, str]:
@@ -237,13 +246,13 @@ def augmented(example: Example, names: Sequence[str], random: np.random.Generato
     answers = None if example.answers is None else set(example.answers)
     if random.random() < 0.3:
         example = replace(example, heading="")
-    if answers and random.random() < 0.35:  # the text about the same, without the answer
+    if answers and random.random() < _WITHOUT_ANSWER:  # the text about the same, without the answer
         place = min(answers)
         other = about_another(sentences[place], example.question, names, random)
         if len(answers) == 1 and other and random.random() < 0.5:
             sentences[place] = other
         elif len(sentences) > len(answers):
-            sentences = [one for i, one in enumerate(sentences) if i not in answers]
+            sentences = list(without_answers(example).sentences)
         else:
             return example
         answers = set()

@@ -54,6 +54,7 @@ class Hit:
     part: None = None
     part_number: int = 0
     num_parts: int = 1
+    answer_confidence: float | None = None
 
     @property
     def matched_spans(self) -> tuple[tuple[int, int], ...]:
