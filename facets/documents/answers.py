@@ -13,6 +13,7 @@ import numpy as np
 
 from facets.arrays import Floats, Ints
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, SearchedText
+from facets.documents.types import Span
 from facets.language.sentences import sentences_of
 
 MAX_READ_HITS = 10  # of a query
@@ -22,6 +23,10 @@ _MAX_CONSIDERED_CHARS = 20_000  # of a text
 _ENOUGH = 0.8  # share of the characters after which no more sentences are added
 _MAX_QUESTION_CHARS = _MAX_SENTENCE_CHARS = 400
 _MAX_HEADING_CHARS = 160
+# Chosen on the held-out texts of `facets_lab.documents.reader_data`.
+_LIKELY_BONUS = 1.0  # log-odds for what facets and words would answer
+_JOINED = 2.0  # a sentence beside the best one is shown, too, if its log-odds are at most this much lower
+_MAX_GAP_CHARS, _MAX_JOINED_CHARS = 2, 300
 _TITLES = frozenset((*DEFAULT_SEARCH_FIELDS, "headings"))
 
 
@@ -55,6 +60,14 @@ class HitText:
     searched: SearchedText
     spans: Ints  # places of facets in the text, `[N, 2]`
     closeness: Floats  # cosines of these facets with the query, `[N]`
+    likely: Span | None  # what facets and words would answer
+
+    def is_likely(self, sentence: Candidate) -> bool:
+        """Whether facets and words would answer with this sentence."""
+        span = self.likely
+        return bool(
+            span and span.field == sentence.field and span.start < sentence.end and sentence.start < span.end
+        )
 
 
 class ReadAnswer(NamedTuple):
@@ -78,9 +91,22 @@ def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -
     for i, log_odds_S in enumerate(reader.read(question[:_MAX_QUESTION_CHARS], texts)):
         log_odds_S[[one.is_heading for one in chosen[i]]] = -np.inf
         if np.isfinite(log_odds_S).any():
-            best = int(log_odds_S.argmax())
-            answers[i] = ReadAnswer(chosen[i][best], float(log_odds_S[best]))
+            likely_S = np.array([_LIKELY_BONUS * hits[i].is_likely(one) for one in chosen[i]], dtype=np.float32)
+            best = int((log_odds_S + likely_S).argmax())
+            answers[i] = ReadAnswer(_joined(chosen[i], log_odds_S + likely_S, best), float(log_odds_S.max()))
     return answers
+
+
+def _joined(candidates: Sequence[Candidate], scores_S: Floats, best: int) -> Candidate:
+    """The best sentence, with the one beside it if that answers about as well and both are short."""
+    first = candidates[best]
+    beside = [i for i in (best - 1, best + 1) if 0 <= i < len(candidates) and scores_S[i] > scores_S[best] - _JOINED]
+    for i in sorted(beside, key=lambda i: -scores_S[i]):
+        start, end = min(first.start, candidates[i].start), max(first.end, candidates[i].end)
+        gap = max(first.start, candidates[i].start) - min(first.end, candidates[i].end)
+        if candidates[i].field == first.field and gap <= _MAX_GAP_CHARS and end - start <= _MAX_JOINED_CHARS:
+            return first._replace(start=start, end=end)
+    return first
 
 
 def _sentences(field: str, text: str) -> list[Candidate]:

@@ -91,7 +91,7 @@ def explain(
     if reader is None:
         return reasons
     query_D = unit_rows(query_JD.sum(axis=0, keepdims=True))[0]
-    texts = [_hit_text(one, query_D) for one in found[:MAX_READ_HITS]]
+    texts = [_hit_text(*pair, query_D) for pair in zip(found[:MAX_READ_HITS], reasons, strict=False)]
     for place, read in enumerate(read_answers(reader, question, texts)):
         if read is not None:
             span = _shown_sentence(found[place].searched, read.sentence, terms, rarities)
@@ -99,12 +99,12 @@ def explain(
     return reasons
 
 
-def _hit_text(found: FoundText, query_D: NDArray[np.float32]) -> HitText:
+def _hit_text(found: FoundText, reasons: Reasons, query_D: NDArray[np.float32]) -> HitText:
     if found.stored_spans is None:
-        return HitText(found.searched, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.float32))
+        return HitText(found.searched, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.float32), reasons.answer)
     spans_K2, _ = read_spans(found.stored_spans)
     in_text = (spans_K2[:, 1] > spans_K2[:, 0]) & (spans_K2[:, 1] <= len(found.searched.text))
-    return HitText(found.searched, spans_K2[in_text], found.facets[in_text] @ query_D)
+    return HitText(found.searched, spans_K2[in_text], found.facets[in_text] @ query_D, reasons.answer)
 
 
 def _shown_sentence(

@@ -112,9 +112,9 @@ def load_models(
 
 
 def _reader(config: ServerConfig) -> AnswerReader | None:
-    """The reader of the settings; None without one, or if the shipped one is not installed."""
+    """The reader of the settings; None if it is off, or if the shipped one is not installed."""
     try:
-        return load_reader(config.reader, device=config.device) if config.reader else None
+        return load_reader(config.reader, device=config.device) if config.reader != "off" else None
     except NotFoundError:
         if config.reader != DEFAULT_READER:
             raise

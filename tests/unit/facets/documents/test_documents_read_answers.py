@@ -1,0 +1,106 @@
+"""The answer reader chooses the answers of the first hits; a reader made for the test knows the answer."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from facets.documents import CollectionEngine, Document, SearchHit, SearchRequest
+from facets.documents.confidence import RelevanceCurve
+
+OpenEngine = Callable[..., CollectionEngine]
+CURVE = RelevanceCurve(revision="r", weights={"hybrid": {"intercept": 0.0}})  # confidence 0.5 for every hit
+TICKET = "The screen stays black. The screen was black on Monday, too.\n\nSelect input two with the button below."
+LONG = "The screen is black. " + "Nothing happened for a while on that day. " * 60 + "Select input two."
+
+
+class Reader:
+    """Finds that sentences with a word answer, and keeps what it was given."""
+
+    def __init__(self, word: str = "input") -> None:
+        self.word = word
+        self.texts: list[tuple[str, Sequence[str]]] = []
+
+    def read(self, question: str, texts: Sequence[tuple[str, Sequence[str]]]) -> list[np.ndarray]:
+        self.texts += texts
+        return [np.array([4.0 if self.word in one else -4.0 for one in own], dtype=np.float32) for _, own in texts]
+
+    def answer_confidence(self, log_odds: float) -> float:
+        return 0.9 if log_odds > 0 else 0.01
+
+    def hit_confidence(self, confidence: float, best_log_odds: float) -> float:
+        return confidence if best_log_odds > 0 else confidence / 10
+
+
+@pytest.fixture
+def engine(open_engine: OpenEngine) -> CollectionEngine:
+    made = open_engine()
+    made.create_collection("docs", model="m", model_revision="1", num_facets=1, dim=4)
+    texts = {"ticket": (TICKET, {"title": "Monitors"}), "long": (LONG, {}), "table": (TABLE, {})}
+    texts |= {f"other {i}": (f"Cups of number {i}.", {}) for i in range(20)}
+    facets, spans = np.eye(4)[:1], np.array([[0, 10]])
+    made.upsert(
+        "docs",
+        [
+            Document(id=id, text=text, facet_embeddings=facets, facet_spans=spans, payload=payload)
+            for id, (text, payload) in texts.items()
+        ],
+    )
+    return made
+
+
+TABLE = "| Model | Input |\n|---|---|\n| X-20 | one |\n| X-20S | two |"
+
+
+def search(engine: CollectionEngine, query: str, reader: Reader | None, **options: object) -> dict[str, SearchHit]:
+    facets = np.eye(4, dtype=np.float32)[None, :1]
+    request = SearchRequest(texts=[query], facets=facets, top_k=30, **options)  # type: ignore[arg-type]
+    return {hit.id: hit for hit in engine.search("docs", request, curve=CURVE, reader=reader).hits[0]}
+
+
+def test_reader_chooses_the_sentence_that_answers(engine: CollectionEngine) -> None:
+    reader = Reader()
+    hit = search(engine, "my screen is black", reader)["ticket"]
+    assert hit.answer is not None
+    assert hit.answer.text == "Select input two with the button below."
+    assert hit.answer_confidence == 0.9
+    assert ("Monitors", ["The screen stays black.", "The screen was black on Monday, too.", hit.answer.text]) in [
+        (heading, list(own)) for heading, own in reader.texts
+    ]
+
+
+def test_only_the_first_hits_are_read(engine: CollectionEngine) -> None:
+    hits = search(engine, "cups of number", Reader())
+    confidences = [hit.answer_confidence for hit in hits.values()]
+    assert len(hits) > 10
+    assert confidences == [*[pytest.approx(0.01)] * 10, *[None] * (len(hits) - 10)] or None in confidences
+    assert sum(own is not None for own in confidences) <= 10
+
+
+def test_of_a_long_text_close_sentences_are_read(engine: CollectionEngine) -> None:
+    reader = Reader()
+    search(engine, "black screen", reader)
+    assert all(sum(map(len, own)) <= 800 for _, own in reader.texts)
+
+
+def test_row_of_a_table_is_read_with_the_names_of_its_columns(engine: CollectionEngine) -> None:
+    reader = Reader("X-20S")
+    hit = search(engine, "input of the X-20S", reader)["table"]
+    assert hit.answer is not None
+    assert hit.answer.cells == ("X-20S", "two")
+    assert ["X-20: Input one", "X-20S: Input two"] in [list(own) for _, own in reader.texts]
+
+
+def test_hits_without_an_answer_are_less_sure_and_can_be_left_out(engine: CollectionEngine) -> None:
+    nothing = Reader("zebra")
+    assert {hit.confidence for hit in search(engine, "black screen", nothing).values()} == {0.05}
+    assert not search(engine, "black screen", nothing, min_confidence=0.1)
+    assert search(engine, "black screen", None, min_confidence=0.1)
+
+
+@pytest.mark.parametrize("options", [{"use_reader": False}, {"reasons": False}])
+def test_reader_can_be_left_out(engine: CollectionEngine, options: dict[str, bool]) -> None:
+    reader = Reader()
+    hits = search(engine, "black screen", reader, **options)
+    assert not reader.texts
+    assert {hit.answer_confidence for hit in hits.values()} == {None}

@@ -1,0 +1,64 @@
+"""The answer reader: its checkpoint, and that what it reads does not depend on what is read with it."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from toys import toy_word_pieces
+
+from facets.config import SentenceEncoderConfig
+from facets.errors import CheckpointError, NotFoundError
+from facets.model.answer_network import AnswerNetwork
+from facets.model.answer_reader import AnswerReader, LogisticWeights, ReaderConfig, load_reader, write_reader
+
+QUESTION = "who was in the lake?"
+TEXTS = [("the lake", ["a man was in the water", "the city is near"]), ("", ["the lake", "a dog", "the man"])]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    pieces = toy_word_pieces()
+    encoder = SentenceEncoderConfig(
+        num_layers=1, width=32, num_heads=2, feedforward_dim=32, vocabulary_size=len(pieces), max_tokens=256
+    )
+    config = ReaderConfig(name="toy-reader", encoder=encoder, answers=LogisticWeights(intercept=-1.0, answer=0.5))
+    write_reader(tmp_path / "reader", config, AnswerNetwork(encoder), pieces)
+    return tmp_path / "reader"
+
+
+def test_a_text_is_read_the_same_alone_and_with_others(folder: Path) -> None:
+    reader = load_reader(folder)
+    together = reader.read(QUESTION, TEXTS)
+    assert [len(own) for own in together] == [2, 3]
+    for text, own in zip(TEXTS, together, strict=True):
+        np.testing.assert_allclose(reader.read(QUESTION, [text])[0], own, atol=0.02)
+    assert reader.read(QUESTION, []) == []
+
+
+def test_question_mark_does_not_matter(folder: Path) -> None:
+    reader = load_reader(folder)
+    np.testing.assert_array_equal(reader.read(QUESTION, TEXTS)[0], reader.read("who was in the lake", TEXTS)[0])
+
+
+def test_sentences_that_do_not_fit_are_not_read(folder: Path) -> None:
+    log_odds = load_reader(folder).read(QUESTION, [("", ["the lake " * 100] * 5)])[0]
+    assert np.isfinite(log_odds[:2]).all()
+    assert log_odds[-1] == -math.inf
+
+
+def test_confidence_is_calibrated_and_bounded(folder: Path) -> None:
+    reader = load_reader(folder)
+    assert reader.answer_confidence(2.0) == pytest.approx(0.5)
+    assert 0 <= reader.answer_confidence(-1e9) < reader.answer_confidence(1e9) <= 1
+    assert reader.hit_confidence(0.3, 5.0) == pytest.approx(0.3)
+
+
+def test_damaged_or_missing_reader_is_told(folder: Path) -> None:
+    with pytest.raises(NotFoundError):
+        load_reader("no-reader")
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
+        AnswerReader.from_folder(folder)
