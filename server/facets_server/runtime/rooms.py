@@ -123,10 +123,10 @@ def _reader(config: ServerConfig) -> AnswerReader | None:
 
 def _shipped_models() -> list[str]:
     names = [DEFAULT_MODEL]
-    for task in TASKS.values():
+    for task in _TASKS:
         with suppress(NotFoundError):  # not installed: its services report that
-            find_model(task.default)
-            names.append(task.default)
+            find_model(TASKS[task].default)
+            names.append(TASKS[task].default)
     return list(dict.fromkeys(names))
 
 
