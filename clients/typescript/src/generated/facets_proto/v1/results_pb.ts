@@ -13,7 +13,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/results.proto.
  */
 export const file_facets_proto_v1_results: GenFile = /*@__PURE__*/
-  fileDesc("Ch1mYWNldHNfcHJvdG8vdjEvcmVzdWx0cy5wcm90bxIJZmFjZXRzLnYxIkoKDERvY3VtZW50UGFydBINCgVzdGFydBgBIAEoDRILCgNlbmQYAiABKA0SEAoIaGVhZGluZ3MYAyADKAkSDAoEcGFnZRgEIAEoDSIyCgxTZWFyY2hSZXN1bHQSIgoEaGl0cxgBIAMoCzIULmZhY2V0cy52MS5TZWFyY2hIaXQinQMKCVNlYXJjaEhpdBIKCgJpZBgBIAEoCRINCgVzY29yZRgCIAEoARIMCgR0ZXh0GAMgASgJEigKB3BheWxvYWQYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EicKCGV2aWRlbmNlGAUgAygLMhUuZmFjZXRzLnYxLkZhY2V0TWF0Y2gSEAoIcmV2aXNpb24YBiABKAQSFAoMZmFjZXRzX3Njb3JlGAcgASgBEhUKDWxleGljYWxfc2NvcmUYCCABKAESFQoNbWF0Y2hlZF93b3JkcxgJIAMoCRIfCgZhbnN3ZXIYCiABKAsyDy5mYWNldHMudjEuU3BhbhIXCgpjb25maWRlbmNlGAsgASgBSACIAQESJgoNbWF0Y2hlZF9zcGFucxgMIAMoCzIPLmZhY2V0cy52MS5TcGFuEiUKBHBhcnQYDSABKAsyFy5mYWNldHMudjEuRG9jdW1lbnRQYXJ0EhMKC3BhcnRfbnVtYmVyGA4gASgNEhEKCW51bV9wYXJ0cxgPIAEoDUINCgtfY29uZmlkZW5jZSKgAQoKUmFua2VkVGV4dBINCgVpbmRleBgBIAEoDRINCgVzY29yZRgCIAEoARIUCgxmYWNldHNfc2NvcmUYAyABKAESFQoNbGV4aWNhbF9zY29yZRgEIAEoARIXCgpjb25maWRlbmNlGAUgASgBSACIAQESHwoGYW5zd2VyGAYgASgLMg8uZmFjZXRzLnYxLlNwYW5CDQoLX2NvbmZpZGVuY2ViBnByb3RvMw", [file_facets_proto_v1_common, file_google_protobuf_struct]);
+  fileDesc("Ch1mYWNldHNfcHJvdG8vdjEvcmVzdWx0cy5wcm90bxIJZmFjZXRzLnYxIkoKDERvY3VtZW50UGFydBINCgVzdGFydBgBIAEoDRILCgNlbmQYAiABKA0SEAoIaGVhZGluZ3MYAyADKAkSDAoEcGFnZRgEIAEoDSIyCgxTZWFyY2hSZXN1bHQSIgoEaGl0cxgBIAMoCzIULmZhY2V0cy52MS5TZWFyY2hIaXQi0wMKCVNlYXJjaEhpdBIKCgJpZBgBIAEoCRINCgVzY29yZRgCIAEoARIMCgR0ZXh0GAMgASgJEigKB3BheWxvYWQYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EicKCGV2aWRlbmNlGAUgAygLMhUuZmFjZXRzLnYxLkZhY2V0TWF0Y2gSEAoIcmV2aXNpb24YBiABKAQSFAoMZmFjZXRzX3Njb3JlGAcgASgBEhUKDWxleGljYWxfc2NvcmUYCCABKAESFQoNbWF0Y2hlZF93b3JkcxgJIAMoCRIfCgZhbnN3ZXIYCiABKAsyDy5mYWNldHMudjEuU3BhbhIXCgpjb25maWRlbmNlGAsgASgBSACIAQESJgoNbWF0Y2hlZF9zcGFucxgMIAMoCzIPLmZhY2V0cy52MS5TcGFuEiUKBHBhcnQYDSABKAsyFy5mYWNldHMudjEuRG9jdW1lbnRQYXJ0EhMKC3BhcnRfbnVtYmVyGA4gASgNEhEKCW51bV9wYXJ0cxgPIAEoDRIeChFhbnN3ZXJfY29uZmlkZW5jZRgQIAEoAUgBiAEBQg0KC19jb25maWRlbmNlQhQKEl9hbnN3ZXJfY29uZmlkZW5jZSLWAQoKUmFua2VkVGV4dBINCgVpbmRleBgBIAEoDRINCgVzY29yZRgCIAEoARIUCgxmYWNldHNfc2NvcmUYAyABKAESFQoNbGV4aWNhbF9zY29yZRgEIAEoARIXCgpjb25maWRlbmNlGAUgASgBSACIAQESHwoGYW5zd2VyGAYgASgLMg8uZmFjZXRzLnYxLlNwYW4SHgoRYW5zd2VyX2NvbmZpZGVuY2UYByABKAFIAYgBAUINCgtfY29uZmlkZW5jZUIUChJfYW5zd2VyX2NvbmZpZGVuY2ViBnByb3RvMw", [file_facets_proto_v1_common, file_google_protobuf_struct]);
 
 /**
  * A part of a long document, with embeddings and words of its own.
@@ -187,6 +187,13 @@ export type SearchHit = Message<"facets.v1.SearchHit"> & {
    * @generated from field: uint32 num_parts = 15;
    */
   numParts: number;
+
+  /**
+   * Probability that the answer answers the query, in [0, 1]; unset if no reader has read the hit.
+   *
+   * @generated from field: optional double answer_confidence = 16;
+   */
+  answerConfidence?: number | undefined;
 };
 
 /**
@@ -241,6 +248,13 @@ export type RankedText = Message<"facets.v1.RankedText"> & {
    * @generated from field: facets.v1.Span answer = 6;
    */
   answer?: Span | undefined;
+
+  /**
+   * As SearchHit.answer_confidence.
+   *
+   * @generated from field: optional double answer_confidence = 7;
+   */
+  answerConfidence?: number | undefined;
 };
 
 /**
