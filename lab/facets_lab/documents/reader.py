@@ -26,9 +26,9 @@ from facets_lab.documents.reader_data import (
     Example,
     augmented,
     cropped,
+    held_out_examples,
     load_examples,
     names_in,
-    written_examples,
 )
 from facets_lab.training.loop import (
     LOSS,
@@ -117,7 +117,7 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
 
     def validate(self) -> dict[str, float]:
         """How well the reader chooses among the sentences of the written texts that are held out."""
-        examples = written_examples("dev")
+        examples = held_out_examples()
         rows = rows_of(examples, self.pieces)
         with self.autocast():
             read = [self.network([row]).float().numpy() for row in rows]

@@ -23,7 +23,7 @@ from facets.model.shipped import DEFAULT_READER, find_model
 from facets_lab.documents.beir import RetrievalData, read_beir, sampled
 from facets_lab.documents.collection import SearchedModel, indexed, load_searched
 from facets_lab.documents.reader import choices
-from facets_lab.documents.reader_data import written_examples
+from facets_lab.documents.reader_data import held_out_examples, written_examples
 from facets_lab.documents.retrieval import is_itself
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.options import DryRun, NumDocuments, Seed
@@ -53,7 +53,7 @@ def calibrate_reader(
     if len(sources) < 2:
         raise ConfigError(f"expected two or more folders, got {len(sources)}")
     reader, searched = load_reader(name_or_path), load_searched(model)
-    examples = written_examples("dev")
+    examples = held_out_examples()
     read = [reader.read(one.question, [(one.heading, one.sentences)])[0] for one in examples]
     best_M = np.array([own.argmax() for own in read])
     right_M = np.array([int(best) in (one.answers or ()) for best, one in zip(best_M, examples, strict=True)])

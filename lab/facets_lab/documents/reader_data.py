@@ -179,7 +179,7 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
 def written_examples(split: str) -> list[Example]:
     """Examples from texts that were written for this purpose: files of many kinds, full of echoes.
 
-    ``split``: ``train``, or ``dev``, where each question is also asked to the text without its answer.
+    ``split``: ``train`` or ``dev``.
     """
     examples = []
     for _, document in read_records(_WrittenText, _WRITTEN):
@@ -188,7 +188,13 @@ def written_examples(split: str) -> list[Example]:
             asked = [*document.questions, *([question, []] for question in document.unanswerable)]
             for question, answers in asked:
                 examples.append(Example("written", question, heading, tuple(document.sentences), tuple(answers)))
-    return examples + ([without_answers(one) for one in examples if one.answers] if split == "dev" else [])
+    return examples
+
+
+def held_out_examples() -> list[Example]:
+    """The answered questions of the split ``dev``, each with its text and with the text without its answer."""
+    answered = [example for example in written_examples("dev") if example.answers]
+    return [*answered, *map(without_answers, answered)]
 
 
 def without_answers(example: Example) -> Example:
