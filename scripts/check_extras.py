@@ -34,7 +34,8 @@ CODE = {
     "library": ("import facets; facets.load()", "multifacet[model]"),
     "model": ("import facets; print(facets.load().encode(['A dog barks.']).shape)", "(1, 10, 256)"),
     "models": (
-        "import facets, facets.model.shipped as s; print([facets.load(n) for n in s.SHIPPED if 'lm' not in n])",
+        "import facets, facets.model.shipped as s; from facets.model.answer_reader import load_reader as r; "
+        "print([r(n) if n == s.DEFAULT_READER else facets.load(n) for n in s.SHIPPED if 'lm' not in n])",
         "]",
     ),
     "gateway": ("import facets_server.gateway.app; print('imported')", "imported"),

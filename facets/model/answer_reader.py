@@ -135,7 +135,13 @@ class AnswerReader:
 
 
 def load_reader(name_or_path: str | Path = DEFAULT_READER, *, device: str = "cpu") -> AnswerReader:
-    """Loads a reader by its name or folder; raises NotFoundError if it is not installed, CheckpointError if damaged."""
+    """Loads a reader by its name or folder; raises NotFoundError if it is not installed, CheckpointError if damaged.
+
+    Example:
+        >>> text = ("Opening hours", ["When does the pool open?", "It opens at nine.", "The pool is in the park."])
+        >>> int(load_reader().read("When does the pool open?", [text])[0].argmax())
+        1
+    """
     return AnswerReader.from_folder(find_model(name_or_path), device=compute_device(device))
 
 

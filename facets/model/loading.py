@@ -11,7 +11,7 @@ from facets.extras import require_extra
 from facets.model.checkpoint import read_settings
 from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
-from facets.model.shipped import DEFAULT_READER, ENCODER_PREFIX, find_model
+from facets.model.shipped import ENCODER_PREFIX, find_model
 
 if TYPE_CHECKING:
     from facets.model.passage_model import PassageModel
@@ -31,7 +31,6 @@ TASKS = {
     "passages": TaskEntry("facets.model.passage_model:PassageModel", "facets-passages-small-en"),
     "relations": TaskEntry("facets.relations.model:RelationModel", "facets-relations-en"),
     "papers": TaskEntry("facets.papers.model:PaperModel", "facets-papers-en"),
-    "answers": TaskEntry("facets.model.answer_reader:AnswerReader", DEFAULT_READER),
 }
 DEFAULT_MODEL = TASKS["sentences"].default
 
