@@ -17,8 +17,8 @@ from facets.documents.types import Span
 from facets.language.sentences import sentences_of
 
 MAX_READ_HITS = 10  # of a query
-_MAX_READ_CHARS = 2400  # of all hits of a query together
-_MAX_HIT_CHARS = (800, 500, 300)  # of the first hits, and of each other
+_MAX_READ_CHARS = 1900  # of all hits of a query together
+_MAX_HIT_CHARS = (700, 400, 250)  # of the first hits, and of each other
 _MAX_CONSIDERED_CHARS = 20_000  # of a text
 _ENOUGH = 0.8  # share of the characters after which no more sentences are added
 _MAX_QUESTION_CHARS = _MAX_SENTENCE_CHARS = 400

@@ -80,7 +80,7 @@ def test_only_the_first_hits_are_read(engine: CollectionEngine) -> None:
 def test_of_a_long_text_close_sentences_are_read(engine: CollectionEngine) -> None:
     reader = Reader()
     search(engine, "black screen", reader)
-    assert all(sum(map(len, own)) <= 800 for _, own in reader.texts)
+    assert all(sum(map(len, own)) <= 700 for _, own in reader.texts)
 
 
 def test_row_of_a_table_is_read_with_the_names_of_its_columns(engine: CollectionEngine) -> None:
