@@ -65,9 +65,7 @@ class HitText:
     def is_likely(self, sentence: Candidate) -> bool:
         """Whether facets and words would answer with this sentence."""
         span = self.likely
-        return bool(
-            span and span.field == sentence.field and span.start < sentence.end and sentence.start < span.end
-        )
+        return bool(span and span.field == sentence.field and span.start < sentence.end and sentence.start < span.end)
 
 
 class ReadAnswer(NamedTuple):

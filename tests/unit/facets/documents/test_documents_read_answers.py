@@ -1,6 +1,7 @@
 """The answer reader chooses the answers of the first hits; a reader made for the test knows the answer."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -89,6 +90,13 @@ def test_row_of_a_table_is_read_with_the_names_of_its_columns(engine: Collection
     assert hit.answer is not None
     assert hit.answer.cells == ("X-20S", "two")
     assert ["X-20: Input one", "X-20S: Input two"] in [list(own) for _, own in reader.texts]
+
+
+def test_documents_that_answer_come_before_those_as_close(engine: CollectionEngine) -> None:
+    hits = list(search(engine, "number of cups", Reader("number 13"), min_confidence=0.1).values())
+    assert hits[0].id == "other 13"
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(first.confidence >= second.confidence for first, second in pairwise(hits))
 
 
 def test_hits_without_an_answer_are_less_sure_and_can_be_left_out(engine: CollectionEngine) -> None:
