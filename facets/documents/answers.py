@@ -138,11 +138,8 @@ def _candidates(hit: HitText, max_chars: int) -> list[Candidate]:
     if len(starts):
         places = np.searchsorted(starts, hit.spans[:, 0], side="right") - 1
         np.maximum.at(closeness, np.maximum(places, 0), hit.closeness)
-    kept, size, above = (
-        set[int](),
-        0,
-        np.maximum.accumulate([i if one.is_heading else -1 for i, one in enumerate(found)]),
-    )
+    above = np.maximum.accumulate([i if one.is_heading else -1 for i, one in enumerate(found)])
+    kept, size = set[int](), 0
     for place in np.argsort(-closeness, kind="stable").tolist():
         for near in (place, place + 1, int(above[place]), place - 1):
             if 0 <= near < len(found) and near not in kept and size + lengths[near] <= max_chars:
