@@ -39,9 +39,6 @@ class AnswerReader(Protocol):
     def answer_confidence(self, log_odds: float) -> float:
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
 
-    def hit_confidence(self, confidence: float, best_log_odds: float) -> float:
-        """Probability that a hit is relevant, given that without the reader, and the best log-odds of the query."""
-
 
 class Candidate(NamedTuple):
     """A sentence of a hit."""

@@ -28,7 +28,7 @@ _FACETS_READ_AT_A_TIME = 512  # candidates
 _FACETS_COMPARED_AT_A_TIME = 1024
 # Score per log-odds of the best sentence of a hit; .005 to .02 do as well on ten sets, see docs/measure/experiments.md.
 _READER_WEIGHT = 0.015
-_MOST_LOG_ODDS = 9.0
+_LOG_ODDS_RANGE = (-9.0, 9.0)
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
 HitT = TypeVar("HitT", SearchHit, RankedText)
 
@@ -184,7 +184,7 @@ def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], s
         _, firsts = np.unique(first_rows[order], return_index=True)
         scored = scored[np.sort(order[firsts])]
     min_confidence = search.request.min_confidence
-    if scored.confidences is not None and min_confidence > 0 and search.reader is None:  # else see `judged`
+    if scored.confidences is not None and min_confidence > 0:
         scored = scored[np.flatnonzero(scored.confidences >= min_confidence)]
     scores, num_ranked = scored.scores, search.num_ranked
     kept = np.arange(len(scores))
@@ -254,30 +254,22 @@ def _hits(
 
 
 def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSearch) -> list[HitT]:
-    """Hits of a query in the light of what the reader found: the confidence of answers and hits, and their order."""
-    reader, found = search.reader, [one.log_odds for one in reasons if one.log_odds is not None]
-    if reader is None:
+    """Hits of a query with the confidence of their answers, in the order that the reader prefers."""
+    reader, read = search.reader, [one.log_odds for one in reasons if one.log_odds is not None]
+    if reader is None or not read:
         return list(hits)
-    best, least = max(found, default=0.0), min(found, default=0.0)
     weight = 0.0 if search.mode == "lexical" or search.request.diversify else _READER_WEIGHT
-    judged_hits = []
+    kept = []
     for hit, one in zip(hits, reasons, strict=True):
-        log_odds = least if one.log_odds is None else one.log_odds  # hits that were not read stay behind
-        behind = weight * (min(best, _MOST_LOG_ODDS) - max(min(log_odds, _MOST_LOG_ODDS), -_MOST_LOG_ODDS))
-        confidence = hit.confidence
-        if confidence is not None and found:
-            confidence = reader.hit_confidence(confidence, best)
+        log_odds = min(read) if one.log_odds is None else one.log_odds  # hits that were not read stay behind
+        behind = np.clip(max(read), -_MOST_LOG_ODDS, _MOST_LOG_ODDS) - np.clip(
+            log_odds, -_MOST_LOG_ODDS, _MOST_LOG_ODDS
+        )
         answers = None if one.log_odds is None else reader.answer_confidence(one.log_odds)
-        judged_hits.append(replace(hit, score=hit.score - behind, confidence=confidence, answer_confidence=answers))
-    if weight:
-        judged_hits.sort(key=lambda hit: -hit.score)
-    # Confidence belongs to the rank: it never increases.
-    confidences = sorted((hit.confidence for hit in judged_hits if hit.confidence is not None), reverse=True)
-    if len(confidences) < len(judged_hits):
-        return judged_hits
-    pairs = zip(judged_hits, confidences, strict=True)
-    least_shown = search.request.min_confidence
-    return [replace(hit, confidence=confidence) for hit, confidence in pairs if confidence >= least_shown]
+        kept.append(replace(hit, score=hit.score - weight * float(behind), answer_confidence=answers))
+    ordered = sorted(kept, key=lambda hit: -hit.score) if weight else kept
+    # Confidence belongs to the rank: it does not increase.
+    return [replace(hit, confidence=at_rank.confidence) for hit, at_rank in zip(ordered, kept, strict=True)]
 
 
 def signal_weights(space: str) -> SignalWeights:

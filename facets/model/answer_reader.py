@@ -5,7 +5,6 @@ It is a small cross-encoder. It reads English; see ``models/facets-reader-en/REA
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,7 +13,7 @@ import torch
 from pydantic import Field
 
 from facets.arrays import Floats
-from facets.config import SentenceEncoderConfig, Settings
+from facets.config import Positive, SentenceEncoderConfig
 from facets.devices import compute_device
 from facets.errors import CheckpointError
 from facets.model.answer_network import AnswerNetwork, asked, read_row
@@ -27,30 +26,17 @@ from facets.model.word_pieces import WordPieces
 from facets.storage.files import write_whole
 
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
-_LEAST, _MOST = 1e-4, 30.0  # probability and log-odds that count
+_MOST = 30.0  # log-odds that count
 NOT_READ = -np.inf  # log-odds of a sentence that did not fit
-
-
-class LogisticWeights(Settings):
-    """A logistic curve over what the reader and the ranking say."""
-
-    intercept: float = 0.0
-    answer: float = 0.0  # weight of the log-odds of the reader
-    document: float = 0.0  # weight of the log-odds of the confidence without the reader
-
-    def probability(self, *, answer: float, document: float = 0.5) -> float:
-        """``answer``: log-odds. ``document``: probability."""
-        known = min(max(document, _LEAST), 1 - _LEAST)
-        log_odds = self.intercept + self.answer * answer + self.document * math.log(known / (1 - known))
-        return 1 / (1 + math.exp(-min(max(log_odds, -_MOST), _MOST)))
 
 
 class ReaderConfig(ModelConfig):
     """``config.json`` of a reader."""
 
     task: Literal["answers"] = "answers"
-    answers: LogisticWeights = LogisticWeights(answer=1.0)  # probability that a sentence answers
-    hits: LogisticWeights = LogisticWeights(document=1.0)  # probability that a hit is relevant
+    # The confidence of an answer is the logistic function of intercept + slope * log-odds.
+    intercept: float = 0.0
+    slope: Positive = 1.0
     encoder: SentenceEncoderConfig = SentenceEncoderConfig(num_layers=3)
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
@@ -98,22 +84,10 @@ class AnswerReader:
             start += row.num_sentences
         return found
 
-    def with_config(self, config: ReaderConfig) -> "AnswerReader":
-        """The same reader with other weights of its confidence."""
-        reader = copy(self)
-        reader.config = config
-        return reader
-
     def answer_confidence(self, log_odds: float) -> float:
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
-        return self.config.answers.probability(answer=log_odds)
-
-    def hit_confidence(self, confidence: float, best_log_odds: float) -> float:
-        """Probability that a hit is relevant, in [0, 1].
-
-        ``confidence``: the same without the reader. ``best_log_odds``: of all sentences of the query.
-        """
-        return self.config.hits.probability(answer=best_log_odds, document=confidence)
+        logit = self.config.intercept + self.config.slope * min(max(log_odds, -_MOST), _MOST)
+        return 1 / (1 + math.exp(-logit))
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:

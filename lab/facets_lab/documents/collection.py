@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from facets.documents.answers import AnswerReader
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.engine import CollectionEngine
 from facets.documents.parts import EncodedText, from_encoded, split_text
@@ -44,21 +43,12 @@ class Collection:
     model: SearchedModel
 
     def search(
-        self,
-        queries: Sequence[str],
-        modes: Sequence[SearchMode],
-        *,
-        top_k: int,
-        reasons: bool = False,
-        curve: RelevanceCurve | None = None,
-        reader: AnswerReader | None = None,
+        self, queries: Sequence[str], modes: Sequence[SearchMode], *, top_k: int, reasons: bool = False
     ) -> dict[SearchMode, list[tuple[SearchHit, ...]]]:
-        """Hits of every query, by mode; with ``reasons`` the hits have evidence and an answer.
-
-        ``curve``, ``reader``: see ``CollectionEngine.search``.
-        """
+        """Hits of every query, by mode; with ``reasons`` the hits have evidence and an answer."""
         hits: dict[SearchMode, list[tuple[SearchHit, ...]]] = {mode: [] for mode in modes}
-        if curve is None and isinstance(self.model, PassageModel) and self.model.score_scale is not None:
+        curve = None
+        if isinstance(self.model, PassageModel) and self.model.score_scale is not None:
             curve = RelevanceCurve(revision=self.model.revision, weights={}, scale=self.model.score_scale)
         for start in range(0, len(queries), _QUERY_BATCH):
             texts = queries[start : start + _QUERY_BATCH]
@@ -71,7 +61,7 @@ class Collection:
                 request = SearchRequest(
                     facets=facets, weights=weights, texts=texts, mode=mode, top_k=top_k, reasons=reasons
                 )
-                hits[mode] += self.engine.search(_NAME, request, curve=curve, reader=reader).hits
+                hits[mode] += self.engine.search(_NAME, request, curve=curve).hits
         return hits
 
 

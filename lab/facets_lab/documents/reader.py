@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig
 from facets.model.answer_network import AnswerNetwork, ReadRow, asked, read_row
-from facets.model.answer_reader import ReaderConfig, write_reader
+from facets.model.answer_reader import AnswerReader, ReaderConfig, write_reader
 from facets.model.passage_checkpoint import read_passage_weights
 from facets.model.shipped import find_model
 from facets.model.word_pieces import WordPieces
@@ -30,6 +30,7 @@ from facets_lab.documents.reader_data import (
     load_examples,
     names_in,
 )
+from facets_lab.evaluation.statistics import fit_logistic
 from facets_lab.training.loop import (
     LOSS,
     BatchSize,
@@ -185,5 +186,17 @@ def reader(config: ConfigFile, out: RunOut, resume: Resume = False, model_out: M
     trainer, result = train(lambda: ReaderTrainer(settings), out, resume=resume)
     facts = {name: value for name, value in settings.to_dict().items() if name in _TRAINING_FACTS}
     facts |= {"seconds": round(result.seconds), "step": result.step}
-    exported = ReaderConfig(name=settings.name, encoder=settings.model, training=facts)
+    plain = ReaderConfig(name=settings.name, encoder=settings.model, training=facts)
+    exported = calibrated(AnswerReader(trainer.network, trainer.pieces, plain))
     write_reader(model_out or out / "model", exported, trainer.network, trainer.pieces)
+
+
+def calibrated(reader: AnswerReader) -> ReaderConfig:
+    """The configuration of a reader with the confidence of its answers fitted to the held-out texts."""
+    examples = held_out_examples()
+    read = [reader.read(one.question, [(one.heading, one.sentences)])[0] for one in examples]
+    pairs = zip(read, examples, strict=True)
+    right = np.array([int(own.argmax()) in (one.answers or ()) for own, one in pairs])
+    log_odds = np.array([[own.max()] for own in read])
+    fitted = fit_logistic(log_odds, right, np.ones(len(right)), ["slope"])
+    return reader.config.replaced(**fitted)

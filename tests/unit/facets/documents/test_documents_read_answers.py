@@ -29,9 +29,6 @@ class Reader:
     def answer_confidence(self, log_odds: float) -> float:
         return 0.9 if log_odds > 0 else 0.01
 
-    def hit_confidence(self, confidence: float, best_log_odds: float) -> float:
-        return confidence if best_log_odds > 0 else confidence / 10
-
 
 @pytest.fixture
 def engine(open_engine: OpenEngine) -> CollectionEngine:
@@ -97,13 +94,6 @@ def test_documents_that_answer_come_before_those_as_close(engine: CollectionEngi
     assert hits[0].id == "other 13"
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert all(first.confidence >= second.confidence for first, second in pairwise(hits))
-
-
-def test_hits_without_an_answer_are_less_sure_and_can_be_left_out(engine: CollectionEngine) -> None:
-    nothing = Reader("zebra")
-    assert {hit.confidence for hit in search(engine, "black screen", nothing).values()} == {0.05}
-    assert not search(engine, "black screen", nothing, min_confidence=0.1)
-    assert search(engine, "black screen", None, min_confidence=0.1)
 
 
 @pytest.mark.parametrize("options", [{"use_reader": False}, {"reasons": False}])

@@ -11,7 +11,7 @@ from toys import toy_word_pieces
 from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError, NotFoundError
 from facets.model.answer_network import AnswerNetwork
-from facets.model.answer_reader import AnswerReader, LogisticWeights, ReaderConfig, load_reader, write_reader
+from facets.model.answer_reader import AnswerReader, ReaderConfig, load_reader, write_reader
 
 QUESTION = "who was in the lake?"
 TEXTS = [("the lake", ["a man was in the water", "the city is near"]), ("", ["the lake", "a dog", "the man"])]
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     encoder = SentenceEncoderConfig(
         num_layers=1, width=32, num_heads=2, feedforward_dim=32, vocabulary_size=len(pieces), max_tokens=256
     )
-    config = ReaderConfig(name="toy-reader", encoder=encoder, answers=LogisticWeights(intercept=-1.0, answer=0.5))
+    config = ReaderConfig(name="toy-reader", encoder=encoder, intercept=-1.0, slope=0.5)
     write_reader(tmp_path / "reader", config, AnswerNetwork(encoder), pieces)
     return tmp_path / "reader"
 
@@ -53,7 +53,6 @@ def test_confidence_is_calibrated_and_bounded(folder: Path) -> None:
     reader = load_reader(folder)
     assert reader.answer_confidence(2.0) == pytest.approx(0.5)
     assert 0 <= reader.answer_confidence(-1e9) < reader.answer_confidence(1e9) <= 1
-    assert reader.hit_confidence(0.3, 5.0) == pytest.approx(0.3)
 
 
 def test_damaged_or_missing_reader_is_told(folder: Path) -> None:
