@@ -259,14 +259,12 @@ def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSea
     if reader is None or not read:
         return list(hits)
     weight = 0.0 if search.mode == "lexical" or search.request.diversify else _READER_WEIGHT
+    # Hits that were not read stay behind.
+    log_odds = np.clip([min(read) if one.log_odds is None else one.log_odds for one in reasons], *_LOG_ODDS_RANGE)
     kept = []
-    for hit, one in zip(hits, reasons, strict=True):
-        log_odds = min(read) if one.log_odds is None else one.log_odds  # hits that were not read stay behind
-        behind = np.clip(max(read), -_MOST_LOG_ODDS, _MOST_LOG_ODDS) - np.clip(
-            log_odds, -_MOST_LOG_ODDS, _MOST_LOG_ODDS
-        )
+    for hit, one, behind in zip(hits, reasons, (log_odds.max() - log_odds).tolist(), strict=True):
         answers = None if one.log_odds is None else reader.answer_confidence(one.log_odds)
-        kept.append(replace(hit, score=hit.score - weight * float(behind), answer_confidence=answers))
+        kept.append(replace(hit, score=hit.score - weight * behind, answer_confidence=answers))
     ordered = sorted(kept, key=lambda hit: -hit.score) if weight else kept
     # Confidence belongs to the rank: it does not increase.
     return [replace(hit, confidence=at_rank.confidence) for hit, at_rank in zip(ordered, kept, strict=True)]
