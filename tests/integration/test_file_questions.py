@@ -13,8 +13,8 @@ from benchmarks.questions import holds
 
 FILES = Path(__file__).resolve().parents[1] / "answers" / "people_files"
 AT_LEAST: dict[str, dict[str, float]] = {
-    "dev": {"first": 20, "answer": 10, "foreign_hidden": 4},
-    "held": {"first": 40, "answer": 25, "auc": 0.79},
+    "dev": {"first": 20, "answer": 15, "foreign_hidden": 4},
+    "held": {"first": 40, "answer": 29, "auc": 0.76},
 }
 
 
