@@ -17,6 +17,7 @@ from torch.nn import functional
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig
 from facets.model.answer_network import AnswerNetwork, ReadRow, asked, read_row
 from facets.model.answer_reader import AnswerReader, ReaderConfig, write_reader
+from facets.model.checkpoint import read_settings
 from facets.model.passage_checkpoint import read_passage_weights
 from facets.model.shipped import find_model
 from facets.model.word_pieces import WordPieces
@@ -54,7 +55,7 @@ class ReaderTrainingConfig(TrainingConfig):
 
     data: str  # folder of ``facets-train prepare-reader``
     shares: dict[str, Positive]  # of the sources of examples in a batch, relative to each other
-    start: str = "facets-passages-small-en"  # passage model whose encoder the training begins with
+    start: str = "facets-passages-small-en"  # passage model, or reader, with whose weights the training begins
     name: str = "facets-reader-en"
     num_steps: NonNegativeInt = 1_900
     batch_size: BatchSize = 16  # questions per step
@@ -87,7 +88,9 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
         folder = find_model(config.start)
         self.pieces = WordPieces.from_json((folder / "tokenizer.json").read_bytes())
         self.network = AnswerNetwork(config.model)
-        self.network.encoder.load_state_dict(read_passage_weights(folder))
+        weights = read_passage_weights(folder)
+        is_reader = read_settings(folder).get("task") == "answers"
+        (self.network if is_reader else self.network.encoder).load_state_dict(weights)
         self.network.encoder.pieces.requires_grad_(False)
         self.network.to(self.device)
 

@@ -146,7 +146,7 @@ test("invalid targets and texts are rejected before anything is sent", async () 
 });
 
 test("spans count characters, not UTF-16 units", () => {
-  const span = { start: 2, end: 5, field: "", text: "", $typeName: "facets.v1.Span" as const };
+  const span = { start: 2, end: 5, field: "", text: "", problem: "", columns: [], cells: [], $typeName: "facets.v1.Span" as const };
   assert.equal(partOf("🐘 owl", span), "owl");
   assert.equal(partOf("owl", undefined), "");
 });

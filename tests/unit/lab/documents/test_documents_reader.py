@@ -1,0 +1,112 @@
+"""Training of the answer reader: its examples, and a run on a toy passage model."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facets_lab.documents.reader import ReaderTrainer, ReaderTrainingConfig, reader
+from facets_lab.documents.reader_data import (
+    EXAMPLES,
+    NEIGHBOURS,
+    Example,
+    about_another,
+    augmented,
+    echoes_of,
+    held_out_examples,
+    labelled,
+    paragraph_matches,
+    written_examples,
+)
+from toys import TOY_ENCODER, toy_word_pieces, toy_word_vectors
+
+from facets.model import PassageModel
+from facets.model.answer_reader import load_reader
+from facets.model.passage_network import NetworkEncoder, SentenceEncoder
+
+ENCODER = TOY_ENCODER.replaced(max_tokens=256)
+SENTENCES = ("The dog Rex plays the guitar.", "The man lifts 20 weights in the garage.", "Music is in the garage, too.")
+ASKED = Example("toy", "Where does the man lift 20 weights?", "Home", SENTENCES, (1,))
+
+
+def test_answers_keep_their_places_whatever_is_put_in_or_left_out() -> None:
+    random = np.random.default_rng(1)
+    kept = {True: 0, False: 0}
+    for _ in range(200):
+        example = augmented(ASKED, ["Rex", "Max"], random)
+        assert example.answers is not None
+        assert {example.sentences[i] for i in example.answers} <= {SENTENCES[1]}
+        kept[bool(example.answers)] += 1
+        if not example.answers:
+            assert SENTENCES[1] not in example.sentences
+    assert min(kept.values()) > 40
+
+
+def test_echoes_repeat_the_question_and_other_things_replace_its_names() -> None:
+    random = np.random.default_rng(1)
+    assert all("weights" in echoes_of(ASKED.question, random) for _ in range(20))
+    other = about_another(SENTENCES[1], ASKED.question, ["Max"], random)
+    assert other is not None
+    assert other != SENTENCES[1]
+    assert about_another("Music plays.", "Who was it?", ["Max"], random) is None
+
+
+def test_a_sentence_is_found_in_its_paragraph() -> None:
+    paragraph = ("Home", "It is late. The man lifts twenty heavy weights in the garage today. He is tired.")
+    sentence = "The man lifts twenty heavy weights in the garage today."
+    places = paragraph_matches(
+        [sentence, "Nothing of this stands anywhere in any paragraph at all."], iter([paragraph])
+    )
+    assert places == {sentence: paragraph}
+    found = labelled("toy", "who?", sentence, paragraph)
+    assert found is not None
+    assert found.answers == (1,)
+    assert labelled("toy", "who?", "Quite another sentence about boats.", paragraph) is None
+
+
+def test_written_texts_name_sentences_that_exist_and_splits_are_apart() -> None:
+    train, dev = written_examples("train"), written_examples("dev")
+    assert len(train) > 10 * len(dev) > 1000
+    assert all(0 <= i < len(one.sentences) for one in (*train, *dev) for i in one.answers or ())
+    assert {one.sentences for one in train}.isdisjoint(one.sentences for one in dev)
+    held_out = held_out_examples()
+    assert sum(bool(one.answers) for one in held_out) * 2 == len(held_out)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    network = NetworkEncoder(SentenceEncoder(ENCODER), toy_word_pieces(), window_tokens=16, device="cpu")
+    PassageModel(network, toy_word_vectors(), name="toy", space="toy").save(tmp_path / "start")
+    rows = [
+        ["toy", f"where is weight {i}", "", [f"the weight {i} is in the garage", "a dog plays"], [0]] for i in range(8)
+    ]
+    (tmp_path / EXAMPLES).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    np.save(tmp_path / NEIGHBOURS, (np.arange(8)[:, None] + np.arange(1, 4)) % 8)
+    encoder = ENCODER.to_dict()
+    settings = {"name": "toy-reader", "data": str(tmp_path), "start": str(tmp_path / "start"), "num_steps": 2}
+    lines = [
+        *(f"{name} = {json.dumps(value)}" for name, value in settings.items()),
+        "batch_size = 2",
+        "[shares]",
+        "toy = 1.0",
+    ]
+    lines += ["[model]", *(f"{name} = {json.dumps(value)}" for name, value in encoder.items())]
+    (tmp_path / "toy.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path / "toy.toml"
+
+
+def test_a_run_writes_a_calibrated_reader_that_another_run_can_begin_with(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question, sentences = "the dog plays", ("a dog plays guitar", "the man")
+    examples = [Example("toy", question, "", sentences, (0,)), Example("toy", question, "", sentences[1:], ())] * 3
+    monkeypatch.setattr("facets_lab.documents.reader.held_out_examples", lambda: examples)
+    reader(config, tmp_path / "run")
+    written = load_reader(tmp_path / "run" / "model")
+    assert written.config.training["step"] == 2
+    assert np.isfinite(written.read(question, [("", sentences)])[0]).all()
+    settings = ReaderTrainingConfig.from_toml(config)
+    again = ReaderTrainer(settings.replaced(start=str(tmp_path / "run" / "model")))
+    np.testing.assert_allclose(
+        again.network.score.weight.detach().numpy(), written.network.score.weight.numpy(), atol=0.01
+    )
