@@ -131,10 +131,14 @@ def test_summarize(facets, tmp_path):
     found = json.loads(facets("--json", "summarize", "One. Two.").stdout)
     assert [sentence["text"] for sentence in found["sentences"]] == ["One.", "Two."]
     assert facets("summarize", "--file", "-", stdin="One. Two.").stdout.count(".") >= 2
-    (tmp_path / "a.html").write_text("<p>One <b>here</b>.</p><p>Two.</p>")
-    assert "One here." in facets("summarize", "--file", "a.html").stdout
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     assert "got csv" in facets("summarize", "--file", "a.csv", code=2).stderr
+
+
+def test_summarize_reads_pages(facets, tmp_path):
+    pytest.importorskip("lxml", reason="the extra 'files' is not installed")
+    (tmp_path / "a.html").write_text("<p>One <b>here</b>.</p><p>Two.</p>")
+    assert "One here." in facets("summarize", "--file", "a.html").stdout
 
 
 def test_topics(facets):
