@@ -185,7 +185,7 @@ class SearchHit:
     matched_words: tuple[str, ...]  # query words in the document, in any form, in the order of the query
     answer: Span | None  # the part of the text that answers best; None if neither spans nor words match
     # Calibrated probability that `answer` answers the query, in [0, 1]; None if no reader has read the hit.
-    answer_confidence: float | None
+    answer_confidence: float | None = None
     # Calibrated probability that the hit is relevant, in [0, 1], comparable across queries; it does not increase with
     # the rank. None without a curve for the mode.
     confidence: float | None
@@ -212,7 +212,7 @@ class RankedText:
     lexical_score: float  # rarity of words is counted over the texts of the request
     confidence: float | None
     answer: Span | None
-    answer_confidence: float | None
+    answer_confidence: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,7 @@ import pytest
 
 from facets.config import FacetModelConfig, Settings
 from facets.errors import ConfigError
+from facets.model.answer_reader import ReaderConfig
 from facets.model.checkpoint import CheckpointConfig, read_config, read_settings
 from facets.model.passage_checkpoint import PassageModelConfig
 from facets.relations.model import RelationModelConfig
@@ -32,6 +33,8 @@ def test_shipped_models_say_the_same_about_themselves_as_before(path: Path) -> N
     match read_settings(path.parent)["task"]:
         case "passages":
             assert isinstance(read_config(path.parent, PassageModelConfig).encoder, Settings)
+        case "answers":
+            assert isinstance(read_config(path.parent, ReaderConfig).encoder, Settings)
         case "relations":
             assert isinstance(read_config(path.parent, RelationModelConfig).network, Settings)
         case _:

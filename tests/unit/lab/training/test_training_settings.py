@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 from facets_lab.documents.data import PassageDataConfig, PassageTrainingConfig
+from facets_lab.documents.reader import ReaderTrainingConfig
+from facets_lab.documents.reader_data import ReaderDataConfig
 from facets_lab.papers.data import PaperTrainingConfig
 from facets_lab.relations.catalogue import RelationCatalogue
 from facets_lab.relations.data import RelationTrainingConfig
@@ -50,6 +52,9 @@ def test_our_own_configurations_load(path: Path) -> None:
     if path.stem == "passages-data":
         assert PassageDataConfig.from_toml(path).sources
         return
+    if path.stem == "reader-data":
+        assert ReaderDataConfig.from_toml(path).pairs
+        return
     if path.stem == "relations-en":
         assert RelationCatalogue.from_toml(path).relation
         return
@@ -57,6 +62,7 @@ def test_our_own_configurations_load(path: Path) -> None:
         "papers": PaperTrainingConfig,
         "relations": RelationTrainingConfig,
         "passages": PassageTrainingConfig,
+        "reader": ReaderTrainingConfig,
     }
     kind = next((kind for word, kind in kinds.items() if word in path.stem), SentenceTrainingConfig)
     assert kind.from_toml(path).name in path.stem
