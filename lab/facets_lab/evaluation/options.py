@@ -25,8 +25,3 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the samples.")]
 NumDocuments = Annotated[
     int | None, typer.Option("--limit-documents", min=1, metavar="N", help="Sample N documents, judged ones included.")
 ]
-Steps = Annotated[int, typer.Option(min=1, help="Training batches.")]
-Seeds = Annotated[int, typer.Option(min=1, help="Runs per setting; seeds start at 1.")]
-WorkDir = Annotated[Path, typer.Option(help="Folder of the runs; finished ones are loaded.")]
-Threads = Annotated[int, typer.Option(min=0, help="CPU threads; 0: all.")]
-Corpus = Annotated[list[Path], typer.Argument(help="Corpus: '# Title', one paragraph per line, an empty line.")]

@@ -1,17 +1,12 @@
-"""Confidence intervals of metrics, calibration of confidences, and runs with several seeds.
+"""Confidence intervals of metrics, and calibration of confidences.
 
 Shape suffixes: R rows, B resamples, C claims, F features.
 """
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
-
-logger = logging.getLogger(__name__)
 
 Metrics = dict[str, float | None]
 
@@ -65,22 +60,3 @@ def fit_logistic(
     model = LogisticRegression(C=100.0, max_iter=5_000).fit(features_CF, right_C, sample_weight=weights_C)
     slopes = {name: float(weight) for name, weight in zip(names, model.coef_[0], strict=True)}
     return {"intercept": float(model.intercept_[0]), **slopes}
-
-
-def repeat_seeds(
-    names: Sequence[str], num_seeds: int, measure: Callable[[str, int], Mapping[str, float]]
-) -> dict[str, dict[str, Any]]:
-    """Measures each name with the seeds 1 to ``num_seeds``: ``mean``, ``ci95`` and ``runs`` of each figure.
-
-    ``ci95`` is half the width of the 95 % interval of the mean; None for one run.
-    """
-    report: dict[str, dict[str, Any]] = {}
-    for name in names:
-        runs = [measure(name, seed) for seed in range(1, num_seeds + 1)]
-        logger.info("%s: %s", name, runs)
-        report[name] = {}
-        for figure in runs[0]:
-            values = np.array([run[figure] for run in runs])
-            half = student.ppf(0.975, num_seeds - 1) * values.std(ddof=1) / num_seeds**0.5 if num_seeds > 1 else None
-            report[name][figure] = {"mean": float(values.mean()), "ci95": half, "runs": values.tolist()}
-    return report

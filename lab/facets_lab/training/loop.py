@@ -181,7 +181,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         On other hardware, or with another number of threads, the results are the same up to rounding.
         """
         path, device = self._out_dir / CHECKPOINT, self._trainer.device
-        state = load_checkpoint(path, self._config.to_dict(), device=device)
+        state = _load_checkpoint(path, self._config.to_dict(), device=device)
         try:
             self._trainer.load_state(state["trainer"])
             self._optimizer.load_state_dict(state["optimizer"])
@@ -280,7 +280,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
             torch.save(state, file)
 
 
-def load_checkpoint(path: Path, settings: Mapping[str, Any], *, device: torch.device) -> dict[str, Any]:
+def _load_checkpoint(path: Path, settings: Mapping[str, Any], *, device: torch.device) -> dict[str, Any]:
     """A checkpoint of a run; the given settings must equal those of the run, except those of the hardware."""
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
@@ -324,8 +324,3 @@ def train(
     if result.step < trainer.config.num_steps:
         raise ConfigError(f"interrupted at step {result.step} of {trainer.config.num_steps}; continue with --resume")
     return trainer, result
-
-
-def train_or_load(make_trainer: Callable[[], TrainerT], folder: Path) -> tuple[TrainerT, TrainingResult]:
-    """Trains; an existing run is resumed or, when finished, loaded."""
-    return train(make_trainer, folder, resume=(folder / CHECKPOINT).exists())

@@ -1,1 +1,0 @@
-"""Output layers that predict the next word or item, and the experiments that compare them."""
