@@ -34,11 +34,6 @@ class Running:
 
 
 @pytest.fixture
-def fake_model() -> FakeModel:
-    return FakeModel()
-
-
-@pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Starts servers: ``make_server(admission=..., models=[...])``; all are stopped at the end."""
     yield from _servers(tmp_path)

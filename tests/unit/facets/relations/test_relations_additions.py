@@ -59,15 +59,6 @@ def test_the_models_own_relations_stay(folder: Path) -> None:
 
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
-RELATIONS = [AddedRelation(f"relation {n}", ("$ARG1 met $ARG2", f"$ARG2 {n} $ARG1"), n / 16) for n in range(12)]
-
-
-def filled(folder: Path) -> Path:
-    store = AddedRelationStore(folder, "toy")
-    for relation in RELATIONS:
-        store.add(relation)
-    store.close()
-    return folder / "relations.sqlite3"
 
 
 def read(folder: Path) -> list[AddedRelation]:
@@ -76,14 +67,6 @@ def read(folder: Path) -> list[AddedRelation]:
         return store.read()
     finally:
         store.close()
-
-
-def test_a_removed_relation_is_gone(tmp_path: Path) -> None:
-    filled(tmp_path)
-    store = AddedRelationStore(tmp_path, "toy")
-    store.remove("relation 3")
-    store.close()
-    assert read(tmp_path) == [relation for relation in RELATIONS if relation.name != "relation 3"]
 
 
 def test_golden_file_is_read(tmp_path: Path) -> None:

@@ -1,8 +1,12 @@
 """Similarity: every method on texts with a known answer, odd texts, explanations, calibrated scores."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
+from facets_client.generated.types import Method
+from facets_proto.v1 import texts_pb2
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
@@ -165,19 +169,17 @@ def test_many_pairs_are_scored_in_blocks(model: TextModel, num_pairs: int, monke
         np.testing.assert_allclose(scores, [expected[pair] for pair in pairs], atol=1e-5)
 
 
-PAIRS = [("the cat is a dog", "kitten puppy"), ("cat", "piano"), ("cat", "cat"), ("qwxz", "cat")]
-
-
-@pytest.fixture
-def calibrated(model: TextModel) -> TextModel:
+def test_scores_are_mapped_by_the_curve_of_the_method(model: TextModel) -> None:
     model.score_curves["average+attention"] = np.array([[-1.0, 0.5, 1.0], [0.0, 0.25, 1.0]])
-    return model
-
-
-def test_scores_are_mapped_by_the_curve_of_the_method(calibrated: TextModel) -> None:
-    result = score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, attention=True, calibrated=True)
+    pairs = [("the cat is a dog", "kitten puppy"), ("cat", "piano"), ("cat", "cat"), ("qwxz", "cat")]
+    result = score_pairs(model, pairs, SimilarityMethod.AVERAGE, attention=True, calibrated=True)
     assert result.calibrated is not None and result.calibrated.dtype == np.float32
     expected = np.interp(result.scores, [-1.0, 0.5, 1.0], [0.0, 0.25, 1.0])
     np.testing.assert_allclose(result.calibrated, expected, atol=1e-6)
     assert result.calibrated[2] == pytest.approx(1.0)  # a text with itself
     assert (np.argsort(result.calibrated, kind="stable") == np.argsort(result.scores, kind="stable")).all()
+
+
+def test_the_proto_and_the_client_have_the_methods_of_the_table() -> None:
+    assert texts_pb2.SimilarityMethod.keys()[1:] == [f"SIMILARITY_METHOD_{method.name}" for method in SimilarityMethod]
+    assert get_args(Method) == tuple(SimilarityMethod)

@@ -140,15 +140,6 @@ def test_offsets_of_raw_text_and_of_given_sentences(model: TextModel) -> None:
     assert all(joined[s.start : s.end] == s.text for s in given_sentences.sentences)
 
 
-def test_gains_fall_with_the_rank_of_selection(model: TextModel) -> None:
-    (summary,) = summarize(model, [SENTENCES], num_sentences=4)
-    assert [s.sentence for s in summary.sentences] == sorted(s.sentence for s in summary.sentences)
-    selected = sorted(summary.sentences, key=lambda s: s.selection)
-    assert [s.selection for s in selected] == [0, 1, 2, 3]
-    gains = [s.gain for s in selected]
-    assert gains == sorted(gains, reverse=True) and gains[0] > 0 and sum(gains) <= 1 + 1e-6
-
-
 @pytest.mark.parametrize("max_words", [3, 6, 9, 12, 1000])
 def test_word_budget_is_kept(model: TextModel, max_words: int) -> None:
     (summary,) = summarize(model, [SENTENCES], max_words=max_words)
@@ -160,30 +151,19 @@ def test_word_budget_is_kept(model: TextModel, max_words: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("documents", "field"),
+    ("documents", "options", "field"),
     [
-        (["Fine.", " \n"], "documents[1]"),
-        ([["Fine.", ""]], "documents[0].sentences[1]"),
-        ([["Fine."], []], "documents[1]"),
+        (["Fine.", " \n"], {}, "documents[1]"),
+        ([["Fine.", ""]], {}, "documents[0].sentences[1]"),
+        ([["Fine."], []], {}, "documents[1]"),
+        ([TEXT], {"num_sentences": 0}, "num_sentences"),
+        ([TEXT], {"max_words": -1}, "max_words"),
+        ([TEXT], {"num_sentences": 1, "max_words": 1}, "max_words"),
+        ([TEXT], {"query": "  "}, "query"),
     ],
 )
-def test_blank_documents_are_refused_by_name(model: TextModel, documents: list[str | list[str]], field: str) -> None:
+def test_bad_input_is_refused_by_name(model: TextModel, documents: list, options: dict, field: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        summarize(model, documents)
+        summarize(model, documents, **options)
     assert caught.value.field == field and field in str(caught.value)
-    assert model.encoded == []
-
-
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        ({"num_sentences": 0}, "num_sentences"),
-        ({"max_words": -1}, "max_words"),
-        ({"num_sentences": 1, "max_words": 1}, "max_words"),
-        ({"query": "  "}, "query"),
-    ],
-)
-def test_bad_options_are_refused_by_name(model: TextModel, options: dict[str, int | str], field: str) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        summarize(model, [TEXT], **options)
-    assert caught.value.field == field
+    assert options or model.encoded == []
