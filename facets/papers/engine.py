@@ -238,8 +238,8 @@ class PaperEngine:
         if options.diversify:
             chosen = diverse_columns(table, rows_C[best], scores, options)
             best, scores = best[chosen], scores[chosen]
-        mode = self.model.settings.document_modes[kind]  # the curve is fitted to this similarity for all candidates
-        similar = table.document_scores(encoded.documents, rows_C[best], state.bank, mode=mode)
+        # The curve is fitted to this similarity for all candidates.
+        similar = table.document_scores(encoded.documents, rows_C[best], state.bank)
         confidence = self._confidence(kind, paper, similar[0], facets[0, best])
         return [
             RankedCandidate(

@@ -22,7 +22,7 @@ _SPREAD_FLOOR = 0.02  # share of the mean variance, for directions that facets h
 
 
 def fit_vector(
-    papers_NKD: NDArray[np.float32], *, length: float, spread_DD: NDArray[np.float32] | None = None
+    papers_NKD: NDArray[np.float32], *, length: float, spread_DD: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Vector of a new author or citing paper, by the same rule as in training.
 
@@ -39,8 +39,7 @@ def fit_vector(
             break
         chosen_N = best_N
         vector_D = papers_NKD[np.arange(len(papers_NKD)), chosen_N].sum(axis=0, dtype=np.float64)
-    if spread_DD is not None:
-        vector_D = spread_DD @ vector_D
+    vector_D = spread_DD @ vector_D
     norm = float(np.linalg.norm(vector_D))
     return (vector_D * (length / norm) if norm > 0 else vector_D).astype(np.float32)
 

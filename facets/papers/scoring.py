@@ -40,13 +40,13 @@ def hybrid_scores(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     """``w relevance + (1 - w) document similarity``, relevance (eq. 3.13) and document similarity, ``[N, C]`` each.
 
-    Document similarity is the greatest or mean cosine with a candidate's papers (Chang 2022, section 3.4.3.2);
-    for authors added after training, the mean of the three greatest similarities of text, rescaled in the sum.
+    Document similarity is the greatest cosine with a candidate's papers (Chang 2022, section 3.4.3.2); for authors
+    added after training, the mean of the three greatest similarities of text, rescaled in the sum.
     """
     table = state.tables[kind]
     vectors_CD = table.vectors if len(rows_C) == len(table) else table.vectors[rows_C]
     facets = relevance_score(papers.scaled(kind), vectors_CD)
-    documents = table.document_scores(papers.documents, rows_C, state.bank, mode=settings.document_modes[kind])
+    documents = table.document_scores(papers.documents, rows_C, state.bank)
     total = np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents
     additions = settings.additions
     if additions is not None and kind is CandidateKind.AUTHORS and papers.passages.size:

@@ -143,9 +143,9 @@ class CandidateTable:
         return np.flatnonzero(mask)
 
     def document_scores(
-        self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank, *, mode: str
+        self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank
     ) -> NDArray[np.float32]:
-        """Greatest (``max``) or mean (``average``) cosine with a candidate's papers, ``[N, C]``; 0 without papers."""
+        """Greatest cosine with a candidate's papers, ``[N, C]``; 0 without papers."""
         counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
         result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
         filled = np.flatnonzero(counts_C)
@@ -156,13 +156,10 @@ class CandidateTable:
         # Copying many papers takes longer than comparing all of them.
         if _GATHERED_SHARE * len(papers_P) < len(documents_IW):
             papers_P, documents_IW = np.arange(len(papers_P)), documents_IW[papers_P]
-        combine = np.maximum if mode == "max" else np.add
         step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(papers_P), len(documents_IW)))
         for first in range(0, len(documents_NW) if len(filled) else 0, step):
             cosines_IN = documents_IW @ documents_NW[first : first + step].T
-            result[filled, first : first + step] = combine.reduceat(cosines_IN[papers_P], first_pairs, axis=0)
-        if mode != "max":
-            result /= np.maximum(counts_C, 1)[:, None]
+            result[filled, first : first + step] = np.maximum.reduceat(cosines_IN[papers_P], first_pairs, axis=0)
         return np.ascontiguousarray(result.T)
 
     def added(self, rows_C: NDArray[np.int64], bank: PaperBank) -> NDArray[np.int64]:

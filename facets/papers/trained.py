@@ -88,7 +88,6 @@ class ScoringSettings:
     """How scores are mixed."""
 
     facet_weights: Mapping[str, float]  # by kind, share of the facets in the score; tuned on development data
-    document_modes: Mapping[str, str]  # by kind, `max` or `average` of the cosines with a candidate's papers
     sentences: SentenceSettings | None = None  # None: documents are only word averages
     additions: AdditionSettings | None = None  # None: added authors are scored as those of the training
 
@@ -170,7 +169,6 @@ def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPar
     with _reading(settings_path):
         settings = ScoringSettings(
             facet_weights={kind: float(values["facet_weights"][kind]) for kind in CandidateKind},
-            document_modes={kind: str(values["document_modes"][kind]) for kind in CandidateKind},
             sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
             additions=AdditionSettings(**values["additions"]) if values.get("additions") else None,
         )

@@ -46,7 +46,6 @@ class CoverageConfig(Settings):
     count_power: NonNegative = 2.0  # > 1: repeated words count for more than the sum of their occurrences
     alpha: Positive = 1e-3  # smaller values give words that are frequent in the language less weight
     stop_words: bool = False  # whether stop words must be covered too
-    length_power: NonNegative = 0.0  # gains are divided by this power of the number of known words of the sentence
 
 
 # Eq. 3.7 as printed.
@@ -55,20 +54,12 @@ PAPER_COVERAGE = CoverageConfig(
 )
 
 
-class SentenceCoverageConfig(Settings):
-    """How sentences cover words and sentences of a document; defaults chosen on dev documents.
-
-    A sentence t covers a word with ``c_t = 1`` if t contains the word, and a sentence s with
-    ``c_t = max(0, t . s) ** power``. A summary covers each by ``(sum_t c_t ** (1 / repetition)) ** repetition``.
-    Sentences have equal weights, which sum to ``sentence_share`` of the total; content words are weighted as in
-    ``CoverageConfig``.
-    """
-
-    sentence_share: Share = 0.5
-    power: Positive = 2.0  # > 1: similar sentences count more than dissimilar ones
-    repetition: Share = 0.65
-    count_power: NonNegative = 2.0
-    alpha: Positive = 1e-2
+# Of models of passages. A sentence t covers a word that it contains with `c_t = 1`, and a sentence s with
+# `c_t = max(0, t . s) ** power`. The words have weights as in `CoverageConfig`, but for alpha; the sentences have equal
+# weights, which sum to `_SENTENCE_SHARE` of the total. Chosen on dev documents.
+_SENTENCE_SHARE = 0.5
+_ALPHA = 1e-2
+_DEFAULTS = CoverageConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +69,24 @@ class Covered:
     covered: Tensor  # coverage of each target by each sentence, `[S, C]` in `[0, 1]`
     weights: Tensor  # weights of the targets, `[C]`, >= 0
     repetition: float  # see `scoring.added_coverage`
-    divisors: NDArray[np.float64] | float = 1.0  # divisors of the gains, `[S]`, > 0
 
 
 def coverages_of(
     model: TextModel,
     documents: Sequence[Sequence[Sentence]],
-    config: CoverageConfig | SentenceCoverageConfig,
+    config: CoverageConfig | None,
     *,
     query: str,
     encoder: TextEncoder,
 ) -> Iterator[Covered]:
     """How well the sentences of each document cover it; sentences are encoded in blocks across documents.
 
-    ``documents``: at least one sentence each. ``query``: if not empty, words and sentences closer to it count more.
+    ``documents``: at least one sentence each. ``config``: None: for models of passages, words and sentences; for others
+    the default ``CoverageConfig``. ``query``: if not empty, words and sentences closer to it count more.
     """
-    if isinstance(config, SentenceCoverageConfig):
-        return _sentence_coverages(model, documents, config, query=query, encoder=encoder)
-    return _word_coverages(model, documents, config, query=query, encoder=encoder)
+    if config is None and model.task == "passages":
+        return _sentence_coverages(model, documents, query=query, encoder=encoder)
+    return _word_coverages(model, documents, config or _DEFAULTS, query=query, encoder=encoder)
 
 
 def _groups(documents: Sequence[Sequence[Sentence]]) -> Iterator[tuple[list[str], list[slice]]]:
@@ -128,8 +119,7 @@ def _word_coverages(
                 facets = facets[block] if facets is encoded and facets is not None else facets
                 own = rows[start - place.start : block.stop - place.start]
                 blocks.append(block_coverage(model, own, words_UD, facets_BKD=facets, config=config))
-            lengths_S = np.array([max(1, len(own)) for own in rows])
-            yield Covered(torch.cat(blocks), weights_U, config.repetition, lengths_S**config.length_power)
+            yield Covered(torch.cat(blocks), weights_U, config.repetition)
 
 
 def words_to_cover(
@@ -220,7 +210,6 @@ def _sought(model: TextModel, query: str, encoder: TextEncoder) -> Tensor:
 def _sentence_coverages(
     model: TextModel,
     documents: Sequence[Sequence[Sentence]],
-    config: SentenceCoverageConfig,
     *,
     query: str,
     encoder: TextEncoder,
@@ -229,7 +218,7 @@ def _sentence_coverages(
     for texts, places in _groups(documents):
         vectors_SD = _vectors(encoder, texts)
         for place in places:
-            yield _covered(model, texts[place], vectors_SD[place], sought_D=sought_D, config=config)
+            yield _covered(model, texts[place], vectors_SD[place], sought_D=sought_D)
 
 
 def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -249,22 +238,21 @@ def _covered(
     vectors_SD: NDArray[np.float32],
     *,
     sought_D: NDArray[np.float32] | None,
-    config: SentenceCoverageConfig,
 ) -> Covered:
-    words_SU, word_weights_U = _words(model, texts, config)
+    words_SU, word_weights_U = _words(model, texts)
     targets_TD, weights_T = _targets(vectors_SD)
-    likeness_ST = torch.from_numpy(vectors_SD @ targets_TD.T).clamp_(0.0, 1.0).pow_(config.power)
+    likeness_ST = torch.from_numpy(vectors_SD @ targets_TD.T).clamp_(0.0, 1.0).pow_(_DEFAULTS.power)
     if sought_D is not None and sought_D.any() and vectors_SD.shape[1] == len(sought_D):
         closeness_S = torch.from_numpy(vectors_SD @ sought_D).clamp_(0.0, 1.0).square_()
         if len(word_weights_U):
             word_weights_U = _focused(word_weights_U, (words_SU * closeness_S[:, None]).amax(dim=0))
         weights_T = _focused(weights_T, torch.from_numpy(targets_TD @ sought_D).clamp_(0.0, 1.0).square_())
-    parts = ((words_SU, word_weights_U, 1 - config.sentence_share), (likeness_ST, weights_T, config.sentence_share))
-    weights_C = torch.cat([_shared(covered, weights, share, config.repetition) for covered, weights, share in parts])
-    return Covered(torch.cat([words_SU, likeness_ST], dim=1), weights_C, config.repetition)
+    parts = ((words_SU, word_weights_U, 1 - _SENTENCE_SHARE), (likeness_ST, weights_T, _SENTENCE_SHARE))
+    weights_C = torch.cat([_shared(*part) for part in parts])
+    return Covered(torch.cat([words_SU, likeness_ST], dim=1), weights_C, _DEFAULTS.repetition)
 
 
-def _words(model: TextModel, texts: Sequence[str], config: SentenceCoverageConfig) -> tuple[Tensor, Tensor]:
+def _words(model: TextModel, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
     """1 where a sentence contains a word, ``[S, U]``, and the weights of the words, ``[U]``."""
     words = [[word for word in split if any(map(str.isalnum, word))] for split in model.tokenizer.words(texts)]
     numbers: dict[str, int] = {}
@@ -275,8 +263,8 @@ def _words(model: TextModel, texts: Sequence[str], config: SentenceCoverageConfi
     vocabulary = model.words.vocabulary
     rows_U = vocabulary.rows(list(numbers))
     probabilities_U = np.append(vocabulary.probabilities, 0.0)[rows_U]
-    counts_U = np.bincount(columns_W, minlength=len(numbers)).astype(np.float64) ** config.count_power
-    weights_U = counts_U * scoring.probability_weights(torch.from_numpy(probabilities_U), alpha=config.alpha).numpy()
+    counts_U = np.bincount(columns_W, minlength=len(numbers)).astype(np.float64) ** _DEFAULTS.count_power
+    weights_U = counts_U * scoring.probability_weights(torch.from_numpy(probabilities_U), alpha=_ALPHA).numpy()
     is_content_U = ~vocabulary.is_stop[rows_U] | (rows_U == vocabulary.unknown_row)
     kept_U = np.flatnonzero(is_content_U if is_content_U.any() else weights_U > 0)
     kept_U = np.sort(kept_U[np.argsort(-weights_U[kept_U], kind="stable")[: _most_words(len(texts))]])
@@ -303,7 +291,7 @@ def _focused(weights_C: Tensor, closeness_C: Tensor) -> Tensor:
     return focused_C if float(focused_C.sum()) > 0 else weights_C
 
 
-def _shared(covered_SC: Tensor, weights_C: Tensor, share: float, repetition: float) -> Tensor:
+def _shared(covered_SC: Tensor, weights_C: Tensor, share: float) -> Tensor:
     """Scales weights so that all sentences together cover ``share``."""
-    total = float(scoring.added_coverage(covered_SC, repetition) @ weights_C) if len(weights_C) else 0.0
+    total = float(scoring.added_coverage(covered_SC, _DEFAULTS.repetition) @ weights_C) if len(weights_C) else 0.0
     return weights_C * (share / total) if total > 0 else weights_C

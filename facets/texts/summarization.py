@@ -3,7 +3,7 @@
 Shape suffixes: S sentences, B sentences of one block, K facets, U words of the document, D dimensions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
-from facets.texts.coverage import CoverageConfig, Covered, SentenceCoverageConfig, coverages_of
+from facets.texts.coverage import CoverageConfig, Covered, coverages_of
 from facets.texts.prose import Prose, prose_of
 
 # Gains computed at once: 16 MiB.
@@ -52,8 +52,7 @@ def select_sentences(
         At least one sentence, in the order of selection. Ties go to the earlier sentence.
     """
     gains, prose = _Gains(covered), prose or Prose.unrestricted(len(costs_S))
-    factors_S = prose.worth / covered.divisors
-    bounds_S = gains.first * factors_S
+    bounds_S = gains.first * prose.worth
     selected: list[Selected] = []
     is_free_S = np.ones(len(costs_S), dtype=np.bool_)
     while True:
@@ -64,7 +63,7 @@ def select_sentences(
             fits_S = fits_S & prose.names_subject if (fits_S & prose.names_subject).any() else fits_S
         if not fits_S.any():
             return selected
-        best = _best(bounds_S, fits_S, lambda some: gains.of(some) * factors_S[some])
+        best = _best(bounds_S, fits_S, lambda some: gains.of(some) * prose.worth[some])
         selected.append(Selected(best, float(gains.of(np.array([best]))[0]) / gains.total))
         gains.add(best)
         is_free_S[best] = False
@@ -130,8 +129,6 @@ class _Gains:
 
 
 _DEFAULT_NUM_SENTENCES = 3
-_COVERAGE = CoverageConfig()
-_COVERAGES: Mapping[str, CoverageConfig | SentenceCoverageConfig] = {"passages": SentenceCoverageConfig()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +169,7 @@ def summarize(
     num_sentences: int | None = None,
     max_words: int | None = None,
     query: str = "",
-    coverage: CoverageConfig | SentenceCoverageConfig | None = None,
+    coverage: CoverageConfig | None = None,
     encoder: TextEncoder | None = None,
     prose_only: bool = True,
 ) -> list[Summary]:
@@ -184,8 +181,8 @@ def summarize(
         num_sentences: Number of sentences; fewer if there is less prose. Default 3.
         max_words: Alternative limit: most words (split at white space). If no sentence fits, the best one is taken.
         query: If not empty, parts of the document that are closer to it count more.
-        coverage: How sentences cover a document; None: a ``SentenceCoverageConfig`` for passage models, otherwise a
-            ``CoverageConfig``.
+        coverage: How sentences cover the words of a document; None: the default, which for passage models is to cover
+            words and sentences.
         encoder: Encodes sentences and query in place of the model, such as a server's queue.
         prose_only: Select prose if there is any, begin with a sentence that names the subject, and select a sentence
             that begins with a pronoun only after the previous one (``facets.texts.prose``). False: eq. 3.7 alone.
@@ -201,8 +198,7 @@ def summarize(
     if query:
         check_text(query, ("query",))
         check_readable(model, query, ("query",))
-    config = coverage or _COVERAGES.get(model.task, _COVERAGE)
-    coverages = coverages_of(model, split, config, query=query, encoder=encoder or model)
+    coverages = coverages_of(model, split, coverage, query=query, encoder=encoder or model)
     summaries = []
     for document, sentences, covered in zip(documents, split, coverages, strict=True):
         prose = None

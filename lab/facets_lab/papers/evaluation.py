@@ -18,7 +18,6 @@ from scipy.stats import rankdata
 
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
-from facets.language.vocabulary import rarity_weights
 from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.papers.engine import PaperEngine
@@ -29,12 +28,11 @@ from facets.papers.tables import CandidateTable, PaperBank
 from facets.papers.trained import change_settings
 from facets_lab.evaluation.comparison import Report, if_installed, load_models, minilm
 from facets_lab.evaluation.options import Baselines, DataFile, Models
-from facets_lab.papers.data import read_papers, singular_word_vectors, word_counts
+from facets_lab.papers.data import read_papers
 
 logger = logging.getLogger(__name__)
 
 BASELINE_MODELS = ("facets-papers-en-k1", "facets-papers-en-k1-no-auto")
-DOCUMENT_MODES = ("average", "max")  # how cosines with a candidate's papers are combined
 WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0)
 SHARES = (0.3, 0.45, 0.6, 0.75)  # weights of sentence vectors; words have the rest, up to 1
 _RECALL_AT = (50, 200)
@@ -141,12 +139,12 @@ def model_scores(engine: PaperEngine, encoded: PaperFacets) -> Score:
 
 
 def document_scores(
-    vectors_NW: NDArray[np.float32], tables: Mapping[CandidateKind, CandidateTable], bank: PaperBank, mode: str
+    vectors_NW: NDArray[np.float32], tables: Mapping[CandidateKind, CandidateTable], bank: PaperBank
 ) -> Score:
-    """``documents``: average or greatest cosine with a candidate's papers."""
+    """``documents``: greatest cosine with a candidate's papers."""
 
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        return {"documents": tables[kind].document_scores(vectors_NW, _rows_of(tables[kind], ids), bank, mode=mode)}
+        return {"documents": tables[kind].document_scores(vectors_NW, _rows_of(tables[kind], ids), bank)}
 
     return score
 
@@ -155,24 +153,8 @@ def _rows_of(table: CandidateTable, ids: Sequence[str]) -> NDArray[np.int64]:
     return np.array([table.row_of_id[key] for key in ids], dtype=np.int64)
 
 
-def cbow_systems(loaded: LoadedModel, data: PaperData) -> Iterator[tuple[str, Score]]:
-    """CBOW Avg and Max of table 3.8: averages (eq. B.4) of word vectors made from the papers' texts alone."""
-    model = loaded.model
-    papers, vocabulary = model.papers, model.words.vocabulary
-    counts = word_counts(papers.rows, papers.offsets, len(vocabulary))
-    vectors_VW = singular_word_vectors(counts, min(model.words.dim, min(counts.shape) - 1))
-    vectors_VW *= rarity_weights(vocabulary.probabilities)[:, None]
-    rows = model.paper_rows(*data.titles_and_abstracts)
-    offsets = np.cumsum([0, *map(len, rows)])
-    unseen = unit_rows(np.asarray(word_counts(np.concatenate(rows), offsets, len(vocabulary)) @ vectors_VW))
-    # Training papers come first in the bank; papers added later have no texts here.
-    known = np.zeros((len(loaded.state.bank.ids), vectors_VW.shape[1]), dtype=np.float32)
-    known[: counts.shape[0]] = unit_rows(np.asarray(counts @ vectors_VW))
-    yield from _document_systems("cbow", loaded, known, unseen)
-
-
 def minilm_systems(loaded: LoadedModel, data: PaperData, train: Path | None) -> Iterator[tuple[str, Score]]:
-    """Cosines of MiniLM's vectors; needs the texts of the training papers."""
+    """Greatest cosine of MiniLM's vectors; needs the texts of the training papers."""
     if train is None:
         logger.warning("the baseline minilm is left out: it needs the texts of the training papers (--train FILE)")
         return
@@ -188,20 +170,11 @@ def minilm_systems(loaded: LoadedModel, data: PaperData, train: Path | None) -> 
         unseen = unit_rows(embed([_text(paper) for paper in data.papers]))
         known = np.zeros((len(state.bank.ids), unseen.shape[1]), dtype=np.float32)
         known[needed] = unit_rows(embed([texts[state.bank.ids[row]] for row in needed]))
-        yield from _document_systems("minilm", loaded, known, unseen)
+        yield "minilm", document_scores(unseen, tables, replace(state.bank, documents=known))
 
 
 def _text(paper: Paper) -> str:
     return f"{paper.title}. {paper.abstract}".strip()
-
-
-def _document_systems(
-    name: str, loaded: LoadedModel, known: NDArray[np.float32], unseen: NDArray[np.float32]
-) -> Iterator[tuple[str, Score]]:
-    state = loaded.state
-    bank = replace(state.bank, documents=known)
-    for mode in DOCUMENT_MODES:
-        yield f"{name}-{mode}", document_scores(unseen, state.tables, bank, mode)
 
 
 def evaluate_recommendation(
@@ -235,7 +208,6 @@ def evaluate_recommendation(
             current = LoadedModel(str(loaded.folder)) if tune else loaded
             yield current.name, model_scores(current, encode(current.model, data))
         if baselines:
-            yield from cbow_systems(models[0], data)
             yield from minilm_systems(models[0], data, train)
 
     columns = {str(kind): len(positives) for kind, positives in data.positives.items()}
@@ -260,7 +232,7 @@ def measure_candidates(score: Score, data: PaperData) -> dict[str, dict[str, dic
 
 
 def store_best_mixture(loaded: LoadedModel, data: PaperData) -> None:
-    """Stores the best share of sentences, and the best weight and mode of document similarity, with a model."""
+    """Stores the best share of sentences, and the best weights of facets, with a model."""
     sentences = loaded.model.settings.sentences
     variants = []
     for share in SHARES if sentences is not None else (None,):
@@ -268,29 +240,26 @@ def store_best_mixture(loaded: LoadedModel, data: PaperData) -> None:
         if share is not None and sentences is not None:
             model.settings = replace(model.settings, sentences=replace(sentences, share=share))
         variants.append((*_best_mixture(model, data), model.settings.sentences))
-    _, weights, modes, best_sentences = max(variants, key=lambda variant: variant[0])
-    logger.warning("%s: weights of facets %s, %s, %s", loaded.name, weights, modes, best_sentences or "words alone")
-    changes = {"facet_weights": weights, "document_modes": modes}
-    change_settings(loaded.folder, changes | ({"sentences": asdict(best_sentences)} if best_sentences else {}))
+    _, weights, best_sentences = max(variants, key=lambda variant: variant[0])
+    logger.warning("%s: weights of facets %s, %s", loaded.name, weights, best_sentences or "words alone")
+    change_settings(
+        loaded.folder, {"facet_weights": weights} | ({"sentences": asdict(best_sentences)} if best_sentences else {})
+    )
 
 
-def _best_mixture(model: PaperModel, data: PaperData) -> tuple[float, dict[str, float], dict[str, str]]:
-    """Mean average precision summed over the kinds, and the weights and modes that give it."""
+def _best_mixture(model: PaperModel, data: PaperData) -> tuple[float, dict[str, float]]:
+    """Mean average precision summed over the kinds, and the weights that give it."""
     engine = PaperEngine(model)
-    encoded = encode(model, data)
+    score = model_scores(engine, encode(model, data))
     weights: dict[str, float] = {}
-    modes: dict[str, str] = {}
     total = 0.0
     for kind, positives in sample_data(data, _TUNED_CANDIDATES).positives.items():
-        ids, tried = list(positives), [(0.0, 0.5, DOCUMENT_MODES[-1])]
-        if ids:
-            facets_NJ, state = model_scores(engine, encoded)(kind, ids)["facets"], engine.state
-            for mode in DOCUMENT_MODES:
-                score = document_scores(encoded.documents, state.tables, state.bank, mode)
-                documents_NJ = score(kind, ids)["documents"]
-                for weight in WEIGHTS:
-                    mixed_NJ = np.float32(weight) * facets_NJ + np.float32(1 - weight) * documents_NJ
-                    tried.append((float(column_metrics(mixed_NJ, [*positives.values()])["map"].mean()), weight, mode))
-        best, weights[str(kind)], modes[str(kind)] = max(tried, key=lambda choice: choice[0])
+        tried = [(0.0, 0.5)]
+        if positives:
+            scores = score(kind, list(positives))
+            for weight in WEIGHTS:
+                mixed_NJ = np.float32(weight) * scores["facets"] + np.float32(1 - weight) * scores["documents"]
+                tried.append((float(column_metrics(mixed_NJ, [*positives.values()])["map"].mean()), weight))
+        best, weights[str(kind)] = max(tried)
         total += best
-    return total, weights, modes
+    return total, weights

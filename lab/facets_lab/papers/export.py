@@ -95,10 +95,7 @@ def train_papers(
             "autoencoder_weight": config.autoencoder_weight,
         },
     )
-    settings = ScoringSettings(
-        facet_weights={str(kind): 0.5 for kind in CandidateKind},
-        document_modes={str(kind): "average" for kind in CandidateKind},
-    )
+    settings = ScoringSettings(facet_weights={str(kind): 0.5 for kind in CandidateKind})
     part = PapersPart(PaperTables(vectors, {}), settings, _trained_papers(corpus))
     model = PaperModel(trainer.network, words, config=checkpoint, part=part)
     model.tables = spread_tables(model)

@@ -34,9 +34,7 @@ class SentenceTrainingConfig(TrainingConfig):
     words: str  # folder of word vectors, same vocabulary as the corpus
     name: str = "facets-en"
     inputs: Literal["sentences", "phrases"] = "sentences"  # phrases: one to three words, targets within five words
-    targets: Literal["around", "next"] = "around"  # words of the sentences before and after, or of what follows alone
     loss: Literal["sparse_coding", "kmeans"] = "sparse_coding"  # kmeans is the ablation
-    start_from: str = ""  # model folder with the initial weights; "": random
     l1_weight: NonNegative = 0.4  # lambda of eq. 3.1
     num_steps: AtLeastOne = 12_000
     batch_size: BatchSize = 256  # sentences per step
@@ -78,8 +76,6 @@ class SentenceStream:
         self._document_of = np.repeat(np.arange(len(sizes)), sizes)  # [S]
         is_validation = held_out_documents(corpus, config)[self._document_of]
         is_alone = sizes[self._document_of] < 2  # neighbours are in the same document
-        if config.targets == "next":  # nothing follows the last sentence of a document
-            is_alone |= np.append(self._document_of[1:] != self._document_of[:-1], True)
         self._training = np.flatnonzero(~is_validation & ~is_alone)
         self._validation = np.flatnonzero(is_validation & ~is_alone)
         for name, sentences in (("training", self._training), ("validation", self._validation)):
@@ -136,13 +132,11 @@ class SentenceStream:
         lengths: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> SentenceBatch:
-        """Targets are up to ``max_targets`` random non-stop words of the sentences around, or of what follows."""
+        """Targets are up to ``max_targets`` random non-stop words of the sentences around."""
         corpus, offsets = self._corpus, self._corpus.sentence_offsets
         documents = self._document_of[sentences]
-        only_next = self._config.targets == "next"
-        first = sentences if only_next else np.maximum(sentences - 1, corpus.document_offsets[documents])
-        after_next = corpus.document_offsets[documents + 1]
-        last = after_next if only_next else np.minimum(ends + 1, after_next)
+        first = np.maximum(sentences - 1, corpus.document_offsets[documents])
+        last = np.minimum(ends + 1, corpus.document_offsets[documents + 1])
         num_before = np.minimum(offsets[sentences] - offsets[first], _MAX_NEIGHBOUR_TOKENS)
         num_after = np.minimum(offsets[last] - offsets[ends], _MAX_NEIGHBOUR_TOKENS)
         before, before_mask = gather(corpus.tokens, offsets[sentences] - num_before, num_before)

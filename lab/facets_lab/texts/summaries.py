@@ -129,14 +129,12 @@ def baseline_summarizers(
 ) -> Iterator[tuple[str, str, Summarize]]:
     """Name, method and summarizer of the baselines of table 3.3, and of the MiniLM centroid if it is installed.
 
-    For ``words`` only the words of ``model`` count; in the paper's form gains are divided by the number of words.
+    For ``words`` only the words of ``model`` count.
     """
     yield "random", "ranking", budget.by_ranking(rank_randomly(_SEED))
     yield "first", "ranking", budget.by_ranking(lambda document: range(len(document)))
     yield "sentence-average", "coverage", budget.by_coverage(model, coverage, AverageEncoder(model))
-    length_power = 1.0 if coverage == PAPER_COVERAGE else coverage.length_power
-    words_alone = coverage.replaced(word_share=1.0, length_power=length_power)
-    yield "words", "coverage", budget.by_coverage(model, words_alone)
+    yield "words", "coverage", budget.by_coverage(model, coverage.replaced(word_share=1.0))
     for embed in if_installed("minilm-centroid", minilm):
         yield "minilm-centroid", "ranking", budget.by_ranking(rank_by_centroid(embed))
 

@@ -16,7 +16,6 @@ from facets.errors import ConfigError
 from facets.language.vectors import WordVectors
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
-from facets.model.loading import load
 from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.texts.words import fit_common_components
 from facets_lab.losses.texts import nnsc_loss
@@ -71,10 +70,6 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         torch.manual_seed(config.seed)
         word_vectors_VD = torch.from_numpy(words.unit_vectors)
         self.network = FacetNetwork(config.model, word_vectors_VD).to(self.device)
-        if config.start_from:
-            start = load(config.start_from, FacetModel)
-            config.require("start_from", start.config.model == config.model, "a model of the same [model]")
-            self.network.load_state_dict(start.network.state_dict())
         self._targets_VD = word_vectors_VD.to(self.device)
         self._words = words.vocabulary.words
 

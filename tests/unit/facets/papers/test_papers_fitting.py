@@ -14,7 +14,7 @@ def facets(num_papers: int, num_facets: int = 3, dim: int = 8, seed: int = 0) ->
 @pytest.mark.parametrize("num_papers", [1, 2, 9])
 def test_fitted_vector_points_along_the_best_facets(num_papers: int) -> None:
     papers = facets(num_papers)
-    vector = fit_vector(papers, length=1.5)
+    vector = fit_vector(papers, length=1.5, spread_DD=np.eye(8, dtype=np.float32))
     assert np.linalg.norm(vector) == pytest.approx(1.5, rel=1e-5)
     best = papers[np.arange(num_papers), (papers @ vector).argmax(axis=1)].sum(axis=0)
     assert_allclose(vector, 1.5 * best / np.linalg.norm(best), rtol=1e-4)

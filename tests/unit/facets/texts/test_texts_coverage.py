@@ -7,7 +7,7 @@ from facets.language.sentences import Sentence
 from facets.model.contract import TextModel
 from facets.scoring import added_coverage
 from facets.texts import coverage
-from facets.texts.coverage import SentenceCoverageConfig, coverages_of
+from facets.texts.coverage import coverages_of
 from facets.texts.summarization import summarize
 
 SENTENCES = [
@@ -19,19 +19,18 @@ SENTENCES = [
 ]
 
 
-def _covered(model: TextModel, texts: list[str], config: SentenceCoverageConfig) -> coverage.Covered:
+def _covered(model: TextModel, texts: list[str]) -> coverage.Covered:
     document = [Sentence(text, 0, len(text), text) for text in texts]
-    [covered] = coverages_of(model, [document], config, query="", encoder=model)
+    [covered] = coverages_of(model, [document], None, query="", encoder=model)
     return covered
 
 
 def test_sentences_cover_the_words_they_hold_and_the_sentences_they_resemble(passage_model: TextModel) -> None:
-    config = SentenceCoverageConfig(sentence_share=0.25, power=3.0)
-    covered = _covered(passage_model, SENTENCES, config)
+    covered = _covered(passage_model, SENTENCES)
     vectors = passage_model.embed(SENTENCES)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     num_words = covered.covered.shape[1] - len(SENTENCES)
-    np.testing.assert_allclose(covered.covered[:, num_words:], np.clip(units @ units.T, 0, 1) ** 3, atol=1e-5)
+    np.testing.assert_allclose(covered.covered[:, num_words:], np.clip(units @ units.T, 0, 1) ** 2, atol=1e-5)
     held = covered.covered[:, :num_words].numpy()
     words = [
         {"cat", "plays", "near", "qwxz"},
@@ -48,9 +47,9 @@ def test_sentences_cover_the_words_they_hold_and_the_sentences_they_resemble(pas
     assert weights[shared].item() == pytest.approx(4 * weights[~shared].max().item(), rel=1e-4)
     parts = [slice(0, num_words), slice(num_words, None)]
     totals = [
-        float(added_coverage(covered.covered[:, part], config.repetition) @ covered.weights[part]) for part in parts
+        float(added_coverage(covered.covered[:, part], covered.repetition) @ covered.weights[part]) for part in parts
     ]
-    np.testing.assert_allclose(totals, [0.75, 0.25], atol=1e-5)
+    np.testing.assert_allclose(totals, [0.5, 0.5], atol=1e-5)
 
 
 @pytest.mark.parametrize(("query", "expected"), [("kitten", {0, 1, 3}), ("a driver", {2}), ("concert violin", {4})])
@@ -75,7 +74,7 @@ def test_long_documents_are_covered_by_their_heaviest_words_and_by_centres(
     rng = np.random.default_rng(0)
     document = [" ".join(rng.choice(words, 6)) for _ in range(300)]
     monkeypatch.setattr(coverage, "MAX_WORDS", 5)
-    covered = _covered(passage_model, document, SentenceCoverageConfig())
+    covered = _covered(passage_model, document)
     assert 5 + 200 < covered.covered.shape[1] <= 5 + coverage.MAX_TARGETS < 5 + len(document)  # some centres are equal
     (summary,) = summarize(passage_model, [document], num_sentences=40)
     assert len(summary.sentences) == 40

@@ -54,9 +54,7 @@ class MadeModel:
             for paper, column in pairs:
                 vectors[kind][column] += counts[paper]
         self.tables = PaperTables(vectors, dict.fromkeys(_IDS, eye))
-        self.settings = ScoringSettings(
-            facet_weights=dict.fromkeys(_IDS, 0.5), document_modes=dict.fromkeys(_IDS, "max")
-        )
+        self.settings = ScoringSettings(facet_weights=dict.fromkeys(_IDS, 0.5))
 
     def paper_rows(self, titles, abstracts):
         return typed_rows(self.tokenizer, self.words.vocabulary, titles, abstracts)
