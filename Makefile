@@ -184,7 +184,7 @@ $(VENV)/.installed-browser: $(VENV)/.installed-all
 $(VENV)/.installed-adapters: $(VENV)/.made $(PINS)
 	@echo "installing the server and the frameworks of the adapters (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
-	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters,ray]' -e './lab[mteb]' -e '.[model]' txtai pytest pytest-asyncio httpx openai openapi-spec-validator
+	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters,mcp,ray]' -e './lab[mteb]' -e '.[model]' txtai pytest pytest-asyncio httpx openai cohere huggingface_hub openapi-spec-validator
 	@touch $@
 
 $(VENV)/.installed-site: $(VENV)/.made docs/site/requirements.txt

@@ -1,16 +1,16 @@
-"""Examples in docstrings of adapters are read where the framework is installed."""
+"""Modules of extras are read where the framework is installed."""
 
 import importlib.util
 
 _MODULES = {
-    "langchain": "langchain_core",
-    "llama_index": "llama_index",
-    "haystack": "haystack",
-    "parquet": "pyarrow",
-    "encoded": "pyarrow",
+    "adapters/langchain": "langchain_core",
+    "adapters/llama_index": "llama_index",
+    "adapters/haystack": "haystack",
+    "adapters/parquet": "pyarrow",
+    "adapters/encoded": "pyarrow",
+    "mcp/server": "mcp",
+    "mcp/tools": "mcp",
 }
 collect_ignore = [
-    f"facets_client/adapters/{adapter}.py"
-    for adapter, module in _MODULES.items()
-    if importlib.util.find_spec(module) is None
+    f"facets_client/{path}.py" for path, module in _MODULES.items() if importlib.util.find_spec(module) is None
 ]

@@ -20,8 +20,12 @@ FORBIDDEN = {
     "facets_server": {"torch", "faiss", "spacy", "sqlite3"},
     "facets_client": {"torch", "faiss", "spacy", "scipy", "transformers", "sentence_transformers", "pydantic"},
 }
-# Module -> package of others that it imports inside a function all the same, behind an extra.
-OPTIONAL = {"facets_client.papers.assignment": "scipy"}
+# Module behind an extra -> package of others that it imports all the same.
+OPTIONAL = {
+    "facets_client.papers.assignment": "scipy",
+    "facets_client.mcp.server": "pydantic",
+    "facets_client.mcp.tools": "pydantic",
+}
 # Room of the library -> rooms it may import besides itself. "" is facets/__init__.py.
 _BASE = {"arrays", "errors", "extras", "config", "devices", "storage"}
 _SHARED = _BASE | {"language", "coding", "scoring", "model"}

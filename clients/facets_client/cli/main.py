@@ -15,7 +15,7 @@ import typer
 from typer import Option
 from typer.core import TyperGroup
 
-from facets_client.cli import documents, papers, relations, server, texts
+from facets_client.cli import documents, mcp, papers, relations, server, texts
 from facets_client.cli.failures import CommandError, ExitCode, command_error, need_command, server_failure
 from facets_client.cli.output import say
 from facets_client.cli.settings import Settings, settings_of
@@ -140,7 +140,7 @@ def _global(
     warnings.formatwarning = lambda message, *_, **__: f"facets: warning: {message}\n"
 
 
-for _room in (texts, relations, papers, documents, server):
+for _room in (texts, relations, papers, documents, server, mcp):
     for _name, _command in _room.COMMANDS.items():
         if isinstance(_command, typer.Typer):
             app.add_typer(_command, name=_name)

@@ -1,0 +1,230 @@
+"""The tools that assistants see. Docstrings and descriptions of fields are written for the assistant."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Annotated, Any
+
+from mcp.types import CallToolResult, TextContent
+from pydantic import BaseModel, Field
+from pydantic_core import to_jsonable_python
+
+from facets_client.client import FacetsClient
+from facets_client.documents.results import in_text, is_sure, path_of
+from facets_client.errors import AlreadyExistsError
+from facets_client.generated.types import (
+    Collection,
+    Document,
+    Paper,
+    PaperOptions,
+    RankedCandidate,
+    SearchHit,
+    SummarySentence,
+)
+
+_PASSAGE_CHARS = 1200
+_PAGE_CHARS = 20_000
+_MAX_ITEMS = 100
+
+CollectionName = Annotated[str, Field(description="Name of the collection. Empty: the default collection.")]
+DocumentId = Annotated[str, Field(description="Id of a document of the collection, as search gives it.")]
+TextOrEmpty = Annotated[str, Field(description="The text. Leave it out to use a stored document by its id.")]
+
+
+class Hit(BaseModel):
+    """A document, or a part of one, that answers the query."""
+
+    id: str
+    source: str = Field(description="Title, headings above the passage, and page, to cite.")
+    answer: str = Field(description="The sentence or table row that answers.")
+    passage: str = Field(description="The text around the answer.")
+    page: int = Field(description="Page on which the part starts; 0: unknown.")
+    start: int = Field(description="First character of the part in the document, for get_document.")
+    confidence: float | None = Field(description="Probability that the hit answers the query, 0 to 1.")
+
+
+class Page(BaseModel):
+    """A stretch of a document."""
+
+    text: str
+    num_chars: int = Field(description="Characters of the whole document.")
+    next_start: int | None = Field(description="Where the rest begins; null: this is the end.")
+    payload: dict[str, Any] = Field(description="Further fields of the document, such as title or url.")
+
+
+class FoundRelation(BaseModel):
+    """What a sentence states: relation(head, tail)."""
+
+    head: str
+    relation: str
+    tail: str
+    probability: float
+    sentence: str
+
+
+class NewDocument(BaseModel):
+    """A document to store."""
+
+    id: str = Field(min_length=1, description="Identity in the collection, such as a file name or URL.")
+    text: str = Field(min_length=1)
+    payload: dict[str, Any] = Field({}, description="Further fields, such as title, author or url.")
+
+
+class Tools:
+    """The tools over a server. Each call makes a client of its own, so that a restarted server is found again."""
+
+    def __init__(self, connect: Callable[[], FacetsClient], *, collection: str) -> None:
+        """``collection`` is the default one."""
+        self._connect = connect
+        self._collection = collection
+
+    def search(
+        self,
+        query: Annotated[str, Field(min_length=1, description="A question, or words to look for.")],
+        collection: CollectionName = "",
+        top_k: Annotated[int, Field(ge=1, le=20, description="Number of documents.")] = 5,
+    ) -> Annotated[CallToolResult, list[Hit]]:
+        """Find the documents of a collection that answer a question, each with the sentence that answers.
+
+        Cite the sources that you use. If nothing relevant is found, say so; do not guess.
+        """
+        name = collection or self._collection
+        with self._connect() as client:
+            (found,) = client.search(name, [query], top_k=top_k)
+        hits = [_hit(hit) for hit in found if is_sure(hit)]
+        if not hits:
+            return _result(f"Nothing relevant was found: no document of collection {name!r} answers the query.", [])
+        lines = [
+            f"{hit.source} (id {hit.id}{_sure(hit)})\nAnswer: {hit.answer}\nPassage: {hit.passage}" for hit in hits
+        ]
+        return _result("\n\n".join(lines), hits)
+
+    def list_collections(self) -> Annotated[CallToolResult, list[Collection]]:
+        """List the collections of documents that can be searched."""
+        with self._connect() as client:
+            found = client.list_collections()[:_MAX_ITEMS]
+        lines = [f"{collection.name}: {collection.num_documents} documents" for collection in found]
+        return _result("\n".join(lines) or "There is no collection.", found)
+
+    def get_document(
+        self,
+        id: DocumentId,
+        collection: CollectionName = "",
+        start: Annotated[int, Field(ge=0, description="First character to read.")] = 0,
+    ) -> Annotated[CallToolResult, Page]:
+        """Read a document, at most 20,000 characters a call; next_start says where to continue."""
+        document = self._document(id, collection)
+        num_chars, end = len(document.text), start + _PAGE_CHARS
+        next_start = end if end < num_chars else None
+        text = document.text[start:end]
+        more = f"\n\n(continues at start={end} of {num_chars})" if next_start else ""
+        page = Page(text=text, num_chars=num_chars, next_start=next_start, payload=dict(document.payload))
+        return _result(text + more, page)
+
+    def summarize(
+        self,
+        text: TextOrEmpty = "",
+        id: DocumentId = "",
+        collection: CollectionName = "",
+        num_sentences: Annotated[int, Field(ge=1, le=50)] = 3,
+        query: Annotated[str, Field(description="What the summary should be about. Empty: everything.")] = "",
+    ) -> Annotated[CallToolResult, list[SummarySentence]]:
+        """Summarize a text, or a document by its id, by its most representative sentences."""
+        whole = self._text(text, id, collection)
+        with self._connect() as client:
+            (summary,) = client.summarize([whole], num_sentences=num_sentences, query=query)
+        return _result(summary.text, summary.sentences)
+
+    def extract_relations(
+        self,
+        text: TextOrEmpty = "",
+        id: DocumentId = "",
+        collection: CollectionName = "",
+        relations: Annotated[tuple[str, ...], Field(description="Only these relations. Empty: all known ones.")] = (),
+    ) -> Annotated[CallToolResult, list[FoundRelation]]:
+        """Find which people, organizations, places and dates of a text are related, and how."""
+        whole = self._text(text, id, collection)
+        with self._connect() as client:
+            (found,) = client.extract_relations([whole], relations=relations)
+        stated = [
+            FoundRelation(
+                head=pair.head.text,
+                relation=score.relation,
+                tail=pair.tail.text,
+                probability=score.probability,
+                sentence=whole[pair.sentence_start : pair.sentence_end],
+            )
+            for pair in found.pairs
+            for score in pair.relations
+        ]
+        shown = sorted(stated, key=lambda relation: -relation.probability)[:_MAX_ITEMS]
+        lines = [f"{each.relation}({each.head}, {each.tail}), probability {each.probability:.2f}" for each in shown]
+        return _result("\n".join(lines) or "The text states no known relation.", shown)
+
+    def recommend_reviewers(
+        self,
+        title: Annotated[str, Field(min_length=1, description="Title of the paper.")],
+        abstract: str = "",
+        top_k: Annotated[int, Field(ge=1, le=50)] = 10,
+        excluded: Annotated[tuple[str, ...], Field(description="Names to leave out, such as the authors.")] = (),
+    ) -> Annotated[CallToolResult, list[RankedCandidate]]:
+        """Find researchers who could review a paper, with the papers of theirs that are closest to it."""
+        options = PaperOptions(top_k=top_k, excluded_ids=excluded, evidence=True)
+        with self._connect() as client:
+            (found,) = client.recommend_authors([Paper(title, abstract)], options)
+        lines = []
+        for author in found:
+            papers = author.evidence.nearest_papers if author.evidence else ()
+            lines.append(f"{author.name or author.id}{_sure(author)}: {'; '.join(paper.title for paper in papers)}")
+        return _result("\n".join(lines) or "No reviewer was found.", found)
+
+    def add_documents(
+        self,
+        documents: Annotated[list[NewDocument], Field(min_length=1, max_length=_MAX_ITEMS)],
+        collection: CollectionName = "",
+    ) -> Annotated[CallToolResult, int]:
+        """Store documents. Replaces those with the same id, and creates the collection if it does not exist."""
+        name = collection or self._collection
+        with self._connect() as client:
+            with suppress(AlreadyExistsError):
+                client.create_collection(name)
+            client.upsert(name, [Document(**document.model_dump()) for document in documents])
+        return _result(f"Stored {len(documents)} documents in collection {name!r}.", len(documents))
+
+    def _text(self, text: str, id: str, collection: str) -> str:
+        if bool(text) == bool(id):
+            raise ValueError("expected either text or id, got " + ("both" if id else "none"))
+        return text or self._document(id, collection).text
+
+    def _document(self, id: str, collection: str) -> Document:
+        name = collection or self._collection
+        with self._connect() as client:
+            found = client.get_documents(name, [id])
+        if not found.documents:
+            raise ValueError(f"collection {name!r} has no document {id!r}: search gives ids")
+        return found.documents[0]
+
+
+def _hit(hit: SearchHit) -> Hit:
+    answer, in_passage = hit.answer, in_text(hit)[0]
+    row = "; ".join(map(": ".join, zip(answer.columns, answer.cells, strict=True))) if answer else ""
+    first = max(0, in_passage.start - _PASSAGE_CHARS // 2) if in_passage else 0
+    return Hit(
+        id=hit.id,
+        source=path_of(hit) or hit.id,
+        answer=(row or (answer.text if answer else ""))[:_PASSAGE_CHARS],
+        passage=hit.text[first : first + _PASSAGE_CHARS].strip(),
+        page=hit.part.page,
+        start=hit.part.start,
+        confidence=hit.confidence,
+    )
+
+
+def _sure(found: Hit | RankedCandidate) -> str:
+    return "" if found.confidence is None else f", confidence {found.confidence:.2f}"
+
+
+def _result(text: str, value: object) -> CallToolResult:
+    """``text`` is for assistants that do not read structured results."""
+    structured = to_jsonable_python(value)
+    structured = structured if isinstance(value, Page) else {"result": structured}
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=structured)
