@@ -1,6 +1,6 @@
 """Fits vectors of authors and citing papers to all of their papers, trained and added, without retraining.
 
-Shape letters: N papers, K facets, D dimensions, P papers of the training.
+Shape letters: N papers, K facets, D dimensions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -17,8 +17,6 @@ from facets.papers.tables import PaperBank
 _MAX_FITTED_PAPERS = 128  # a vector is fitted to at most this many of a candidate's latest papers
 _MAX_KEPT_PAPERS = 4096  # encoded papers kept for later additions: about 20 MB with the shipped model
 _FIT_STEPS = 8
-_SPREAD_POWER = 0.5
-_SPREAD_FLOOR = 0.02  # share of the mean variance, for directions that facets hardly use
 
 
 def fit_vector(
@@ -28,7 +26,7 @@ def fit_vector(
 
     Maximises ``sum_n max_k a . p_nk`` over all vectors a of the given length (Chang 2022, eq. 3.12, for one column and
     facets that are spread evenly). Alternates between choosing the best facet of each paper and scaling the sum of the
-    chosen facets to that length, until the choice stays the same. ``spread_DD`` (``spread_matrix``) is applied last.
+    chosen facets to that length, until the choice stays the same. ``spread_DD`` is applied last, see ``PaperTables``.
     """
     # The first choice: the facets nearest to the sum of all facets.
     vector_D = papers_NKD.sum(axis=(0, 1), dtype=np.float64)
@@ -42,20 +40,6 @@ def fit_vector(
     vector_D = spread_DD @ vector_D
     norm = float(np.linalg.norm(vector_D))
     return (vector_D * (length / norm) if norm > 0 else vector_D).astype(np.float32)
-
-
-def spread_matrix(facets_PD: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``C^(-1/2)`` of the second moment ``C`` of facets, ``[D, D]``: reduces the weight of what all papers share.
-
-    Where facets are not spread evenly, the minimum of eq. 3.12 is ``(C + ...)^-1`` times the sum of the matched facets.
-    The full inverse trusts rare directions too much: of the powers 0, 1/4, 1/2, 3/4 and 1, 1/2 did best on
-    development data.
-    """
-    if not len(facets_PD):
-        return np.eye(facets_PD.shape[1], dtype=np.float32)
-    variances, axes = np.linalg.eigh(facets_PD.T @ facets_PD / len(facets_PD))
-    variances = np.maximum(variances, 0.0) / max(float(variances.mean()), 1e-12) + _SPREAD_FLOOR
-    return ((axes * variances**-_SPREAD_POWER) @ axes.T).astype(np.float32)
 
 
 class VectorFitter:

@@ -24,7 +24,6 @@ class EncodedPapers(NamedTuple):
     facets: Tensor  # `[B, K, D]`, p_k, without magnitudes
     author_magnitudes: Tensor  # `[B, K]`, rho, > 0
     citation_magnitudes: Tensor  # `[B, K]`, tau, > 0
-    averages: Tensor  # `[B, W]`, weighted word averages at unit length (eq. B.4 without H); zero without a known word
 
     def scaled(self, kind: CandidateKind) -> Tensor:
         """``[B, K, D]``: the facets with the magnitudes for authors or for citations (eq. 3.15)."""
@@ -137,17 +136,6 @@ class PaperNetwork(nn.Module):
         """The state dictionary without the word vectors, which are stored with the vocabulary."""
         return {name: value for name, value in self.state_dict().items() if not name.endswith(".word_vectors")}
 
-    @torch.no_grad()
-    def normalize_words(self) -> None:
-        """Scales the word vectors to unit length after a training step."""
-        self.word_vectors.div_(torch.linalg.vector_norm(self.word_vectors, dim=1, keepdim=True).clamp_min(1e-12))
-
-    def start_from(self, projection_WD: Tensor) -> None:
-        """Sets the maps of word averages, and H, to a projection ``[W, D]``."""
-        with torch.no_grad():
-            self.average_maps.copy_(projection_WD.expand_as(self.average_maps))
-            self.word_map.weight.copy_(projection_WD.T)
-
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> EncodedPapers:
         """Encodes papers (Chang 2022, section 3.4.2, eq. 3.15).
 
@@ -158,13 +146,12 @@ class PaperNetwork(nn.Module):
         mask_B11L = padding_mask(lengths_B, rows_BL.shape[1])
         inputs_BKH = self.decoder.input_maps(eos_BH).unflatten(-1, (self.config.num_facets, -1))
         decoded_BKH = self.decoder(eos_BH, states_BLH, mask_B11L)
-        averages_BW = self.averages(rows_BL, lengths_B)
         # [B, K, H] x [K, H, D] -> [B, K, D]
         facets_BKD = torch.einsum("bkh,khd->bkd", decoded_BKH, self.output_maps)
         own_BKW = self._attended_averages(rows_BL, lengths_B, states_BLH, decoded_BKH)
         facets_BKD = facets_BKD.float() + torch.einsum("bkw,kwd->bkd", own_BKW, self.average_maps).float()
         author_BK, citation_BK = self.magnitudes(facets_BKD, inputs_BKH)
-        return EncodedPapers(facets_BKD, author_BK, citation_BK, averages_BW)
+        return EncodedPapers(facets_BKD, author_BK, citation_BK)
 
     def _attended_averages(self, rows_BL: Tensor, lengths_B: Tensor, states_BLH: Tensor, decoded_BKH: Tensor) -> Tensor:
         """The word average of each facet at unit length, ``[B, K, W]``."""
@@ -181,15 +168,3 @@ class PaperNetwork(nn.Module):
         attention_BKL = logits_BKL.masked_fill(~mask_BL.unsqueeze(1), -1e4).softmax(dim=-1) * mask_BL.unsqueeze(1)
         values_BLW = functional.embedding(words_BL.clamp_max(len(vectors) - 1), vectors)
         return functional.normalize((attention_BKL.to(values_BLW.dtype) @ values_BLW).float(), dim=-1)
-
-    @torch.no_grad()  # a target of the training, not a part of it
-    def averages(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """Unit weighted word averages (eq. B.4 without H), ``[B, W]``, without gradient."""
-        vectors = self.word_vectors
-        words_BL = rows_BL % (len(vectors) + 1)
-        mask_BL = torch.arange(rows_BL.shape[1], device=rows_BL.device) < lengths_B[:, None]
-        weights_BL = self.word_weights[words_BL] * mask_BL
-        sums_BW = functional.embedding_bag(
-            words_BL.clamp_max(len(vectors) - 1), vectors, mode="sum", per_sample_weights=weights_BL
-        )
-        return functional.normalize(sums_BW, dim=-1)

@@ -24,7 +24,6 @@ from facets.language.vocabulary import Vocabulary
 # Characters that are examined, many more than any model reads.
 MAX_TITLE_CHARS = 2_000
 MAX_ABSTRACT_CHARS = 20_000
-_LARGEST = 127  # of a component of a stored sentence vector
 
 
 def typed_rows(
@@ -66,16 +65,6 @@ class SentenceVectors:
     axes: NDArray[np.float32]  # `[E, P]` float32, projects an encoder's vector
     center: NDArray[np.float32]  # `[E]` float32, subtracted first
     values: NDArray[np.int8]  # `[I, P]` int8, unit vectors times 127
-
-    @classmethod
-    def of(cls, vectors_IE: NDArray[np.float32], num_components: int) -> "SentenceVectors":
-        """Reduces unit vectors of the encoder to their principal components."""
-        center_E = vectors_IE.mean(axis=0)
-        centered_IE = vectors_IE - center_E
-        _, axes_EE = np.linalg.eigh(centered_IE.T @ centered_IE)
-        axes_EP = np.ascontiguousarray(axes_EE[:, ::-1][:, :num_components], dtype=np.float32)
-        units_IP = unit_rows(centered_IE @ axes_EP)
-        return cls(axes_EP, center_E.astype(np.float32), np.rint(units_IP * _LARGEST).astype(np.int8))
 
     def project(self, vectors_NE: NDArray[np.float32]) -> NDArray[np.float32]:
         """Unit vectors ``[N, P]`` for vectors of the encoder."""

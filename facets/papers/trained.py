@@ -97,7 +97,7 @@ class PaperTables:
     """The trained vectors."""
 
     vectors: Mapping[str, NDArray[np.float32]]  # by kind, `[J, D]` float32
-    spreads: Mapping[str, NDArray[np.float32]]  # by kind, `[D, D]` float32, see `spread_matrix`
+    spreads: Mapping[str, NDArray[np.float32]]  # by kind, `[D, D]` float32, reduces the weight of what all papers share
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,9 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         probabilities = torch.from_numpy(words.vocabulary.probabilities)
         self.network = PaperNetwork(config.model, unit_vectors, probabilities, train_words=True)
         projection_WD, averages_IW = _starting_point(config, corpus, words)
-        self.network.start_from(torch.from_numpy(projection_WD))
+        with torch.no_grad():
+            self.network.average_maps.copy_(torch.from_numpy(projection_WD).expand_as(self.network.average_maps))
+            self.network.word_map.weight.copy_(torch.from_numpy(projection_WD.T))
         self.network.to(self.device)
         is_training = np.zeros(len(corpus), dtype=np.bool_)
         is_training[self._stream.training_papers] = True
@@ -147,9 +149,11 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         losses = self._losses(batch)
         return {LOSS: self._total(losses), **losses}
 
+    @torch.no_grad()
     def after_step(self, learning_rate_factor: float) -> None:
         """Returns the words to unit length."""
-        self.network.normalize_words()
+        words = self.network.word_vectors
+        words.div_(torch.linalg.vector_norm(words, dim=1, keepdim=True).clamp_min(1e-12))
 
     def validate(self) -> dict[str, float]:
         """Mean losses of the held-out papers."""
@@ -209,7 +213,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         )
 
     def _losses(self, batch: PaperBatch) -> dict[str, Tensor]:
-        encoded = self._encode(batch)
+        encoded, averages_BW = self._encode(batch)
         losses: dict[str, Tensor] = {}
         for kind, pairs in batch.pairs.items():
             table = self.table(kind)
@@ -228,16 +232,34 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
             )
             if self.network.training:
                 table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)
-        words_BD = self.network.word_map(encoded.averages)
+        words_BD = self.network.word_map(averages_BW)
         losses[AUTOENCODER] = paper_autoencoder_loss(encoded.facets, words_BD, self.tensor(batch.negatives))
         return losses
 
-    def _encode(self, batch: PaperBatch) -> EncodedPapers:
+    def _encode(self, batch: PaperBatch) -> tuple[EncodedPapers, Tensor]:
+        """Papers, and their word averages ``[B, W]``."""
         parts = []
         with self.autocast():
             for rows, lengths in batch.parts:
-                parts.append(self.network(self.tensor(rows), self.tensor(lengths)))
-        return EncodedPapers(*(torch.cat([part.float() for part in column]) for column in zip(*parts, strict=True)))
+                rows_BL, lengths_B = self.tensor(rows), self.tensor(lengths)
+                parts.append((*self.network(rows_BL, lengths_B), word_averages(self.network, rows_BL, lengths_B)))
+        *encoded, averages_BW = (torch.cat([part.float() for part in column]) for column in zip(*parts, strict=True))
+        return EncodedPapers(*encoded), averages_BW
+
+
+@torch.no_grad()  # a target of the training, not a part of it
+def word_averages(network: PaperNetwork, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+    """Unit weighted word averages (eq. B.4 without H), ``[B, W]``, zero without a known word."""
+    vectors = network.word_vectors
+    words_BL = rows_BL % (len(vectors) + 1)
+    mask_BL = torch.arange(rows_BL.shape[1], device=rows_BL.device) < lengths_B[:, None]
+    sums_BW = functional.embedding_bag(
+        words_BL.clamp_max(len(vectors) - 1),
+        vectors,
+        mode="sum",
+        per_sample_weights=network.word_weights[words_BL] * mask_BL,
+    )
+    return functional.normalize(sums_BW, dim=-1)
 
 
 def _starting_point(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from facets.papers.fitting import fit_vector, spread_matrix
+from facets.papers.fitting import fit_vector
 
 
 def facets(num_papers: int, num_facets: int = 3, dim: int = 8, seed: int = 0) -> np.ndarray:
@@ -18,13 +18,3 @@ def test_fitted_vector_points_along_the_best_facets(num_papers: int) -> None:
     assert np.linalg.norm(vector) == pytest.approx(1.5, rel=1e-5)
     best = papers[np.arange(num_papers), (papers @ vector).argmax(axis=1)].sum(axis=0)
     assert_allclose(vector, 1.5 * best / np.linalg.norm(best), rtol=1e-4)
-
-
-def test_spread_takes_weight_from_a_shared_direction() -> None:
-    rng = np.random.default_rng(0)
-    vectors = rng.standard_normal((500, 6)).astype(np.float32)
-    vectors[:, 0] += 10.0
-    spread = spread_matrix(vectors)
-    assert_allclose(spread, spread.T, atol=1e-5)
-    assert spread[0, 0] < spread[1:, 1:].diagonal().min()
-    assert_allclose(spread_matrix(np.empty((0, 6), np.float32)), np.eye(6))

@@ -118,7 +118,9 @@ def test_settings_that_do_not_fit_are_told(
 
 def test_vectors_of_other_papers_are_told(with_sentences: Path, tmp_path: Path) -> None:
     copy = changed(with_sentences, tmp_path / "copy")
-    write_sentence_vectors(copy, SentenceVectors.of(np.eye(32, dtype=np.float32), 8))
+    write_sentence_vectors(
+        copy, SentenceVectors(np.eye(32, dtype=np.float32), np.zeros(32, np.float32), np.eye(32, dtype=np.int8))
+    )
     with pytest.raises(CheckpointError, match=r"sentences\.safetensors\.xz"):
         PaperModel.from_folder(copy)
 
