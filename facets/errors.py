@@ -1,6 +1,9 @@
 """Exceptions of Facets. Every message says what was wrong, what was expected, and what was received."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+_MAX_REPORTED = 8  # problems of one request
 
 ErrorPath = tuple[str | int, ...]
 """Place in the arguments of a call: names of arguments and fields, and indexes in sequences."""
@@ -42,6 +45,22 @@ class InvalidInputError(FacetsError, ValueError):
         return InvalidInputError(self.rule, path=path)
 
 
+class InvalidFieldsError(InvalidInputError):
+    """Several fields of one request break their rules; ``errors`` has one error per field, in field order."""
+
+    def __init__(self, errors: Sequence[InvalidInputError]) -> None:
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        super().__init__(errors[0].rule + more, path=errors[0].path)
+        self.errors = tuple(errors)
+
+
+def raise_first(problems: Iterable[InvalidInputError]) -> None:
+    """Raises the first few problems, if any, as one InvalidFieldsError."""
+    errors = list(islice(problems, _MAX_REPORTED))
+    if errors:
+        raise InvalidFieldsError(errors)
+
+
 class ConfigError(FacetsError, ValueError):
     """A setting is invalid. Permanent: change the configuration and start again."""
 
@@ -57,6 +76,10 @@ class NotFoundError(FacetsError, LookupError):
 
 class ConflictError(FacetsError):
     """The object exists already, or its state does not allow the call. Nothing was changed."""
+
+
+class ModelMismatchError(FacetsError):
+    """A collection was made with another revision of its model; its embeddings are not comparable to new ones."""
 
 
 class CheckpointError(FacetsError):

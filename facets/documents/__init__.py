@@ -1,11 +1,13 @@
-"""Documents and search: a durable store, and indexes derived from it."""
+"""Documents and search: collections of texts, over a durable store and indexes derived from it."""
 
+from facets.documents.collections import Collections
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
 from facets.documents.encoding import check_whole
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.parts import EncodedText
+from facets.documents.queries import DocumentQuery, RerankQuery
 from facets.documents.records import CollectionInfo, CollectionRecord
 from facets.documents.reindexing import TargetModel
 from facets.documents.request import SearchRequest
@@ -38,6 +40,7 @@ __all__ = [
     "CollectionInfo",
     "CollectionMap",
     "CollectionRecord",
+    "Collections",
     "Combination",
     "Contains",
     "CountResult",
@@ -45,6 +48,7 @@ __all__ = [
     "Document",
     "DocumentPage",
     "DocumentPart",
+    "DocumentQuery",
     "EncodedText",
     "EngineConfig",
     "Equals",
@@ -57,6 +61,7 @@ __all__ = [
     "OneOf",
     "Range",
     "RelevanceCurve",
+    "RerankQuery",
     "SearchHit",
     "SearchMode",
     "SearchRequest",

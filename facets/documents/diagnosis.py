@@ -6,6 +6,7 @@ Shape letters: Q queries, D dimensions, R rows of the index (parts of documents)
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from facets.documents.types import SearchResult
 from facets.documents.view import StoreView
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
+
+if TYPE_CHECKING:
+    from facets.model.contract import ModelInfo
 
 MAX_DIAGNOSE_QUERIES = 1_000
 _MAX_ROWS = 100_000  # parts or documents that are examined; more are sampled
@@ -41,6 +45,7 @@ class CollectionDiagnosis:
     missed_ids: tuple[str, ...] = ()  # documents that the index misses, most frequently missed first, at most 20
     index_kind: str = ""  # index that the queries were searched with; empty without queries
     index_revision: int  # revision that was read
+    model: "ModelInfo | None" = None  # that encoded the queries
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +59,8 @@ class CollectionMap:
     centers: NDArray[np.float32]  # center of each theme in the space of the facets, `[themes, D]`
     method: str  # see `facets.diagnose.Plane`
     index_revision: int  # revision that was read
+    # Nearest words of each theme, with cosines, and the number of its documents; empty unless asked for.
+    themes: tuple[tuple[tuple[tuple[str, float], ...], int], ...] = ()
 
 
 def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int) -> CollectionMap:

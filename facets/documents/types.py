@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from facets.model.contract import ModelInfo
 
 MAX_COLLECTION_NAME_LENGTH = 64  # characters of [a-z0-9_-], the first one [a-z0-9]
 MAX_ID_BYTES = 512  # UTF-8 bytes of a document id
@@ -13,6 +16,8 @@ MAX_NUM_FACETS = 256  # K of a collection, and facets of a long part
 MAX_PARTS = 65_536  # of one document
 MAX_PAYLOAD_BYTES = 64 * 1024  # UTF-8 bytes of a document's payload as compact JSON
 MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
+
+_NOT_ENCODED = np.empty(0, np.float32)  # in place of the facets of a document that has none yet
 
 SearchMode = Literal["hybrid", "facets", "lexical"]
 Combination = Literal["sum", "any"]
@@ -37,7 +42,8 @@ class Document:
     id: str  # unique in the collection, 1 to `MAX_ID_BYTES` bytes of UTF-8 without NUL
     text: str  # at most `MAX_DOCUMENT_BYTES` bytes of UTF-8; may be empty
     # `[K, D]`, finite; magnitudes are kept. A long text may have up to `MAX_NUM_FACETS` facets if spans are given.
-    facet_embeddings: NDArray[np.floating]
+    # Left out: `Collections` encodes the text, and `parts` may be the sections that the caller knows.
+    facet_embeddings: NDArray[np.floating] = field(default_factory=lambda: _NOT_ENCODED)
     payload: Mapping[str, JsonValue] = field(default_factory=dict)  # JSON object of at most `MAX_PAYLOAD_BYTES`
     # Span of each facet in the text, `[K, 2]`: offsets of its first character and after its last one, in code points;
     # equal offsets: no span. Searched fields count as if they followed the text, see `fields.SearchedText`.
@@ -46,6 +52,11 @@ class Document:
     num_read: int | None = None  # how many of them the model has read
     parts: Sequence[DocumentPart] = ()  # at most `MAX_PARTS`, which cover a long text; empty: the text is one part
     part_facets: Sequence[int] = ()  # facets of each part: at least K, with spans up to `MAX_NUM_FACETS`
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether the document has facets."""
+        return self.facet_embeddings is not _NOT_ENCODED
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +237,5 @@ class SearchResult:
     index_kind: str  # `exact`, `faiss-ivf-int8`, ...
     left_out: str = ""  # what could not be searched and why, so that words alone found the candidates; empty: nothing
     warnings: tuple[FilterWarning, ...] = ()
+    model: "ModelInfo | None" = None  # that encoded the queries
+    recall: float | None = None  # recent recall of approximate searches of the collection, if that is measured

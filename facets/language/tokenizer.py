@@ -147,14 +147,18 @@ def check_sequence(texts: Sequence[str], method: str) -> None:
         raise TypeError(f"texts must be a sequence of str, got one str: try {method}([{texts[:20]!r}])")
 
 
-def check_text(text: str, path: ErrorPath) -> None:
-    """Rejects an empty or blank text; ``path``: where the text is in the caller's input.
+def check_text(text: str, path: ErrorPath, *, max_bytes: int | None = None) -> None:
+    """Rejects an empty, blank or too long text; ``path``: where the text is in the caller's input.
 
     Raises:
         TypeError: The text is not a string.
-        InvalidInputError: The text is empty or blank.
+        InvalidInputError: The text is empty or blank, or has more than ``max_bytes`` bytes of UTF-8.
     """
     if not isinstance(text, str):
         raise TypeError(f"{path_text(path)} must be a str, got {type(text).__name__}")
     if not text or text.isspace():
         raise InvalidInputError("has no words, expected at least one", path=path)
+    if max_bytes is not None and len(text) * 4 > max_bytes:
+        num_bytes = len(text.encode(errors="surrogatepass"))
+        if num_bytes > max_bytes:
+            raise InvalidInputError(f"has {num_bytes} bytes, the limit is {max_bytes}", path=path)

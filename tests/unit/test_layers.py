@@ -43,7 +43,7 @@ LIBRARY_ROOMS = {
     "scoring": _BASE | {"coding"},
     "model": _BASE | {"language"},
     "index": _BASE,
-    "documents": _BASE | {"language", "index", "diagnose"},
+    "documents": _BASE | {"language", "index", "diagnose", "model"},
     "texts": _SHARED,
     "relations": _SHARED,
     "papers": _SHARED | {"index"},

@@ -1,7 +1,6 @@
 """Reads requests about documents into records of the library: documents to store, filters, searches."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -24,10 +23,10 @@ from facets.documents import (
     NoneOf,
     OneOf,
     Range,
-    SearchRequest,
 )
 from facets.documents.filters import MAX_FILTER_NODES, Scalar
-from facets.documents.parts import check_sections
+from facets.documents.ingest import Rejection
+from facets.documents.queries import DocumentQuery, RerankQuery
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import (
@@ -40,47 +39,45 @@ from facets_server.runtime.requests import (
     record_of,
 )
 
-NOT_ENCODED = np.empty(0, np.float32)  # in place of the facets of a document that the server has to encode
 _MAX_FILTER_DEPTH = 32
 _GROUPS: dict[str, type[AllOf | AnyOf | NoneOf]] = {"all_of": AllOf, "any_of": AnyOf, "none_of": NoneOf}
 
 
-def document_of(message: pb.Document, path: ErrorPath) -> Document:
-    """A document as sent: its parts are the sections that the caller knows, its facets may be ``NOT_ENCODED``."""
-    facets = NOT_ENCODED
+def documents_of(messages: Sequence[pb.Document]) -> list[Document | Rejection]:
+    """Documents as sent: their parts are the sections that the caller knows; those that cannot be read are rejected."""
+    documents = list[Document | Rejection]()
+    for position, message in enumerate(messages):
+        try:
+            documents.append(_document(message, ("documents", position)))
+        except InvalidInputError as error:
+            documents.append(Rejection(position, message.id, error))
+    return documents
+
+
+def _document(message: pb.Document, path: ErrorPath) -> Document:
+    fields: dict[str, Any] = {}
     if message.HasField("facet_embeddings"):
-        facets = array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
+        fields["facet_embeddings"] = array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
+        if message.HasField("token_stats"):
+            stats = message.token_stats
+            fields |= {"num_tokens": stats.num_tokens_in_text, "num_read": stats.num_tokens}
     with at_path((*path, "payload")):
         payload = payload_from_message(message.payload)
-    parts = [record_of(part, DocumentPart, headings=tuple(part.headings)) for part in message.parts]
-    sections = check_sections(message.text, parts, (*path, "parts"))
     spans = [(span.start, span.end) for span in message.facet_spans]
-    if message.part_facets and not (spans and facets is not NOT_ENCODED):
-        raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))
-    stats = message.token_stats if facets is not NOT_ENCODED and message.HasField("token_stats") else None
     return Document(
         id=message.id,
         text=message.text,
         payload=payload,
-        facet_embeddings=facets,
         facet_spans=np.array(spans, dtype=np.int64) if spans else None,
-        parts=sections,
+        parts=[record_of(part, DocumentPart, headings=tuple(part.headings)) for part in message.parts],
         part_facets=tuple(message.part_facets),
-        num_tokens=None if stats is None else stats.num_tokens_in_text,
-        num_read=None if stats is None else stats.num_tokens,
+        **fields,
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DocumentQuery(SearchRequest):
-    """A search as requested; ``facets`` and ``texts`` are derived from ``queries`` once these are encoded."""
-
-    collection: str
-    queries: tuple[str | NDArray[np.float32], ...]  # texts, or facets [facets, D]
-    model: str = ""  # encodes the texts; empty: the collection's
-    evidence: bool = False  # whether hits list the facets that matched
-    num_words: int = 5  # nearest words for each facet in the evidence
-    include_document: bool = True  # whether hits include text and payload
+def encoder_of(request: pb.UpsertRequest | pb.UpsertStreamOpen) -> tuple[str, str]:
+    """Name and revision of the model that made the facets of the documents; empty if the request does not say."""
+    return request.encoded_by.name, request.encoded_by.revision
 
 
 def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
@@ -105,18 +102,6 @@ def _query(message: pb.SearchQuery, path: ErrorPath) -> str | NDArray[np.float32
     return array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RerankQuery(SearchRequest):
-    """A request to rank ``documents`` by how well they answer ``query``.
-
-    ``model`` encodes both; empty: the default model of collections.
-    """
-
-    query: str
-    documents: Sequence[str]
-    model: str = ""
-
-
 def reranking_of(message: pb.RerankRequest, limits: LimitsConfig) -> RerankQuery:
     """A request as a record; raises InvalidInputError."""
     check_count(message.texts, ("texts",), limits.max_texts_per_request)
@@ -124,7 +109,7 @@ def reranking_of(message: pb.RerankRequest, limits: LimitsConfig) -> RerankQuery
     check_texts(texts, max_bytes=limits.max_long_text_bytes)
     top_k = message.top_k if message.HasField("top_k") else len(message.texts)
     check_number(top_k, ("top_k",), len(message.texts))
-    return record_of(message, RerankQuery, documents=list(message.texts), texts=[message.query], top_k=top_k)
+    return record_of(message, RerankQuery, documents=list(message.texts), top_k=top_k)
 
 
 def search_fields_of(request: pb.CreateCollectionRequest | pb.ReindexCollectionRequest) -> dict[str, float] | None:

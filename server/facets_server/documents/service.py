@@ -1,6 +1,6 @@
 """CollectionService and DocumentService: collections; storing, reading, listing and searching documents."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from facets_proto.codec import to_message
@@ -8,42 +8,38 @@ from facets_proto.v1 import diagnosis_pb2, documents_pb2_grpc
 from facets_proto.v1 import documents_pb2 as pb
 
 from facets.documents import CollectionEngine, CollectionInfo
-from facets_server.documents.diagnosis import Maps, diagnose
-from facets_server.documents.ingest import Ingest, step_budget_s, target_of
-from facets_server.documents.recall import RecallSampler
-from facets_server.documents.requests import filter_of, reranking_of, search_fields_of, search_of
-from facets_server.documents.searching import rerank_texts, search
+from facets.documents.collections import Collections
+from facets_server.documents.requests import (
+    documents_of,
+    encoder_of,
+    filter_of,
+    reranking_of,
+    search_fields_of,
+    search_of,
+)
 from facets_server.documents.stream_service import upsert_stream
 from facets_server.documents.stream_store import StreamStore
-from facets_server.documents.words import CollectionWords
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import check_count, page_of, page_size_of
-from facets_server.texts.served import TextModels
+
+_MAX_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
+_SHARE_OF_DEADLINE = 0.5  # the rest is left for the running batch and the last writes
 
 
 @dataclass(frozen=True)
 class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
     """Creates, shows, moves and deletes collections."""
 
-    models: TextModels
     engine: CollectionEngine
-    limits: LimitsConfig
-    maps: Maps
+    collections: Callable[[CallContext], Collections]  # which encode for the call
 
     def CreateCollection(self, request: pb.CreateCollectionRequest, call: CallContext) -> pb.CreateCollectionResponse:
         """Creates an empty collection for the facets of one model."""
-        model = self.models.get(request.model).model
-        info = self.engine.create_collection(
-            request.name,
-            model=model.name,
-            model_revision=model.revision,
-            num_facets=model.num_facets,
-            dim=model.dim,
-            space=model.space,
-            search_fields=search_fields_of(request),
-            language=request.language,
+        fields = search_fields_of(request)
+        info = self.collections(call).create_collection(
+            request.name, model=request.model, search_fields=fields, language=request.language
         )
         return pb.CreateCollectionResponse(collection=_collection(info, self.engine.revision))
 
@@ -68,9 +64,10 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         self, request: pb.ReindexCollectionRequest, call: CallContext
     ) -> pb.ReindexCollectionResponse:
         """One step of moving a collection to another model."""
-        served = self.models.get(request.model or self.engine.record(request.name).model)
-        target = target_of(served, search_fields_of(request), call)
-        step = self.engine.reindex(request.name, target, budget_s=step_budget_s(call))
+        fields, budget_s = search_fields_of(request), _step_budget_s(call)
+        step = self.collections(call).reindex(
+            request.name, model=request.model, search_fields=fields, budget_s=budget_s
+        )
         collection = _collection(self.engine.get_collection(request.name), self.engine.revision)
         return pb.ReindexCollectionResponse(done=step.done, num_encoded=step.num_encoded, collection=collection)
 
@@ -78,17 +75,24 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         self, request: diagnosis_pb2.DiagnoseCollectionRequest, call: CallContext
     ) -> diagnosis_pb2.DiagnoseCollectionResponse:
         """Reports duplicates, hubs and index recall of a collection."""
-        diagnosis, model = diagnose(request.name, list(request.queries), self.engine, models=self.models, call=call)
-        return to_message(diagnosis, diagnosis_pb2.DiagnoseCollectionResponse, model=model, timings=call)
+        diagnosis = self.collections(call).diagnose(request.name, list(request.queries))
+        call.num_items = len(request.queries)
+        return to_message(diagnosis, diagnosis_pb2.DiagnoseCollectionResponse, timings=call)
 
     def MapCollection(
         self, request: diagnosis_pb2.MapCollectionRequest, call: CallContext
     ) -> diagnosis_pb2.MapCollectionResponse:
         """Lays out a collection in two dimensions."""
         with call.stages.measured("search"):
-            collection_map, themes = self.maps(request.name, request.max_documents, call)
-        call.num_items = len(collection_map.ids)
-        return to_message(collection_map, diagnosis_pb2.MapCollectionResponse, themes=themes, timings=call)
+            layout = self.collections(call).map(request.name, max_documents=request.max_documents)
+        call.num_items = len(layout.ids)
+        return to_message(layout, diagnosis_pb2.MapCollectionResponse, timings=call)
+
+
+def _step_budget_s(call: CallContext) -> float:
+    """Seconds after which a ReindexCollection call returns even if work remains."""
+    remaining = call.time_remaining()
+    return _MAX_STEP_S if remaining is None else min(_MAX_STEP_S, _SHARE_OF_DEADLINE * remaining)
 
 
 def _collection(info: CollectionInfo, revision: int) -> pb.Collection:
@@ -99,30 +103,26 @@ def _collection(info: CollectionInfo, revision: int) -> pb.Collection:
 class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     """Documents of all collections."""
 
-    models: TextModels
     engine: CollectionEngine
+    collections: Callable[[CallContext], Collections]  # which encode for the call
     admission: Admission
     limits: LimitsConfig
     streams: StreamStore
-    recall: RecallSampler
-    words: CollectionWords
 
     def Upsert(self, request: pb.UpsertRequest, call: CallContext) -> pb.UpsertResponse:
         """Stores all documents of the request or none."""
         check_count(request.documents, ("documents",), self.limits.max_documents_per_upsert)
-        max_bytes, encoded_by = self.limits.max_document_bytes, request.encoded_by
-        ingest = Ingest(self.engine, self.models, request.collection, max_text_bytes=max_bytes, encoded_by=encoded_by)
+        ingest = self.collections(call).ingest(request.collection, encoded_by=encoder_of(request))
+        stored = ingest.store_all(ingest.reader.prepare(documents_of(request.documents)))
         call.num_items = len(request.documents)
-        stored = ingest.store_all(ingest.prepare(request.documents, call))
-        return to_message(stored, pb.UpsertResponse, model=ingest.served.model, timings=call)
+        return to_message(stored, pb.UpsertResponse, model=ingest.reader.encoder.model, timings=call)
 
     def UpsertStream(
         self, requests: Iterator[pb.UpsertStreamRequest], call: CallContext
     ) -> Iterator[pb.UpsertStreamResponse]:
         """Bulk load with durable acknowledgements."""
-        return upsert_stream(
-            requests, call, self.engine, self.models, self.streams, admission=self.admission, limits=self.limits
-        )
+        collections = self.collections(call.for_message())  # which counts its texts by itself
+        return upsert_stream(requests, call, collections, self.streams, admission=self.admission, limits=self.limits)
 
     def GetDocuments(self, request: pb.GetDocumentsRequest, call: CallContext) -> pb.GetDocumentsResponse:
         """Documents by id."""
@@ -170,9 +170,11 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def Search(self, request: pb.SearchRequest, call: CallContext) -> pb.SearchResponse:
         """The best documents for each query."""
-        query = search_of(request, self.limits)
-        return search(query, self.engine, self.models, call, recall=self.recall, words=self.words)
+        result = self.collections(call).search(request.collection, search_of(request, self.limits))
+        call.num_items = len(request.queries)
+        return to_message(result, pb.SearchResponse, results=result.hits, timings=call)
 
     def Rerank(self, request: pb.RerankRequest, call: CallContext) -> pb.RerankResponse:
         """Ranks the texts of a request by how well they answer its query."""
-        return rerank_texts(reranking_of(request, self.limits), self.models, call)
+        result = self.collections(call).rerank(reranking_of(request, self.limits))
+        return to_message(result, pb.RerankResponse, timings=call)

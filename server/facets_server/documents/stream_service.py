@@ -10,9 +10,10 @@ from functools import partial
 from facets_proto.codec import to_message
 from facets_proto.v1 import documents_pb2 as pb
 
-from facets.documents import CollectionEngine
+from facets.documents.collections import Collections
+from facets.documents.ingest import Ingest, PreparedBatch, StoredBatch
 from facets.errors import InvalidInputError
-from facets_server.documents.ingest import Ingest, PreparedBatch, StoredBatch
+from facets_server.documents.requests import documents_of, encoder_of
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
@@ -20,7 +21,7 @@ from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import SequenceGapError, status_of
 from facets_server.runtime.messages import read_ahead
 from facets_server.runtime.requests import check_count
-from facets_server.texts.served import TextModels
+from facets_server.texts.served import PendingTexts
 
 _Begun = tuple[int, PreparedBatch | None]  # sequence number, and the batch unless it was stored before
 
@@ -28,20 +29,19 @@ _Begun = tuple[int, PreparedBatch | None]  # sequence number, and the batch unle
 def upsert_stream(
     requests: Iterator[pb.UpsertStreamRequest],
     call: CallContext,
-    engine: CollectionEngine,
-    models: TextModels,
+    collections: Collections,
     streams: StreamStore,
     *,
     admission: Admission,
     limits: LimitsConfig,
 ) -> Iterator[pb.UpsertStreamResponse]:
-    """Answers one stream: the opening request, then batches."""
+    """Answers one stream, the opening request, then batches; ``collections`` are those of the call."""
     first = next(requests, None)
     if first is None or first.WhichOneof("message") != "open":
         raise InvalidInputError("must be the first message of the stream, got another message or none", path="open")
-    opening, max_bytes = first.open, limits.max_document_bytes
-    ingest = Ingest(engine, models, opening.collection, max_text_bytes=max_bytes, encoded_by=opening.encoded_by)
-    created = engine.record(opening.collection).create_time.isoformat()
+    opening = first.open
+    ingest = collections.ingest(opening.collection, encoded_by=encoder_of(opening))
+    created = ingest.record.create_time.isoformat()
     place = {"collection": opening.collection, "collection_created": created}
     stream = streams.resume(opening.resume_token, **place) if opening.resume_token else streams.begin(**place)
     yield pb.UpsertStreamResponse(
@@ -54,7 +54,7 @@ def upsert_stream(
     begin = _beginner(ingest, stream.last_sequence, call, admission=admission, limits=limits)
     for sequence, batch in read_ahead(requests, begin, admission):
         if batch is None:
-            stored = StoredBatch(0, (), engine.revision)
+            stored = StoredBatch(0, (), collections.engine.revision)
         else:
             stored = ingest.store_good(batch, check=partial(streams.check, stream))
             streams.advance(stream, sequence)
@@ -85,8 +85,8 @@ def _beginner(
             raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
         check_count(batch.documents, ("batch", "documents"), limits.max_documents_per_upsert)
         with admission.stream_permit(call.for_message()) as permit:
-            prepared = ingest.prepare(batch.documents, call.for_message())
-            if prepared.pending is not None:
+            prepared = ingest.reader.prepare(documents_of(batch.documents))
+            if isinstance(prepared.pending, PendingTexts):
                 prepared.pending.rows.when_ended(permit.pop_all().close)
         call.num_items += len(batch.documents)
         expected += 1

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from facets_proto.v1 import papers_pb2 as pb
 
-from facets.errors import ErrorPath, InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError, raise_first
 from facets.papers.records import CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.requests import check_count, check_product, raise_first, record_of, text_problem
+from facets_server.runtime.requests import check_count, check_product, record_of, text_problem
 
 _MAX_ID_BYTES = 512
 _KINDS: dict[int, CandidateKind] = {

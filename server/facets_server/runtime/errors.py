@@ -4,7 +4,7 @@ Only messages of ``FacetsError`` reach the caller. Any other exception is a bug 
 text; the log gets the stack but not the exception's message, which may hold a user's text.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,7 +14,15 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from facets import errors
-from facets.errors import ErrorPath, FacetsError, InvalidInputError, NotFoundError, NotReadyError, OverloadedError
+from facets.errors import (
+    ErrorPath,
+    FacetsError,
+    InvalidFieldsError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    OverloadedError,
+)
 
 DOMAIN = "facets.dev"
 INTERNAL_TEXT = "internal error"
@@ -46,21 +54,8 @@ class SequenceGapError(FacetsError):
     """A batch of a stream is missing; resume after the last acknowledged batch."""
 
 
-class ModelMismatchError(FacetsError):
-    """A collection was made with another revision of its model; its embeddings are not comparable to new ones."""
-
-
 class ModelFailureError(FacetsError):
     """The model failed on these texts or returned numbers that are not finite."""
-
-
-class InvalidFieldsError(InvalidInputError):
-    """Several fields of one request break their rules; ``errors`` has one error per field, in field order."""
-
-    def __init__(self, errors: Sequence[InvalidInputError]) -> None:
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        super().__init__(errors[0].rule + more, path=errors[0].path)
-        self.errors = tuple(errors)
 
 
 _Code = grpc.StatusCode
@@ -77,7 +72,7 @@ _TABLE: dict[type[FacetsError], tuple[grpc.StatusCode, str]] = {
     CallCancelledError: (_Code.CANCELLED, "CANCELLED"),
     UnauthenticatedError: (_Code.UNAUTHENTICATED, "UNAUTHENTICATED"),
     PermissionDeniedError: (_Code.PERMISSION_DENIED, "PERMISSION_DENIED"),
-    ModelMismatchError: (_Code.FAILED_PRECONDITION, "MODEL_MISMATCH"),
+    errors.ModelMismatchError: (_Code.FAILED_PRECONDITION, "MODEL_MISMATCH"),
     errors.DiskFullError: (_Code.RESOURCE_EXHAUSTED, "DISK_FULL"),
     errors.DamagedError: (_Code.DATA_LOSS, "STORAGE_DAMAGED"),
     errors.StoreClosedError: (_Code.UNAVAILABLE, "STORE_CLOSED"),

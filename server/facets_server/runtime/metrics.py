@@ -112,6 +112,12 @@ class RecallMetrics:
         title = "Share of the exact hits that a checked approximate search found"
         self.recall = Histogram("facets_search_recall", title, buckets=_RECALL_BUCKETS, registry=registry)
 
+    def observe(self, outcome: str, recall: float | None) -> None:
+        """Counts a check; see ``facets.documents.recall``."""
+        self.checks.labels(outcome).inc()
+        if recall is not None:
+            self.recall.observe(recall)
+
 
 def measure_process(registry: CollectorRegistry, version: str) -> None:
     """Adds metrics of the process, and the running version."""

@@ -7,7 +7,6 @@ request are invalid, one error names the first few.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,12 +16,10 @@ from facets_proto.values import WireError, array_from_message
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from facets.errors import ErrorPath, InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError, raise_first
 from facets.index.config import MAX_PAGE_SIZE
 from facets.language.tokenizer import check_text
-from facets_server.runtime.errors import InvalidFieldsError
 
-_MAX_REPORTED = 8
 _DEFAULT_PAGE_SIZE = 100
 _PAGE_TOKEN = re.compile(r"at-([0-9]{1,9})")
 
@@ -80,12 +77,9 @@ def check_product(name: str, top_k: int, num_items: int, limit: int, path: Error
 def text_problem(text: str, path: ErrorPath, max_bytes: int) -> InvalidInputError | None:
     """The error for a text that is empty or too long; None: the text is valid."""
     try:
-        check_text(text, path)
+        check_text(text, path, max_bytes=max_bytes)
     except InvalidInputError as error:
         return error
-    num_bytes = len(text.encode()) if len(text) * 4 > max_bytes else 0
-    if num_bytes > max_bytes:
-        return InvalidInputError(f"has {num_bytes} bytes, the limit is {max_bytes}", path=path)
     return None
 
 
@@ -105,13 +99,6 @@ def check_pairs(pairs: Sequence[object], sides: tuple[str, str], limit: int, *, 
     check_count(pairs, ("pairs",), limit)
     sided = ((("pairs", i, side), getattr(pair, side)) for i, pair in enumerate(pairs) for side in sides)
     check_texts(sided, max_bytes=max_bytes)
-
-
-def raise_first(problems: Iterable[InvalidInputError]) -> None:
-    """Raises the first few problems, if any, as one InvalidFieldsError."""
-    errors = list(islice(problems, _MAX_REPORTED))
-    if errors:
-        raise InvalidFieldsError(errors)
 
 
 def page_size_of(request: Any) -> int:

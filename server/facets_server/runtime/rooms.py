@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from facets.devices import compute_device
 from facets.documents import CollectionEngine, RelevanceCurve
+from facets.documents.collections import Collections
+from facets.documents.recall import RecallSampler
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.errors import NotFoundError
 from facets.model.answer_reader import AnswerReader, load_reader
@@ -24,12 +26,9 @@ from facets.relations.additions import SCHEMA as RELATIONS
 from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
 from facets.storage.sql import SqlDatabase
-from facets_server.documents.diagnosis import maps_of
-from facets_server.documents.recall import RecallSampler
 from facets_server.documents.service import CollectionService, DocumentService
 from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.documents.stream_store import StreamStore
-from facets_server.documents.words import CollectionWords
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.served import ServedPapers
 from facets_server.papers.service import RecommendationService
@@ -37,11 +36,12 @@ from facets_server.relations.entities import EntityFinders
 from facets_server.relations.served import ServedRelations
 from facets_server.relations.service import RelationService
 from facets_server.runtime.admission import Admission
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
 from facets_server.runtime.models import ModelRegistry, ServedModel
 from facets_server.texts.passages import ServedPassages
-from facets_server.texts.served import ServedSentences, ServedTexts, text_models
+from facets_server.texts.served import ServedSentences, ServedTexts, encoders_for, text_models
 from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
 
 _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served models
@@ -171,10 +171,15 @@ def services(
     for_passages = text_models(models, "passages", "sentences")
     streams = StreamStore(engine.shared_database or config.data_dir / _STREAMS_FILE)
     closing.callback(streams.close)
-    sampler = RecallSampler(config.observability.recall_share, recall)
+    sampler = RecallSampler(config.observability.recall_share, recall.observe)
     closing.callback(sampler.close)
-    words = CollectionWords(engine)
-    closing.callback(words.close)
+    in_background = encoders_for(for_passages, CallContext(method="words"))
+    collections = Collections(engine, in_background, max_text_bytes=limits.max_document_bytes, recall=sampler)
+    closing.callback(collections.close)
+
+    def collections_for(call: CallContext) -> Collections:
+        return collections.using(encoders_for(for_passages, call))
+
     ranked = CollectionPapers(engine, max_papers=limits.max_ranked_papers)
     finders = EntityFinders(config.relations)
     servicers: dict[tuple[str, ...], list[object]] = {
@@ -183,8 +188,8 @@ def services(
             SimilarityService({"sentences": for_sentences, "passages": for_passages}, limits),
             SummarizationService(for_sentences, limits),
             TopicService(for_sentences, limits),
-            CollectionService(for_passages, engine, limits, maps_of(for_passages, engine, words)),
-            DocumentService(for_passages, engine, admission, limits, streams, sampler, words),
+            CollectionService(engine, collections_for),
+            DocumentService(engine, collections_for, admission, limits, streams),
         ],
         ("relations",): [RelationService(models.of(ServedRelations, "relations"), finders, limits)],
         ("papers",): [RecommendationService(models.of(ServedPapers, "papers"), ranked, limits)],

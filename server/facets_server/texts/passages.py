@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents import RelevanceCurve
+from facets.documents.encoders import Encoded
 from facets.documents.types import TokenStats
 from facets.model.passage_model import PassageModel, QueryFacets
 from facets_server.runtime.batcher import Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, columns_of
+from facets_server.texts.served import PendingTexts, ServedTexts, columns_of
 
 _CHARS_PER_TOKEN = 4  # approximate, for English text
 _WORD_CHARACTER = re.compile(r"\w")

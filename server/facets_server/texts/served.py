@@ -1,15 +1,16 @@
 """The served models of texts, each behind its batchers."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents import RelevanceCurve
-from facets.documents.types import TokenStats
+from facets.documents.encoders import Encoded, Encoders, equal_facets, token_stats
 from facets.errors import InvalidInputError
 from facets.model.answer_reader import AnswerReader
 from facets.model.contract import SentenceModel, TextModel
@@ -24,23 +25,6 @@ _WARM_UP_TEXTS = ("A short text.", "A longer text that warms up the model with s
 RowT = TypeVar("RowT")
 
 _TEXTS_AT_A_TIME = 16  # tokenized between two checks of the deadline
-_COUNTED = 2  # the tokens of a truncated text are counted up to this multiple of those read
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """A model's results for texts."""
-
-    facets: NDArray[np.float32]  # [texts, K, D], with magnitudes; rows of zeros where a text has fewer facets
-    stats: tuple[TokenStats, ...]  # token counts of each text
-    spans: NDArray[np.int32] | None = None  # character span of each facet in its text, [texts, K, 2]
-    vectors: NDArray[np.float32] | None = None  # unit vector of each whole text, [texts, D]; None: not requested
-    # Facets and spans, by text index, of long texts whose documents keep more than K facets.
-    kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
-
-    def document(self, index: int) -> tuple[NDArray[np.float32], NDArray[np.int32] | None]:
-        """Facets and spans that a document keeps for the text at this index."""
-        return self.kept.get(index, (self.facets[index], None if self.spans is None else self.spans[index]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +159,7 @@ class ServedSentences(ServedTexts):
         """Tokenizes texts and puts them into the queue of the model."""
         call.check()
         rows = self._rows(texts, call)
-        unknown = self.model.words.vocabulary.unknown_row
-        stats = tuple(
-            TokenStats(len(row), self._num_tokens(text, row), int(np.count_nonzero(row == unknown)))
-            for text, row in zip(texts, rows, strict=True)
-        )
+        stats = token_stats(self._sentence_model, texts, rows)
         call.num_items += len(texts)
         return PendingTexts(self.batcher.submit(rows, call), call, lambda columns: Encoded(columns[0], stats))
 
@@ -189,8 +169,7 @@ class ServedSentences(ServedTexts):
 
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> QueryFacets:
         """Facets of equal weight."""
-        facets = self.encode(texts, call).facets
-        return QueryFacets(facets, np.ones(facets.shape[:2], np.float32), np.zeros(len(facets), np.bool_))
+        return equal_facets(self.encode(texts, call).facets)
 
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
         """Averages the encoder's states, which the batcher does not keep; runs one call at a time."""
@@ -205,30 +184,57 @@ class ServedSentences(ServedTexts):
                 rows += self._sentence_model.tokenize(texts[start : start + _TEXTS_AT_A_TIME])
         return rows
 
-    def _num_tokens(self, text: str, row: NDArray[np.int64]) -> int:
-        """Tokens of the whole text, of which the model reads ``row``; a lower bound for a very long text."""
-        if len(row) < self.model.max_tokens:
-            return len(row)
-        most = _COUNTED * self.model.max_tokens
-        words = self.model.tokenizer.words([text], most=most)[0]
-        counted = len(self.model.words.vocabulary.split_rows(words)[0])
-        return counted if len(words) < most else max(counted, len(text.split()))
-
 
 @dataclass(frozen=True, slots=True)
 class CallEncoder:
-    """Encoder for the library's tasks that encodes for one call, through the batchers."""
+    """Encoder for the library that encodes for one call, through the batchers; see ``facets.documents.encoders``."""
 
     served: ServedTexts
     call: CallContext
+
+    @property
+    def model(self) -> TextModel:
+        """The model."""
+        return self.served.model
+
+    @property
+    def relevance(self) -> RelevanceCurve | None:
+        """Gives hits their confidence."""
+        return self.served.relevance
+
+    @property
+    def reader(self) -> AnswerReader | None:
+        """Chooses the answers of searches."""
+        return self.served.reader
+
+    @property
+    def borrows_words(self) -> bool:
+        """Whether the words of a collection name its facets better."""
+        return self.served.borrows_words
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facets with magnitudes, ``[len(texts), K, D]``."""
         return self.served.encode(texts, self.call).facets
 
+    def submit(self, texts: Sequence[str]) -> PendingTexts:
+        """Puts texts into the queue of the model."""
+        return self.served.submit(texts, self.call)
+
+    def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
+        """Waits for the facets of queries."""
+        return self.served.encode_queries(texts, self.call)
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector per text, ``[len(texts), H]``."""
         return self.served.embed(texts, self.call)
+
+    def problem(self, text: str) -> str:
+        """Why the model cannot read a text; empty: it can."""
+        return self.served.problem(text)
+
+    def measured(self, stage: str, *, num_items: int = 0) -> AbstractContextManager[None]:
+        """Records a ``with`` block as a stage of the call."""
+        return self.call.stages.measured(stage, num_items=num_items)
 
 
 TextModels = TaskModels[ServedTexts]
@@ -237,3 +243,8 @@ TextModels = TaskModels[ServedTexts]
 def text_models(models: ModelRegistry, *tasks: str) -> TextModels:
     """The models of texts for some tasks, those of the first task first."""
     return models.of(ServedTexts, *tasks)  # type: ignore[type-abstract]
+
+
+def encoders_for(models: TextModels, call: CallContext) -> Encoders:
+    """The models by name, which encode for one call."""
+    return lambda name: CallEncoder(models.get(name), call)

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, papers_pb2, relations_pb2, results_pb2, texts_pb2
-from facets_server.documents.ingest import Rejection, StoredBatch, TruncatedDocument
-from facets_server.documents.requests import DocumentQuery
 from facets_server.relations.requests import ExtractionQuery, PatternQuery, SlotQuery
 
 from facets import documents
 from facets.documents import types
+from facets.documents.ingest import Rejection, StoredBatch, TruncatedDocument
+from facets.documents.queries import DocumentQuery
 from facets.papers import records as papers
 from facets.relations import entailment, entities, results
 from facets.texts import explanation, similarity, summarization

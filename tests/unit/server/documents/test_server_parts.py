@@ -4,9 +4,10 @@ import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, results_pb2
-from facets_server.documents import ingest
 from facets_server.runtime.config import LimitsConfig
 from server_fakes import served_passages
+
+from facets.documents import ingest
 
 MUSIC = "The dog plays the guitar. "
 WEIGHTS = "A man lifting weights in the garage. "

@@ -1,7 +1,7 @@
 import pytest
-from facets_server.runtime.errors import ITEM, InvalidFieldsError, in_request
+from facets_server.runtime.errors import ITEM, in_request
 
-from facets.errors import InvalidInputError
+from facets.errors import InvalidFieldsError, InvalidInputError
 
 FIELDS = {
     "premises": ("pairs", ITEM, "premise"),

@@ -7,12 +7,11 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from facets_server.documents.words import CollectionWords
-from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
-from server_fakes import served_passages
+from toys import shared_passage_model
 
 from facets.documents import CollectionEngine, Document
+from facets.documents.words import CollectionWords
+from facets.language.interruption import interrupted_by
 
 PETS = ["The dog plays music.", "A dog and a guitar.", "Guitar music."]
 SPORTS = ["Lifting weights.", "A garage with weights.", "The garage."]
@@ -20,14 +19,14 @@ NEVER = 30.0
 
 
 class Encoder:
-    """A served encoder whose words wait while the gate is closed, and fail while it is broken."""
+    """An encoder whose words wait while the gate is closed, and fail while it is broken."""
 
     def __init__(self):
-        self.model, self.borrows_words = served_passages().model, True
+        self.model, self.borrows_words = shared_passage_model(), True
         self.gate, self.is_broken, self.asked = threading.Event(), False, []
         self.gate.set()
 
-    def embed(self, texts, call):
+    def embed(self, texts):
         self.asked += texts
         assert self.gate.wait(NEVER)
         if self.is_broken:
@@ -43,8 +42,13 @@ def engine(tmp_path):
 
 
 @pytest.fixture
-def words(engine):
-    with closing(CollectionWords(engine)) as words:
+def encoder():
+    return Encoder()
+
+
+@pytest.fixture
+def words(engine, encoder):
+    with closing(CollectionWords(engine, lambda _: encoder)) as words:
         yield words
 
 
@@ -55,13 +59,12 @@ def store(engine, texts, first=0):
     )
 
 
-def read(engine, words, encoder, *, wait_s=NEVER, call=None):
-    found = words.of(engine.record("c"), encoder, call or CallContext(), wait_s=wait_s)
+def read(engine, words, encoder, *, wait_s=NEVER):
+    found = words.of(engine.record("c"), encoder, wait_s=wait_s)
     return None if found is None else {word.lower() for word in found.vocabulary.words}
 
 
-def test_words_of_deleted_and_replaced_documents_are_not_shown_again(engine, words):
-    encoder = Encoder()
+def test_words_of_deleted_and_replaced_documents_are_not_shown_again(engine, words, encoder):
     assert read(engine, words, encoder) is None and not encoder.asked
     store(engine, PETS)
     assert read(engine, words, encoder) == {"dog", "plays", "music", "guitar"}
@@ -76,8 +79,7 @@ def test_words_of_deleted_and_replaced_documents_are_not_shown_again(engine, wor
     assert encoder.asked.count("garage") == 1
 
 
-def test_the_old_words_serve_while_those_of_a_grown_collection_are_encoded(engine, words):
-    encoder = Encoder()
+def test_the_old_words_serve_while_those_of_a_grown_collection_are_encoded(engine, words, encoder):
     store(engine, PETS)
     old = read(engine, words, encoder)
     store(engine, SPORTS, first=3)
@@ -92,8 +94,7 @@ def test_the_old_words_serve_while_those_of_a_grown_collection_are_encoded(engin
     assert read(engine, words, encoder) == old | {"lifting", "weights", "garage", "man"}
 
 
-def test_calls_wait_for_words_from_the_start_of_the_work_and_until_they_end(engine, words):
-    encoder = Encoder()
+def test_calls_wait_for_words_from_the_start_of_the_work_and_until_they_end(engine, words, encoder):
     encoder.gate.clear()
     store(engine, PETS)
     started = time.monotonic()
@@ -102,18 +103,20 @@ def test_calls_wait_for_words_from_the_start_of_the_work_and_until_they_end(engi
     again = time.monotonic()
     assert read(engine, words, encoder, wait_s=0.2) is None
     assert time.monotonic() - again < 0.15
-    with pytest.raises(DeadlineExceededError):
-        read(engine, words, encoder, call=CallContext(deadline=time.monotonic() + 0.05))
-    cancelled = CallContext()
-    threading.Timer(0.05, cancelled.end).start()
-    with pytest.raises(CallCancelledError):
-        read(engine, words, encoder, call=cancelled)
+    is_over = threading.Event()
+    threading.Timer(0.05, is_over.set).start()
+
+    def check():
+        if is_over.is_set():
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError), interrupted_by(check):
+        read(engine, words, encoder)
     assert time.monotonic() - again < NEVER / 2
     encoder.gate.set()
 
 
-def test_a_failure_is_logged_once_and_not_repeated_at_once(engine, words, caplog):
-    encoder = Encoder()
+def test_a_failure_is_logged_once_and_not_repeated_at_once(engine, words, encoder, caplog):
     encoder.is_broken = True
     store(engine, PETS)
     with caplog.at_level(logging.WARNING):
@@ -121,8 +124,7 @@ def test_a_failure_is_logged_once_and_not_repeated_at_once(engine, words, caplog
     assert len(caplog.records) == 1 and len(encoder.asked) == 4
 
 
-def test_after_the_end_the_words_are_those_that_are_there(engine):
-    encoder, words = Encoder(), CollectionWords(engine)
+def test_after_the_end_the_words_are_those_that_are_there(engine, words, encoder):
     store(engine, PETS)
     old = read(engine, words, encoder)
     words.close()
@@ -131,9 +133,9 @@ def test_after_the_end_the_words_are_those_that_are_there(engine):
     assert read(engine, words, encoder) is None
 
 
-def test_words_in_a_script_that_the_encoder_does_not_know_are_left_out(engine, words):
+def test_words_in_a_script_that_the_encoder_does_not_know_are_left_out(engine, words, encoder):
     store(engine, [*PETS, "ሰላም music", "ሰላም"])
-    assert read(engine, words, Encoder()) == {"dog", "plays", "music", "guitar"}
+    assert read(engine, words, encoder) == {"dog", "plays", "music", "guitar"}
     engine.delete("c", ids=[*"0123"])
-    found = words.of(engine.record("c"), Encoder(), CallContext(), wait_s=NEVER)
+    found = words.of(engine.record("c"), encoder, wait_s=NEVER)
     assert found.nearest(np.ones((1, 32), np.float32), 3) == [[]]

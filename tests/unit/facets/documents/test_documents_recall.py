@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from facets_server.documents.recall import RecallSampler
-from facets_server.runtime.metrics import RecallMetrics
-from prometheus_client import CollectorRegistry
 from waiting import wait_until
 
 from facets.documents import SearchHit, SearchResult
+from facets.documents.recall import RecallSampler
 
 
 def result(*ids, exhaustive=False, revision=7):
@@ -23,32 +21,28 @@ def result(*ids, exhaustive=False, revision=7):
 
 
 @pytest.fixture
-def registry():
-    return CollectorRegistry()
+def checks():
+    """Outcome and recall of each check."""
+    return []
 
 
 @pytest.fixture
-def sampler(registry):
-    made = RecallSampler(1.0, RecallMetrics(registry))
+def sampler(checks):
+    made = RecallSampler(1.0, lambda *check: checks.append(check))
     yield made
     made.close()
 
 
-def checks(registry, outcome):
-    return registry.get_sample_value("facets_recall_checks_total", {"outcome": outcome}) or 0
-
-
-def test_share_of_the_exact_hits_is_counted(sampler, registry):
+def test_share_of_the_exact_hits_is_reported(sampler, checks):
     assert not sampler.recall
     sampler.offer(result("a", "b", "x", "y"), lambda: result("a", "b", "c", "d", exhaustive=True), of=3)
-    wait_until(lambda: checks(registry, "compared") == 1)
-    assert registry.get_sample_value("facets_search_recall_sum") == 0.5
+    wait_until(lambda: sampler.recall)
+    assert checks == [("compared", 0.5)] and sampler.recall == {3: 0.5}
 
 
-def test_a_search_of_another_state_is_not_compared(sampler, registry):
+def test_a_search_of_another_state_is_not_compared(sampler, checks):
     sampler.offer(result("a"), lambda: result("b", exhaustive=True, revision=8), of=3)
-    wait_until(lambda: checks(registry, "changed") == 1)
-    assert checks(registry, "compared") == 0
+    wait_until(lambda: checks == [("changed", None)])
 
 
 def deleted():
@@ -61,26 +55,25 @@ def of_other_queries():
 
 
 @pytest.mark.parametrize("search", [deleted, of_other_queries])
-def test_a_check_that_fails_is_counted_and_the_next_one_runs(registry, search):
-    sampler = RecallSampler(1.0, RecallMetrics(registry))
+def test_a_check_that_fails_is_counted_and_the_next_one_runs(sampler, checks, search):
     sampler.offer(result("a"), search, of=3)
-    wait_until(lambda: checks(registry, "failed") == 1)
+    wait_until(lambda: ("failed", None) in checks)
+    checks.clear()
 
     def again():
         sampler.offer(result("a"), lambda: result("a", exhaustive=True), of=3)
-        return checks(registry, "compared") == 1
+        return ("compared", 1.0) in checks
 
     wait_until(again)
-    sampler.close()
 
 
-def test_exhaustive_searches_and_a_share_of_zero_ask_for_nothing(sampler, registry):
+def test_exhaustive_searches_and_a_share_of_zero_ask_for_nothing(sampler, checks):
     def forbidden():
         raise AssertionError("asked for an exact search")
 
     sampler.offer(result("a", exhaustive=True), forbidden, of=3)
-    off = RecallSampler(0.0, RecallMetrics(CollectorRegistry()))
+    off = RecallSampler(0.0, lambda *check: checks.append(check))
     off.offer(result("a"), forbidden, of=3)
     off.close()
     sampler.close()
-    assert checks(registry, "failed") == 0
+    assert not checks

@@ -3,21 +3,20 @@
 import logging
 import threading
 import time
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine
+from facets.documents.encoders import Encoder, Encoders
+from facets.documents.engine import CollectionEngine
 from facets.documents.records import CollectionRecord
-from facets.language.interruption import interrupted_by
+from facets.errors import StoreClosedError
+from facets.language.interruption import check_interrupted, interrupted_by
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import is_foreign
-from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.errors import CallCancelledError
-from facets_server.texts.served import ServedTexts
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +24,7 @@ _MAX_KEPT = 64  # collections whose words are kept
 _GROWTH = 2  # words are encoded again once a collection has so many times the documents
 _WORDS_AT_A_TIME = 256
 _RETRY_S = 60.0  # after a failure
+_CHECK_S = 0.02  # between two checks whether the caller still waits
 
 
 @dataclass(slots=True)
@@ -54,22 +54,22 @@ class CollectionWords:
     which they were found was deleted or replaced: then the old words are never used again.
     """
 
-    def __init__(self, engine: CollectionEngine) -> None:
+    def __init__(self, engine: CollectionEngine, encoders: Encoders) -> None:
+        """``encoders``: encode the words, beside and after the calls that need them."""
         self._engine = engine
+        self._encoders = encoders
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}  # by number of the collection
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="collection-words")
         self._is_closed = False
 
-    def of(
-        self, record: CollectionRecord, served: ServedTexts, call: CallContext, *, wait_s: float
-    ) -> WordVectors | None:
+    def of(self, record: CollectionRecord, encoder: Encoder, *, wait_s: float) -> WordVectors | None:
         """Words with vectors in the space of the model; None if there are none ``wait_s`` s after the work began.
 
-        Raises DeadlineExceededError or CallCancelledError if the call ends while it waits.
+        Raises what ``check_interrupted`` raises while it waits.
         """
-        if not served.borrows_words:
-            return served.model.words
+        if not encoder.borrows_words:
+            return encoder.model.words
         if not record.num_documents:
             return None
         with self._lock:
@@ -78,9 +78,9 @@ class CollectionWords:
                 self._kept.pop(next(iter(self._kept)))
         words = self._current(kept, record)
         if words is None or record.num_documents > _GROWTH * words.num_documents:
-            self._begin(kept, record, served)
+            self._begin(kept, record, encoder.model.name)
         if words is None:
-            self._wait(kept, call, wait_s)
+            self._wait(kept, wait_s)
             words = self._current(kept, record)
         return None if words is None else words.vectors
 
@@ -101,45 +101,44 @@ class CollectionWords:
             words.revision = record.revision
         return words
 
-    def _begin(self, kept: _Kept, record: CollectionRecord, served: ServedTexts) -> None:
+    def _begin(self, kept: _Kept, record: CollectionRecord, model: str) -> None:
         now = time.monotonic()
         with self._lock:
             is_busy = kept.work is not None and not kept.work.done()
             if not (is_busy or self._is_closed or now < kept.not_before):
-                kept.started, kept.work = now, self._worker.submit(self._encode, kept, record, served)
+                kept.started, kept.work = now, self._worker.submit(self._encode, kept, record, model)
 
-    def _wait(self, kept: _Kept, call: CallContext, wait_s: float) -> None:
+    def _wait(self, kept: _Kept, wait_s: float) -> None:
         with self._lock:
             work, until = kept.work, kept.started + wait_s
-        if work is not None and not work.done() and (left := until - time.monotonic()) > 0:
-            remaining = call.time_remaining()
-            wait([work, call.over], left if remaining is None else min(left, remaining), return_when=FIRST_COMPLETED)
-            call.check()
+        while work is not None and not work.done() and (left := until - time.monotonic()) > 0:
+            wait([work], min(left, _CHECK_S))
+            check_interrupted()
 
-    def _encode(self, kept: _Kept, record: CollectionRecord, served: ServedTexts) -> None:
+    def _encode(self, kept: _Kept, record: CollectionRecord, model: str) -> None:
         try:
             with interrupted_by(self._check_open):
-                kept.words = self._encoded(record, served, kept.words)
+                kept.words = self._encoded(record, self._encoders(model), kept.words)
         except Exception as error:  # such as a collection that has just been deleted; search goes on without words
             kept.not_before = time.monotonic() + _RETRY_S
             if not self._is_closed:
                 logger.warning("the words of collection %s were not encoded: %s", record.name, error)
 
-    def _encoded(self, record: CollectionRecord, served: ServedTexts, before: _Words | None) -> _Words:
+    def _encoded(self, record: CollectionRecord, encoder: Encoder, before: _Words | None) -> _Words:
         """The words as they are now; those of ``before`` have their vectors already."""
         self._check_open()
         found, rows = self._engine.vocabulary(record.name, seen=record)
-        known = [i for i, word in enumerate(found.words) if not is_foreign(served.model, word)]
+        known = [i for i, word in enumerate(found.words) if not is_foreign(encoder.model, word)]
         vocabulary = Vocabulary([found.words[i] for i in known], found.counts[known])
         vectors = dict(zip(before.vectors.vocabulary.words, before.vectors.vectors, strict=True)) if before else {}
         new = [word for word in vocabulary.words if word not in vectors]
         for start in range(0, len(new), _WORDS_AT_A_TIME):  # the texts of calls come between
             self._check_open()
             batch = new[start : start + _WORDS_AT_A_TIME]
-            vectors.update(zip(batch, served.embed(batch, CallContext(method="words")), strict=True))
+            vectors.update(zip(batch, encoder.embed(batch), strict=True))
         vectors_WD = np.array([vectors[word] for word in vocabulary.words], np.float32).reshape(-1, record.dim)
         return _Words(WordVectors(vocabulary, vectors_WD), rows, record.num_documents, revision=-1)
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise CallCancelledError("the server is stopping")
+            raise StoreClosedError("the collections are closed")

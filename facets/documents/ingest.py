@@ -1,0 +1,188 @@
+"""Checks documents, cuts them into parts, encodes these, and stores the documents: all, or the good ones."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from facets.documents.encoders import Encoder, PendingTexts, check_readable_by
+from facets.documents.encoding import check_whole
+from facets.documents.engine import CollectionEngine
+from facets.documents.parts import EncodedText, check_sections, from_encoded, split_text, with_parts
+from facets.documents.records import CollectionModel, CollectionRecord
+from facets.documents.types import MAX_PAYLOAD_BYTES, Document, DocumentPart, TokenStats
+from facets.errors import ErrorPath, InvalidInputError, raise_first
+from facets.language.tokenizer import check_text
+
+TEXTS_AT_A_TIME = 1024  # encoded together: their results are in memory at once
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A document that was not stored: its position in the batch, its id and the reason."""
+
+    position: int
+    id: str
+    error: InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedDocument:
+    """A stored document whose end was not read: its position in the batch, its id and its token counts."""
+
+    position: int
+    id: str
+    token_stats: TokenStats
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """A durable batch; rejected and truncated documents are sorted by position."""
+
+    num_upserted: int
+    rejected_documents: tuple[Rejection, ...]
+    index_revision: int
+    truncated_documents: tuple[TruncatedDocument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBatch:
+    """Checked documents whose texts wait for the model."""
+
+    # Position, document and parts (none for a short text) of each document that passed the checks.
+    good: Sequence[tuple[int, Document, tuple[DocumentPart, ...]]]
+    rejections: Sequence[Rejection]  # the other documents
+    pending: PendingTexts | None  # the first texts to encode, one per part of a document without facets
+    waiting: Sequence[str]  # the other texts, encoded after the first ones
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentReader:
+    """Checks and encodes documents for collections of one model."""
+
+    collection: CollectionModel
+    encoder: Encoder
+    max_text_bytes: int
+
+    def prepare(self, documents: Sequence[Document | Rejection]) -> PreparedBatch:
+        """Checks documents and gives their texts to the model, without waiting; some may be rejected already."""
+        good: list[tuple[int, Document, tuple[DocumentPart, ...]]] = []
+        rejections: list[Rejection] = []
+        texts: list[str] = []
+        for position, document in enumerate(documents):
+            if isinstance(document, Rejection):
+                rejections.append(document)
+                continue
+            try:
+                parts = self._checked_parts(document, ("documents", position))
+            except InvalidInputError as error:
+                rejections.append(Rejection(position, document.id, error))
+                continue
+            good.append((position, document, parts))
+            if not document.is_encoded:
+                texts += self._texts_to_read(document, parts)
+        pending = self.encoder.submit(texts[:TEXTS_AT_A_TIME]) if texts else None
+        return PreparedBatch(good, rejections, pending, texts[TEXTS_AT_A_TIME:])
+
+    def encoded(self, batch: PreparedBatch) -> list[tuple[int, Document]]:
+        """Waits for the model; position and document to store of each good one."""
+        texts = self._encoded_texts(batch)
+        return [(position, self._finished(document, parts, texts)) for position, document, parts in batch.good]
+
+    def _checked_parts(self, document: Document, path: ErrorPath) -> tuple[DocumentPart, ...]:
+        """The parts of a document, none for a short text; raises InvalidInputError for a bad document."""
+        if not document.id:
+            raise InvalidInputError("is empty, expected a name", path=(*path, "id"))
+        if document.part_facets and not (document.is_encoded and document.facet_spans is not None):
+            raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))
+        sections = check_sections(document.text, document.parts, (*path, "parts"))
+        searched = self.collection.searched(document.text, document.payload)[0]
+        text = document.text if document.text.strip() else searched.read
+        check_text(text, (*path, "text"), max_bytes=self.max_text_bytes)
+        if len(searched.read) - len(document.text) > MAX_PAYLOAD_BYTES:  # the engine would refuse it after encoding
+            raise InvalidInputError(f"has more than {MAX_PAYLOAD_BYTES} bytes, the limit", path=(*path, "payload"))
+        if document.is_encoded:
+            check_whole(document, self.collection, path=path)
+        elif document.facet_spans is not None:
+            raise InvalidInputError("must come with facet_embeddings", path=(*path, "facet_spans"))
+        else:
+            check_readable_by(self.encoder, searched.read, *path, "text")
+        if document.is_encoded and document.facet_spans is None:
+            return ()
+        parts = split_text(document.text, sections)
+        if document.part_facets and len(document.part_facets) != len(parts):
+            rule = f"has {len(document.part_facets)} items, expected {len(parts)}, one for each part of the text"
+            raise InvalidInputError(rule, path=(*path, "part_facets"))
+        return parts
+
+    def _texts_to_read(self, document: Document, parts: Sequence[DocumentPart]) -> list[str]:
+        """The text of each part that the model can read, with the searched fields."""
+        texts = [searched.read for searched in self.collection.searched(document.text, document.payload, parts)]
+        return [text for text in texts if not self.encoder.problem(text)] if parts else texts
+
+    def _encoded_texts(self, batch: PreparedBatch) -> Iterator[EncodedText]:
+        if batch.pending is None:
+            return
+        yield from batch.pending.result().texts()
+        for start in range(0, len(batch.waiting), TEXTS_AT_A_TIME):
+            texts = batch.waiting[start : start + TEXTS_AT_A_TIME]
+            for text in self.encoder.submit(texts).result().texts():
+                # A book has many texts: kept in half precision.
+                yield replace(text, facets=text.facets.astype(np.float16))
+
+    def _finished(self, document: Document, parts: tuple[DocumentPart, ...], texts: Iterator[EncodedText]) -> Document:
+        if document.is_encoded:
+            if document.part_facets:
+                return replace(document, parts=parts)
+            return with_parts(replace(document, parts=()), parts, num_facets=self.collection.num_facets)
+        nothing = EncodedText.of_nothing(self.collection.num_facets, self.collection.dim)
+        said = self.collection.searched(document.text, document.payload, parts)
+        encoded = [nothing if parts and self.encoder.problem(part.read) else next(texts) for part in said]
+        return from_encoded(document.id, document.text, document.payload, parts=parts, searched=said, encoded=encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """Stores documents in one collection, in batches of which the next may be prepared while one is stored."""
+
+    engine: CollectionEngine
+    record: CollectionRecord
+    reader: DocumentReader
+
+    def store_all(self, batch: PreparedBatch) -> StoredBatch:
+        """Stores every document of the batch or, when it raises, none."""
+        raise_first(rejection.error for rejection in batch.rejections)
+        encoded = self.reader.encoded(batch)
+        return StoredBatch(len(encoded), (), self._upsert(encoded), _truncated(encoded))
+
+    def store_good(self, batch: PreparedBatch, *, check: Callable[[], None] | None = None) -> StoredBatch:
+        """Stores the good documents and reports the others; ``check`` is that of ``CollectionEngine.upsert``."""
+        rejections, remaining = list(batch.rejections), self.reader.encoded(batch)
+        revision = self.engine.revision
+        while remaining:
+            try:
+                revision = self._upsert(remaining, check)
+                break
+            except InvalidInputError as error:
+                match error.path:  # the engine names the first bad document by its index in the arguments
+                    case ("documents", int(index), *rest):
+                        position, document = remaining.pop(index)
+                        problem = error.at(("documents", position, *rest))
+                        rejections.append(Rejection(position, document.id, problem))
+                    case _:
+                        raise
+        rejections.sort(key=lambda rejection: rejection.position)
+        return StoredBatch(len(remaining), tuple(rejections), revision, _truncated(remaining))
+
+    def _upsert(self, placed: Sequence[tuple[int, Document]], check: Callable[[], None] | None = None) -> int:
+        documents = [document for _, document in placed]
+        with self.reader.encoder.measured("store", num_items=len(documents)):
+            return self.engine.upsert(self.record.name, documents, seen=self.record, check=check).revision
+
+
+def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocument, ...]:
+    return tuple(
+        TruncatedDocument(position, document.id, TokenStats(document.num_read, document.num_tokens))
+        for position, document in documents
+        if document.num_tokens is not None and document.num_read is not None and document.num_read < document.num_tokens
+    )
