@@ -21,7 +21,7 @@ from facets.documents import (
     TargetModel,
 )
 from facets.documents.migration import move_to_directory, move_to_postgres
-from facets.errors import ConflictError, NotReadyError
+from facets.errors import ConflictError
 
 QUERIES = np.stack([facets_of(seed) for seed in range(6000, 6008)])
 
@@ -77,22 +77,6 @@ def test_a_listing_meets_every_lasting_document_once_under_writes(pair: Pair, co
             break
     assert [id for id in seen if id in lasting] == sorted(lasting)
     assert len(seen) == len(set(seen))
-
-
-def test_min_revision_waits_for_nothing_that_was_never_written(pair: Pair, corpus: list[Document]) -> None:
-    for engine in (pair.expected, pair.found):
-        revision = engine.upsert(NAME, corpus[:1]).revision
-        request = SearchRequest(facets=QUERIES[:1], top_k=3, min_revision=revision)
-        assert engine.search(NAME, request).index_revision == revision
-        assert engine.count(NAME, min_revision=revision).index_revision == revision
-        for read in (
-            lambda engine=engine, revision=revision: engine.count(NAME, min_revision=revision + 1),
-            lambda engine=engine, revision=revision: engine.search(
-                NAME, SearchRequest(facets=QUERIES[:1], top_k=3, min_revision=revision + 1)
-            ),
-        ):
-            with pytest.raises(NotReadyError, match="min_revision"):
-                read()
 
 
 def target(name: str, num_facets: int, *, write: object = None) -> TargetModel:

@@ -41,16 +41,6 @@ def documents(number: int) -> list[Document]:
     ]
 
 
-def test_more_texts_than_one_request_takes(client):
-    model = client.model()
-    texts = [f"{TEXTS[i % 5]} The moon." for i in range(model.limits.max_texts_per_request + 7)]
-    embeddings = client.embed(texts)
-    assert embeddings.facet_embeddings.shape == (len(texts), model.num_facets, model.dim)
-    assert embeddings.model.revision == model.revision and len(embeddings.token_stats) == len(texts)
-    again = range(5 * (len(texts) // 5) - 5, 5 * (len(texts) // 5))
-    np.testing.assert_allclose(embeddings.facet_embeddings[:5], embeddings.facet_embeddings[again], atol=2e-3)
-
-
 def test_both_clients_and_streams_give_the_same(client, server_target):
     async def gather():
         async with AsyncFacetsClient(server_target, timeout_s=60) as asynchronous:
@@ -67,29 +57,6 @@ def test_both_clients_and_streams_give_the_same(client, server_target):
     assert health == client.health()
     assert set(health.values()) <= {"SERVING", "SERVICE_UNKNOWN"}  # unknown: services without a model
     assert health["facets.v1.EmbeddingService"] == "SERVING"
-
-
-def test_documents_and_search(client, collection):
-    stored = documents(40)
-    written = client.upsert(collection, stored)
-    found = client.search(
-        collection,
-        [stored[7].text, stored[8].text],
-        top_k=3,
-        evidence=True,
-        num_words=2,
-        min_revision=written.index_revision,
-    )
-    assert [hits[0].id for hits in found] == ["d0007", "d0008"]
-    assert found[0][0].facets_score == pytest.approx(1.0, abs=1e-2)
-    assert found[0][0].payload == {"n": 7, "kind": TEXTS[2][:6]}
-    assert len(found[0][0].evidence[0].first_words) == 2
-    facets = np.asarray(client.embed([stored[7].text]))[0]
-    assert client.search(collection, [facets], top_k=1)[0][0].id == "d0007"
-    got = client.get_documents(collection, ["d0002", "nope", "d0000"], include_facets=True)
-    assert [document.id for document in got] == ["d0002", "d0000"] and got.missing_ids == ("nope",)
-    model = client.model()
-    assert got[0].facet_embeddings.shape == (model.num_facets, model.dim)
 
 
 def test_filters_reach_the_store(client, collection):

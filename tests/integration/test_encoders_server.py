@@ -3,19 +3,17 @@
 import json
 import os
 import subprocess
-import threading
 import time
 from pathlib import Path
 
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.errors import FailedPreconditionError, NotFoundError
-from server_process import COMMAND, ROOT, client_environment, run_server
+from server_process import COMMAND, client_environment, run_server
 from tiny_encoders import tiny_encoder
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("FACETS_TARGET")), reason="needs server processes of its own")
 
-SHIPPED = ROOT / "models" / "facets-passages-small-en"
 PREFIX = "sentence-transformers:"
 PROMPTS = {"query": "text: ", "document": "text: "}  # equal: a random network finds the same text only
 DOCUMENTS = {
@@ -143,29 +141,3 @@ def test_a_changed_encoder_is_told_apart_until_the_collection_is_moved(spawn, en
         *_, last = client.reindex_collection("all")
         assert last.collection.model_revision != before.model_revision
         assert client.search("all", [SENTENCE])[0].hits[0].id == "choir"
-
-
-def test_a_collection_moves_from_the_shipped_model_to_an_encoder_while_it_is_read(spawn, encoder):
-    if not (SHIPPED / "model.safetensors").is_file():
-        pytest.skip("the model of passages is not there")
-    server = spawn(model=SHIPPED, arguments=["--model", f"{PREFIX}{encoder}"])
-    with FacetsClient(server.target, timeout_s=60) as client, FacetsClient(server.target, timeout_s=60) as reader:
-        client.create_collection("docs", model=SHIPPED.name)
-        for copy in range(20):
-            client.upsert("docs", [Document(f"{name}-{copy}", text) for name, text in DOCUMENTS.items()])
-        firsts, moved = [], threading.Event()
-
-        def read():
-            while not moved.is_set():
-                firsts.append(reader.search("docs", [SENTENCE], top_k=1)[0].hits[0].id)
-
-        thread = threading.Thread(target=read)
-        thread.start()
-        try:
-            *_, last = client.reindex_collection("docs", model=f"{PREFIX}{encoder}")
-        finally:
-            moved.set()
-            thread.join(60)
-        assert (last.done, last.collection.model, last.collection.num_documents) == (True, "tiny", 20 * len(DOCUMENTS))
-        assert firsts and all(name.startswith("choir") for name in firsts)
-        assert client.search("docs", [SENTENCE], top_k=1)[0].hits[0].id.startswith("choir")

@@ -17,7 +17,6 @@ from server_process import (
     ServerProcess,
     free_port,
     make_toy_checkpoint,
-    run_server,
 )
 from waiting import wait_until
 
@@ -207,15 +206,3 @@ def test_sigterm_ends_open_streams_with_an_error_and_frees_the_port(start: Calla
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", int(served.url.rpartition(":")[2])))
-
-
-def test_a_used_port_is_one_sentence(tmp_path: Path, toy_model: Path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        arguments = ("--port", "0", "--data-dir", str(tmp_path / "data"), "--model", str(toy_model))
-        done = run_server(*arguments, *with_gateway(port))
-    assert done.returncode == 2
-    assert f"facets-server: http.port {port} on 127.0.0.1 cannot be used" in done.stderr
-    assert "Traceback" not in done.stderr

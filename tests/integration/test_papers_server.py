@@ -3,13 +3,12 @@
 import csv
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from facets_client import (
     Author,
-    Document,
     FacetsClient,
     NewAuthor,
     Paper,
@@ -30,45 +29,9 @@ SUBJECT_OF_PAPER = {
 }
 
 
-@pytest.fixture
-def client(toy_target: str) -> Iterator[FacetsClient]:
-    with FacetsClient(toy_target, timeout_s=60) as made:
-        yield made
-
-
 def subject_of(name: str) -> str:
     """Of an author, a citing paper or a paper."""
     return SUBJECT_OF_PAPER.get(name, name.replace("-", " ").split()[0])
-
-
-def test_authors_of_the_subject_come_first(client: FacetsClient) -> None:
-    found = client.recommend_authors([PARSING, SPEECH], PaperOptions(top_k=4, evidence=True))
-    for subject, result in zip(("parsing", "speech"), found.results, strict=True):
-        assert [subject_of(item.id) for item in result[:3]] == [subject] * 3
-        assert [item.score for item in result] == sorted((item.score for item in result), reverse=True)
-        evidence = result[0].evidence
-        assert evidence is not None and evidence.nearest_words
-        assert subject_of(evidence.nearest_papers[0].id) == subject
-    assert found.model.name == "toy-papers"
-
-
-def test_papers_of_a_collection(client: FacetsClient) -> None:
-    client.create_collection("shelf")
-    documents = [
-        Document(str(paper["id"]), f"{paper['title']}", {"abstract": paper["abstract"], "title": paper["title"]})
-        for paper in toy_records()[:30]
-    ]
-    client.upsert("shelf", documents)
-    found = client.rank_papers("authors", ["parsing A", "speech A"], collection="shelf", top_k=5, evidence=True)
-    for subject, ranking in zip(("parsing", "speech"), found.rankings, strict=True):
-        assert subject_of(ranking[0].id) == subject
-        assert ranking[0].title and ranking[0].evidence is not None
-    assert found.num_papers == 30
-    (citing,) = client.rank_papers("citations", ["vision-citing-0"], collection="shelf", top_k=3).rankings
-    assert subject_of(citing[0].id) == "vision"
-    (given,) = client.rank_papers("authors", ["parsing A"], papers=[SPEECH, PARSING]).rankings
-    assert given[0].position == 1
-    client.delete_collection("shelf")
 
 
 @pytest.mark.slow

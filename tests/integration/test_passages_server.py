@@ -103,10 +103,3 @@ def test_the_right_article_is_first_and_its_answer_is_shown(shipped, question):
 def test_nothing_relevant_is_said_of_what_nobody_wrote_about(shipped):
     out = shipped("search", "how to renew a parking permit in Lisbon", "-c", "samples")
     assert "nothing relevant" in out or "confidence" not in out  # a model without a curve has no confidence
-
-
-def test_a_damaged_model_of_passages_is_named(tmp_path, toy_passages, spawn):
-    (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / "config.json").write_text('{"task": "passages"}')
-    with pytest.raises(AssertionError, match=r"config\.json"):
-        spawn(model=tmp_path / "bad")

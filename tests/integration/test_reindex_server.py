@@ -68,23 +68,6 @@ def test_collection_moves_to_another_model_though_the_server_is_killed(spawn, to
         assert client.count_documents("docs") == NUM_DOCUMENTS
 
 
-def test_collection_moves_to_a_new_revision_of_its_model(spawn, toy_model, tmp_path):
-    server = spawn()
-    with FacetsClient(server.target) as client:
-        before = client.create_collection("docs")
-        client.upsert("docs", documents(*range(100)))
-    server.terminate()
-    assert server.process.wait(30) == 0
-    server = spawn(model=make_toy_checkpoint(tmp_path / "toy", seed=10))
-    with FacetsClient(server.target, timeout_s=60) as client:
-        with pytest.raises(Exception, match="reindex"):
-            client.search("docs", [text_of(5)])
-        *_, last = client.reindex_collection("docs")
-        assert last.collection.model == before.model
-        assert last.collection.model_revision != before.model_revision
-        assert client.search("docs", [text_of(5)], top_k=1, mode="facets")[0].hits[0].score > 0.999
-
-
 def _send_and_lose(server, request):
     stub = documents_pb2_grpc.CollectionServiceStub(server.channel)
     with pytest.raises(grpc.RpcError):

@@ -7,13 +7,9 @@ import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import (
-    models_pb2,
-    models_pb2_grpc,
     texts_pb2,
     texts_pb2_grpc,
 )
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 TEXTS = [
     "The boat sailed on the river to the sea.",
@@ -31,41 +27,6 @@ def array_of(message):
 @pytest.fixture
 def embedding(channel):
     return texts_pb2_grpc.EmbeddingServiceStub(channel)
-
-
-@pytest.fixture
-def model(channel):
-    stub = models_pb2_grpc.ModelServiceStub(channel)
-    return stub.GetModel(models_pb2.GetModelRequest(), timeout=30).model
-
-
-def test_reflection_and_health_know_every_service(channel):
-    names = set(ProtoReflectionDescriptorDatabase(channel).get_services())
-    health = health_pb2_grpc.HealthStub(channel)
-    ours = {name for name in names if name.startswith("facets.v1.")}
-    of_texts = {
-        f"facets.v1.{name}Service"
-        for name in ("Embedding", "Similarity", "Summarization", "Topic", "Collection", "Document", "Model")
-    }
-    of_other_tasks = {"relations": "facets.v1.RelationService", "papers": "facets.v1.RecommendationService"}
-    assert ours == of_texts | set(of_other_tasks.values())
-    models = models_pb2_grpc.ModelServiceStub(channel).ListModels(models_pb2.ListModelsRequest(), timeout=30).models
-    served = {model.task for model in models}
-    for name in ("", *of_texts, *(service for task, service in of_other_tasks.items() if task in served)):
-        reply = health.Check(health_pb2.HealthCheckRequest(service=name), timeout=10)
-        assert reply.status == health_pb2.HealthCheckResponse.SERVING
-    for name in ("nope", *(service for task, service in of_other_tasks.items() if task not in served)):
-        with pytest.raises(grpc.RpcError) as raised:
-            health.Check(health_pb2.HealthCheckRequest(service=name), timeout=10)
-        assert raised.value.code() == grpc.StatusCode.NOT_FOUND
-
-
-def test_a_text_has_the_same_facets_alone_and_in_a_batch(embedding, model):
-    together = array_of(embedding.Embed(texts_pb2.EmbedRequest(texts=TEXTS), timeout=30).facet_embeddings)
-    assert together.shape == (len(TEXTS), model.num_facets, model.dim)
-    for i, text in enumerate(TEXTS):
-        alone = array_of(embedding.Embed(texts_pb2.EmbedRequest(texts=[text]), timeout=30).facet_embeddings)
-        np.testing.assert_allclose(alone[0], together[i], rtol=1e-3, atol=1e-4)
 
 
 def test_64_concurrent_callers_get_what_they_asked_for(embedding):

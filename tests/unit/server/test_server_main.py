@@ -35,19 +35,8 @@ def test_a_wrong_setting_is_named(capsys, monkeypatch):
     )
 
 
-def test_flags_are_checked_like_the_file(capsys):
-    assert main(["--port", "70000"]) == 2
-    assert "port must be <= 65535, got 70000" in capsys.readouterr().err
-
-
 def test_a_client_only_install_names_the_extra(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "faiss" else object())
     assert main([]) == 1
     assert capsys.readouterr().err == "facets-server: faiss not installed: pip install 'multifacet[server]'\n"
-
-
-def test_help_lists_the_flags(capsys):
-    assert main(["--help"]) == 0
-    printed = capsys.readouterr().out
-    assert all(flag in printed for flag in ("--port", "--data-dir", "--model", "--config", "--version"))

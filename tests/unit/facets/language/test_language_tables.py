@@ -73,6 +73,6 @@ def test_large_tables_take_linear_time(num_rows: int, num_columns: int) -> None:
     text = "\n".join([f"| {lines[0]} |", "|---" * num_columns + "|", *(f"| {line} |" for line in lines[1:])])
     started = time.process_time()
     reading = read(text)
-    assert time.process_time() - started < 10  # about two seconds
+    assert time.process_time() - started < 4  # about half a second; quadratic: minutes
     assert len(reading.text) < len(text) + 310 * num_rows
     assert reading.text.split("\n")[1].startswith("7 0: column 1 7 1, column 2 7 2")

@@ -11,6 +11,7 @@ from facets_server.runtime.errors import CallCancelledError, DeadlineExceededErr
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import Failures
 from prometheus_client import CollectorRegistry
+from waiting import wait_until
 
 from facets.errors import NotReadyError, OverloadedError
 
@@ -103,16 +104,6 @@ def test_a_single_text_is_not_held_up_by_a_bulk_load(make_batcher, recorder):
     assert recorder.batches[2] == [(5, 3)]  # after one batch of the load
 
 
-def test_short_and_long_calls_take_turns(make_batcher, recorder):
-    batcher = make_batcher(max_batch_texts=32)
-    bulk = ([row(5, number=2)] * 96, CallContext())
-    singles = [([row(5, number=3)], CallContext()) for _ in range(96)]
-    for pending in fill_behind_a_running_batch(batcher, recorder, [bulk, *singles]):
-        pending.columns()
-    kinds = [{number for _, number in batch} for batch in recorder.batches[1:]]
-    assert kinds == [{2}, {3}, {2}, {3}, {2}, {3}]
-
-
 def test_callers_of_a_batch_are_waited_for_until_half_are_back(make_batcher, recorder, monkeypatch):
     monkeypatch.setattr("facets_server.runtime.batcher.PATIENCE", 1e6)
     batcher = make_batcher()
@@ -177,14 +168,6 @@ def refuses(batcher):
     return False
 
 
-def wait_for(condition):
-    for _ in range(10_000):
-        if condition():
-            return
-        threading.Event().wait(0.001)
-    raise AssertionError("the condition did not come true within 10 s")
-
-
 def test_fewer_rows_are_encoded_at_a_time_where_memory_is_short(make_batcher, recorder):
     recorder.most_rows = 2
     recorder.gate.set()
@@ -209,7 +192,7 @@ def test_closing_fails_what_waits(make_batcher, recorder):
     waiting = batcher.submit([row(2)], CallContext())
     closing = threading.Thread(target=batcher.close)
     closing.start()
-    wait_for(lambda: refuses(batcher))
+    wait_until(lambda: refuses(batcher))
     recorder.gate.set()
     closing.join(10)
     with pytest.raises(NotReadyError):

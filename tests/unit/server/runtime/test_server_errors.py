@@ -14,7 +14,7 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from facets_server.runtime.config import AdmissionConfig, LimitsConfig
+from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import status_of, status_row
 from server_failures import Failure, failure
 from server_fakes import FakeModel
@@ -131,15 +131,6 @@ def test_bytes_that_are_no_message_or_no_utf8_are_the_callers_fault(shared):
     raw = shared.channel.unary_unary("/facets.v1.EmbeddingService/Embed")
     for data in (b"\xff\xff\xff", b"\x0a\x02\xc3\x28"):
         failure(raw, data, INVALID)
-
-
-def test_a_message_over_the_limit_is_refused_by_grpc(make_server):
-    running = make_server(limits=LimitsConfig(max_message_bytes=10_000))
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-    with pytest.raises(grpc.RpcError) as raised:
-        stub.Embed(texts_pb2.EmbedRequest(texts=["cat " * 3000]), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
 
 
 def test_our_own_bugs_say_nothing_and_log_no_text(shared, embed, caplog):

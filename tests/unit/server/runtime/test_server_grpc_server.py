@@ -14,15 +14,23 @@ from facets_server.runtime.hosts import exposure
 from facets.errors import ConfigError
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
-def test_tls_serves_only_clients_that_trust_the_certificate(make_server, tmp_path):
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "cert.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
          "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
          "-keyout", str(key), "-out", str(certificate)],
         check=True, capture_output=True,
     )  # fmt: skip
+    return certificate, key
+
+
+def test_tls_serves_only_clients_that_trust_the_certificate(make_server, pair):
+    certificate, key = pair
     security = SecurityConfig(tls_certificate=certificate, tls_key=key)
     running = make_server(config=ServerConfig(security=security))
     credentials = grpc.ssl_channel_credentials(certificate.read_bytes())
@@ -41,20 +49,6 @@ def test_a_missing_certificate_is_an_error(make_server, tmp_path):
     security = SecurityConfig(tls_certificate=tmp_path / "no.pem", tls_key=tmp_path / "no.key")
     with pytest.raises(ConfigError, match="cannot be read"):
         make_server(config=ServerConfig(security=security))
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make a certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    key, certificate = folder / "key.pem", folder / "cert.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
-         "-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return certificate, key
 
 
 @pytest.mark.parametrize("setting", ["tls_certificate", "tls_key", "tls_client_ca"])
