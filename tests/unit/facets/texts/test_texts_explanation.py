@@ -5,7 +5,12 @@ import pytest
 
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
+from facets.model.facet_model import FacetModel
+from facets.model.loading import load
+from facets.model.passage_model import PassageModel
+from facets.texts import SimilarityMethod, score_pairs
 from facets.texts.explanation import explain
+from facets.texts.topics import CURVE, TextTopics, suggest_topics
 
 
 def test_tokens_stand_where_they_say_and_carry_their_attention(model: TextModel) -> None:
@@ -50,3 +55,120 @@ def test_bad_input_is_refused_by_name(model: TextModel) -> None:
         explain(model, ["cat"], num_words=0)
     with pytest.raises(TypeError, match="sequence of str"):
         explain(model, "cat")
+
+
+def words_of(topics: TextTopics) -> list[str]:
+    return [topic.words[0].word for topic in topics.topics]
+
+
+def test_topics_are_words_with_vectors_that_can_be_searched_with(model):
+    first, second = suggest_topics(model, ["cat truck", "piano"], num_words=2)
+    assert set(words_of(first)) == {"cat", "truck"}  # the third facet says truck again
+    assert words_of(second) == ["piano"]
+    np.testing.assert_allclose(np.linalg.norm(first.vectors, axis=1), 1.0, atol=1e-6)
+    assert first.vectors.shape == (2, model.dim)
+    assert all(len(topic.words) == 2 for topic in first.topics)
+    assert all(topic.novelty < 0.3 and topic.likelihood is None for topic in first.topics)
+
+
+def test_avoided_topics_are_left_out(model):
+    assert words_of(suggest_topics(model, ["cat truck violin"], avoid=["puppy", "concert"])[0]) == ["truck"]
+    assert suggest_topics(model, ["cat"], avoid=["cat"])[0].topics == ()
+
+
+def test_what_is_kept_is_read_behind_the_text(model):
+    kept = suggest_topics(model, ["cat"], keep=["piano music"])[0]
+    assert model.encoded[-1] == "cat piano music"
+    assert "music" in words_of(kept)
+
+
+def test_of_a_long_text_the_last_sentences_are_read(model):
+    text = " ".join(["A cat and a dog are here."] * 30) + "\n\nThe violin and the piano are\nin the concert."
+    suggest_topics(model, [text])
+    assert model.encoded[-1].endswith("The violin and the piano are in the concert.")
+    assert len(model.tokenizer.words(model.encoded[-1:])[0]) <= model.max_tokens
+
+
+def test_at_most_so_many_topics_and_the_likeliest_first(model):
+    model.score_curves[CURVE] = np.array([[0.0, 1.0], [0.1, 0.6]])
+    topics = suggest_topics(model, ["cat truck violin"])[0].topics
+    told = [topic.likelihood for topic in topics]
+    assert told == sorted(told, reverse=True)
+    assert all(0.1 <= one <= 0.6 for one in told)
+    assert len(suggest_topics(model, ["cat truck violin"], num_topics=2)[0].topics) == 2
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "path"),
+    [
+        ([" "], {}, ("texts", 0)),
+        (["cat"], {"num_topics": 0}, "num_topics"),
+        (["cat"], {"num_words": 0}, "num_words"),
+        (["cat"], {"keep": ["dog"], "avoid": ["truck", "dog"]}, ("avoid", 1)),
+        (["cat"], {"keep": ["xyzzy"]}, ("keep", 0)),
+        (["cat"], {"avoid": ["the of"]}, ("avoid", 0)),
+        (["cat"], {"avoid": [""]}, ("avoid", 0)),
+    ],
+)
+def test_what_cannot_be_is_said_with_its_place(model, texts, options, path):
+    with pytest.raises(InvalidInputError) as raised:
+        suggest_topics(model, texts, **options)
+    assert raised.value.path == (path if isinstance(path, tuple) else (path,)) or raised.value.path == path
+
+
+PLAIN = (
+    "When it was raised again, the old crane that stood in the harbour fell over on the fourth of March, because a "
+    "cable broke in heavy rain. Nobody was hurt."
+)
+
+
+WRAPPED = """\
+When it was raised again, the old crane that stood in the har-
+bour fell over on the fourth of March, because a cable broke in
+heavy rain. Nobody was hurt.
+"""
+
+
+OTHER = "A crane in the harbour stood upright on the fifth of March."
+
+
+@pytest.fixture(scope="module")
+def passages() -> PassageModel:
+    return load(None, PassageModel)
+
+
+@pytest.fixture(scope="module")
+def sentences() -> FacetModel:
+    return load(None, FacetModel)
+
+
+@pytest.mark.parametrize("method", [name for name in SimilarityMethod if "wmd" not in name])
+def test_wrapped_text_has_the_score_of_the_same_text_unwrapped(
+    passages: PassageModel, sentences: FacetModel, method: SimilarityMethod
+) -> None:
+    model = passages if method.row.task == "passages" else sentences
+    pairs = [(PLAIN, OTHER), (WRAPPED, OTHER), (PLAIN, WRAPPED), (PLAIN, PLAIN)]
+    plain, wrapped, across, same = score_pairs(model, pairs, method).scores
+    assert wrapped == pytest.approx(plain, abs=2e-3)  # bfloat16
+    assert across == pytest.approx(same, abs=2e-3)
+
+
+def test_differences_stand_where_the_text_has_them(passages: PassageModel) -> None:
+    (comparison,) = score_pairs(passages, [(WRAPPED, PLAIN.replace("fourth", "fifth"))]).comparisons
+    (difference,) = [one for one in comparison.differences if one.kind in ("number", "date")]
+    assert WRAPPED[difference.first_start : difference.first_end] == "fourth"
+
+
+def test_explained_tokens_are_words_and_stand_where_the_text_has_them(sentences: FacetModel) -> None:
+    plain, wrapped = explain(sentences, [PLAIN, WRAPPED])
+    assert [token.text for token in wrapped.tokens] == [token.text for token in plain.tokens]
+    (harbour,) = (token for token in wrapped.tokens if token.text == "harbour")
+    assert WRAPPED[harbour.start : harbour.end] == "har-\nbour"
+    assert [round(token.attention, 3) for token in wrapped.tokens] == [
+        round(token.attention, 3) for token in plain.tokens
+    ]
+
+
+def test_facets_of_a_text_without_a_known_word_have_no_words(sentences: FacetModel) -> None:
+    (explanation,) = explain(sentences, ["\u732b\u304c\u72ac\u3092\u8ffd\u3046"])
+    assert [facet.words for facet in explanation.facets] == [()] * len(explanation.facets)

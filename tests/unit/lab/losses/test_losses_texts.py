@@ -4,8 +4,11 @@ from functools import partial
 
 import pytest
 import torch
+from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss
+from facets_lab.losses.relations import closest_facet_distance, universal_schema_loss
 from facets_lab.losses.texts import nnsc_loss
 from torch import Tensor
+from torch.nn import functional
 
 from facets.coding import gram_and_correlations, kmeans_coefficients, solve_coefficients
 
@@ -54,3 +57,70 @@ def test_gradient_is_that_of_constant_coefficients() -> None:
     assert gradient is not None and facets.grad is not None
     torch.testing.assert_close(gradient, facets.grad, atol=1e-5, rtol=1e-4)
     assert gradient.abs().sum() > 0
+
+
+def values(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def slow_distance(facets_BKD: torch.Tensor, pairs_BND: torch.Tensor) -> torch.Tensor:
+    """Tries lengths of each facet one after the other."""
+    best_BN = torch.full(pairs_BND.shape[:2], float("inf"))
+    for eta in torch.linspace(0.0, 1.0, 1001).tolist():
+        for facet in range(facets_BKD.shape[1]):
+            differences_BND = pairs_BND - eta * facets_BKD[:, facet : facet + 1]
+            best_BN = torch.minimum(best_BN, differences_BND.square().sum(dim=-1))
+    return best_BN
+
+
+def test_distance_equals_the_reference() -> None:
+    facets = values(1, 4, 3, 6) * torch.tensor([0.2, 1.0, 3.0])[None, :, None]
+    pairs = functional.normalize(values(2, 4, 5, 6), dim=-1)
+    slow = slow_distance(facets, pairs)
+    assert torch.allclose(closest_facet_distance(facets, pairs), slow, atol=1e-3)
+
+
+def test_an_opposite_facet_is_ignored_and_not_pulled() -> None:
+    facets = torch.tensor([[[-1.0, 0.0]]], requires_grad=True)
+    distance = closest_facet_distance(facets, torch.tensor([[[1.0, 0.0]]]))
+    distance.sum().backward()
+    assert distance.item() == pytest.approx(1.0)
+    assert torch.equal(facets.grad, torch.zeros_like(facets))
+
+
+def test_masked_pairs_change_nothing() -> None:
+    facets, positives, negatives = values(1, 2, 3, 4), values(2, 2, 3, 4), values(3, 2, 3, 4)
+    weights = torch.tensor([[1.0, 0.5, 0.0], [0.3, 0.0, 0.0]])
+    loss = universal_schema_loss(facets, positives, negatives, positive_weights_BN=weights, negative_weights_BN=weights)
+    changed = torch.where(weights.unsqueeze(-1) == 0, torch.full_like(positives, 7.0), positives)
+    assert universal_schema_loss(
+        facets, changed, negatives, positive_weights_BN=weights, negative_weights_BN=weights
+    ).item() == pytest.approx(loss.item())
+
+
+def example(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    facets = torch.randn(4, 3, 5, generator=generator, dtype=dtype)
+    table = torch.randn(3, 5, generator=generator, dtype=dtype)
+    positives = torch.tensor([[0, 0], [1, 0], [2, 1], [0, 2]])
+    weights = torch.tensor([0.5, 0.5, 1.0, 2.0], dtype=dtype)
+    return facets, table, positives, weights
+
+
+def test_softmax_loss_equals_a_loop_over_pairs() -> None:
+    facets, table, positives, weights = example()
+    scores = torch.stack([torch.stack([(paper @ vector).max() for vector in table]) for paper in facets]) / 0.5
+    right = {(int(i), int(j)) for i, j in positives}
+    total = torch.zeros(())
+    for (i, j), weight in zip(positives.tolist(), weights.tolist(), strict=True):
+        column = [scores[row, j] for row in range(len(facets)) if (row, j) not in right]
+        row = [scores[i, other] for other in range(len(table)) if (i, other) not in right]
+        for share, others in ((1.0, column), (0.3, row)):
+            total += share * weight * -torch.log_softmax(torch.stack([scores[i, j], *others]), dim=0)[0]
+    found = softmax_loss(facets, table, positives, weights, table[positives[:, 1]], temperature=0.5)
+    torch.testing.assert_close(found, total / weights.sum())
+
+
+def test_paper_autoencoder_is_zero_at_its_target() -> None:
+    facets = torch.eye(2).unsqueeze(1)
+    assert paper_autoencoder_loss(facets, torch.eye(2), torch.tensor([1, 0])).item() == pytest.approx(0.0)

@@ -5,11 +5,13 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
+from facets_proto.values import array_from_message
 from server_fakes import limited
 
 from facets.texts.similarity import score_pairs
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
 from facets.texts.summarization import summarize
+from facets.texts.topics import suggest_topics
 
 DOCUMENT = "The cat is in the house. A boat and a ship. The king and the queen. Cheese and wine on the table."
 METHODS = {texts_pb2.SimilarityMethod.Value(f"SIMILARITY_METHOD_{method.name}"): method for method in SimilarityMethod}
@@ -157,3 +159,40 @@ def test_explain_shows_tokens_with_offsets_and_facets_in_words(shared):
     nearest = shared.model.words.nearest(shared.model.encode(["boat"])[0], 4)
     assert [[word.word for word in facet.words] for facet in facets] == [[w for w, _ in words] for words in nearest]
     assert reply.explanations[0].token_stats.num_unknown_tokens == 2
+
+
+@pytest.fixture(scope="module")
+def suggest(shared):
+    return texts_pb2_grpc.TopicServiceStub(shared.channel).SuggestTopics
+
+
+def test_topics_are_the_librarys(shared, suggest):
+    texts = ["The cat and the dog.", "A boat."]
+    reply = suggest(texts_pb2.SuggestTopicsRequest(texts=texts, num_topics=2, num_words=1), timeout=60)
+    expected = suggest_topics(shared.model, texts, num_topics=2, num_words=1)
+    assert len(reply.texts) == 2
+    for found, one in zip(reply.texts, expected, strict=True):
+        assert [topic.words[0].word for topic in found.topics] == [topic.words[0].word for topic in one.topics]
+        np.testing.assert_allclose(array_from_message(found.vectors), one.vectors, atol=1e-6)
+        assert not any(topic.HasField("likelihood") for topic in found.topics)
+    assert reply.model.name == shared.model.name
+    [by_default] = suggest(texts_pb2.SuggestTopicsRequest(texts=texts[:1]), timeout=60).texts
+    assert {len(topic.words) for topic in by_default.topics} == {3}
+
+
+@pytest.mark.parametrize(
+    ("request_of", "expected"),
+    [
+        ({}, "texts"),
+        ({"texts": [""]}, "texts[0]"),
+        ({"texts": ["a cat"], "num_topics": 0}, "num_topics"),
+        ({"texts": ["a cat"], "num_words": 0}, "num_words"),
+        ({"texts": ["a cat"], "keep": ["dog"] * 17}, "keep"),
+        ({"texts": ["a cat"], "keep": ["dog"], "avoid": ["dog"]}, "avoid[0]"),
+    ],
+)
+def test_mistakes_are_the_callers(suggest, request_of, expected):
+    with pytest.raises(grpc.RpcError) as raised:
+        suggest(texts_pb2.SuggestTopicsRequest(**request_of), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert expected in raised.value.details()
