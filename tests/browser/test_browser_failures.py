@@ -105,19 +105,6 @@ def test_a_stopped_server_is_reported_and_retried(
     errors.clear()
 
 
-def test_an_interrupted_reply_is_reported_and_retried(view: Callable[..., Page], errors: list[str]) -> None:
-    page = view("facets")
-    page.route(
-        "**/*EmbeddingService/Explain", lambda route: route.fulfill(body='{"expl', content_type="application/json")
-    )
-    page.get_by_label("Text", exact=True).fill("a cat")
-    ask(page, "Show facets")
-    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("was interrupted")
-    page.unroute_all()
-    expect(page.locator(".facet-card").first).to_be_visible()
-    errors.clear()
-
-
 def test_long_markup_in_every_field_is_harmless(view: Callable[..., Page], errors: list[str]) -> None:
     page = view("search")
     ran: list[str] = []

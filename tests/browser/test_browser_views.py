@@ -118,16 +118,6 @@ def test_similarity_shows_score_method_and_a_bar_per_match(view: View) -> None:
     expect(page.locator(".verdict")).to_contain_text("They contradict each other.")
 
 
-def test_every_similarity_method_works(view: View) -> None:
-    page = view("similarity")
-    example(page, "A dog, a puppy")
-    methods = page.get_by_label("Method")
-    for value in methods.locator("option").evaluate_all("options => options.map((option) => option.value)"):
-        methods.select_option(value)
-        ask(page, "Compare")
-        expect(page.locator(".big")).to_have_text(re.compile(r"\d"))
-
-
 def test_a_summary_shows_coverage_and_positions(view: View) -> None:
     page = view("summary")
     example(page, "The octopus")

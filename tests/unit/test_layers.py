@@ -132,11 +132,6 @@ def strongly_connected(graph: dict[str, set[str]]) -> list[list[str]]:
     return sorted(sorted(group) for group in groups if len(group) > 1)
 
 
-def test_circles_are_found() -> None:
-    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set()}
-    assert strongly_connected(graph) == [["a", "b", "c"]]
-
-
 @pytest.mark.parametrize("folder", ["proto", "server", "clients", "lab", "tests"])
 def test_outer_folders_are_not_packages(folder: str) -> None:
     assert not (ROOT / folder / "__init__.py").exists()

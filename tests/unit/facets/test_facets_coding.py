@@ -81,23 +81,6 @@ def test_batch_entries_do_not_depend_on_each_other() -> None:
     torch.testing.assert_close(_solve(facets, targets, 0.2), alone, atol=1e-7, rtol=0)
 
 
-def test_max_sweeps_limits_the_work() -> None:
-    gram, correlations = gram_and_correlations(*_problem(2, 7, 5))
-    solutions = [
-        solve_coefficients(gram, correlations, l1_weight=0.0, tolerance=1e-12, max_sweeps=limit) for limit in (1, 5000)
-    ]
-    rough, exact = (kkt_residual(solution, gram, correlations, l1_weight=0.0) for solution in solutions)
-    assert rough > 1e-3 > 1e-10 > exact
-
-
-@pytest.mark.parametrize(
-    ("facets_shape", "targets_shape"), [((3, 4), (1, 5, 4)), ((1, 3, 4), (2, 5, 4)), ((1, 3, 4), (1, 5, 6))]
-)
-def test_shapes_that_do_not_fit_are_refused(facets_shape: tuple[int, ...], targets_shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"facets .*targets"):
-        gram_and_correlations(torch.zeros(facets_shape), torch.zeros(targets_shape))
-
-
 def test_kmeans_picks_the_facet_with_the_smallest_error() -> None:
     facets, targets = _problem(9, 4, 12)
     coefficients = kmeans_coefficients(*gram_and_correlations(facets, targets))[0]

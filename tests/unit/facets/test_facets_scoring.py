@@ -147,14 +147,6 @@ def test_common_component_is_the_first_singular_vector() -> None:
     assert component.norm().item() == pytest.approx(1, abs=1e-6)
 
 
-def test_nothing_is_left_of_a_removed_component() -> None:
-    vectors = scoring.average(_words(5, 3, 4), WEIGHTS)
-    component = scoring.fit_common_component(vectors)
-    rest = scoring.remove_component(vectors, component)
-    torch.testing.assert_close(rest @ component, torch.zeros(3), atol=1e-6, rtol=0)
-    torch.testing.assert_close(vectors - rest, (vectors @ component)[:, None] * component, atol=1e-6, rtol=0)
-
-
 def test_cosine_score_of_zero_is_zero() -> None:
     first = torch.tensor([[3.0, 4.0], [0.0, 0.0], [1.0, 0.0]])
     second = torch.tensor([[6.0, 8.0], [1.0, 0.0], [-2.0, 0.0]])

@@ -33,13 +33,6 @@ def test_authors_with_their_evidence(facets):
     assert "no author is left" in facets("authors", "t", "--candidate", "zz").stdout
 
 
-def test_json_is_one_object_a_paper(facets, tmp_path):
-    (tmp_path / "papers.jsonl").write_text('{"title": "a", "id": 7}\n\n{"title": "b", "abstract": null}\n')
-    lines = facets("--json", "citations", "--file", "papers.jsonl").stdout.splitlines()
-    assert [json.loads(line)["paper"] for line in lines] == [{"id": "7", "title": "a"}, {"id": "", "title": "b"}]
-    assert json.loads(lines[0])["candidates"][0]["evidence"]["nearest_words"][0]["word"] == "boat"
-
-
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
@@ -111,19 +104,6 @@ def test_bulk_writes_the_best_candidates_of_every_paper(facets, tmp_path):
     assert rows_of(tmp_path / "o.csv") == [["paper", "author", "score"]]
 
 
-def test_bulk_leaves_conflicts_out(facets, tmp_path):
-    (tmp_path / "in.jsonl").write_text(
-        '{"id": "a", "title": "t", "authors": ["Ann", {"name": "Robert", "id": "Bob"}], "excluded": ["Cat"]}\n'
-        '{"id": "b", "title": "t", "authors": ["Ann"]}\n'
-    )
-    (tmp_path / "conflicts.csv").write_text('b,Bob\n"b",Cat\nnope,Ann\n')
-    facets("bulk", "in.jsonl", "--out", "o.csv", "--conflicts", "conflicts.csv")
-    rows = rows_of(tmp_path / "o.csv")[1:]
-    assert {row[1] for row in rows if row[0] == "a"} == {row[1] for row in rows if row[0] == "b"} == {"Dee", "Eve"}
-    facets("bulk", "in.jsonl", "--out", "own.csv", "--own")
-    assert {row[1] for row in rows_of(tmp_path / "own.csv") if row[0] == "b"} == set(AUTHORS)
-
-
 def test_bulk_rejects_bad_records_and_goes_on(facets, tmp_path):
     lines = paper_lines(6).splitlines()
     lines[1] = '{"id": "x", "title": "REFUSE"}'
@@ -153,11 +133,6 @@ def bulk(facets, tmp_path):
         return json.loads(done.stdout) if code == 0 else json.loads(done.stderr)["error"]
 
     return run
-
-
-def test_bulk_refuses_a_size_of_nothing(bulk):
-    assert "batch_size must be at least 1, got 0" in bulk("--batch-size", 0, code=2)["message"]
-    assert "window must be at least 1, got 0" in bulk("--window", 0, code=2)["message"]
 
 
 def test_bulk_leaves_no_file_after_an_error(bulk, world, tmp_path):
@@ -200,18 +175,6 @@ def test_ids_may_be_integers_and_lists_must_be_lists(tmp_path):
     assert author.item.author.id == "5" and "papers[0]: must be an object" in rejection.message
 
 
-def test_authors_of_a_file(tmp_path):
-    (tmp_path / "a.jsonl").write_text(
-        '{"name": "X", "papers": [{"title": "t"}]}\n{"name": "X", "paper_ids": ["p"]}\n{"name": "Z"}\n'
-        '{"papers": [{"title": "t"}]}\n{"name": "Q", "papers": [{"abstract": "t"}]}\n'
-    )
-    with Source(str(tmp_path / "a.jsonl")) as source:
-        found = list(read_authors(source))
-    assert found[0].item.author.name == "X"
-    assert [item.reason for item in found[1:]] == ["duplicate_id", *["invalid_author"] * 3]
-    assert "papers[0]: field 'title'" in found[4].message
-
-
 def test_papers_and_authors_are_added(facets, server, tmp_path):
     (tmp_path / "p.jsonl").write_text(paper_lines(7, authors=["Zoe"]) + '{"id": "bad", "title": "REFUSE"}\n')
     report = json.loads(facets("--json", "add-papers", "p.jsonl", code=1).stdout)
@@ -252,18 +215,3 @@ def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, s
     assert (report["least_papers"], report["most_papers"]) == (1, 3)
     assert set(server.papers.authors) == {"Ann", "Bob", "Cat", "Dee"}
     assert "places in o.csv" in facets(*asked, *loads).stdout
-
-
-def test_assign_says_why_there_is_no_assignment_and_writes_nothing(facets, tmp_path):
-    pytest.importorskip("scipy", reason="the extra assign brings it")
-    (tmp_path / "in.jsonl").write_text(paper_lines(4))
-    (tmp_path / "pool.txt").write_text("Ann\nBob\nNobody\n")
-    (tmp_path / "conflicts.csv").write_text("p0,Ann\n")
-    asked = ["assign", "in.jsonl", "--candidates", "pool.txt", "--conflicts", "conflicts.csv", "--out", "o.csv"]
-    few = facets(*asked, "--max-papers", 3, code=2).stderr
-    assert "4 papers x 3 reviewers = 12 places, but 3 reviewers x at most 3 = 9" in few
-    assert "no author 'Nobody'" in facets(*asked, "--max-papers", 4, code=2).stderr
-    (tmp_path / "pool.txt").write_text("Ann\nBob\n")
-    left = facets(*asked, "--max-papers", 4, "--reviewers-per-paper", 2, code=2).stderr
-    assert "leave 1 places without reviewers, among them 'p0'" in left
-    assert not (tmp_path / "o.csv").exists()

@@ -97,13 +97,6 @@ def test_words_that_say_nothing_cover_nothing(filled: CollectionEngine, text: st
         assert hit.signals["coverage"] == 0 and hit.confidence is not None and hit.confidence < 0.2
 
 
-def test_words_that_no_document_has_lower_the_coverage(filled: CollectionEngine) -> None:
-    [known] = [hit for hit in search(filled, "pump") if hit.id == "pump"]
-    [unknown] = [hit for hit in search(filled, "pump of the flux capacitor") if hit.id == "pump"]
-    assert known.signals["coverage"] == pytest.approx(1.0)
-    assert 0 < unknown.signals["coverage"] < 0.4
-
-
 def test_the_number_of_documents_searched_speaks_too(filled: CollectionEngine) -> None:
     size = RelevanceCurve(revision="1", weights={mode: {"size": -1.0} for mode in get_args(SearchMode)})
     for mode in ("hybrid", "facets", "lexical"):

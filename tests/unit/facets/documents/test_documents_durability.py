@@ -273,24 +273,11 @@ def test_write_on_a_full_disk_is_refused_and_loses_nothing(
     assert answers(search_all(engine)) == expected
 
 
-def test_folder_among_the_snapshots_is_ignored(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
-    folder = saved[0] / "indexes" / "9.index"
-    folder.mkdir()
-    assert answers(search_all(open_engine(exact_max_facets=1000))) == saved[1]
-    assert folder.is_dir()
-
-
 def test_second_engine_is_refused_with_directory_and_pid(engine: CollectionEngine, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=f"data is in use by process {os.getpid()}"):
         CollectionEngine.open(tmp_path / "data")
     engine.close()
     CollectionEngine.open(tmp_path / "data").close()
-
-
-def test_unusable_directory_is_a_storage_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StorageError, match="file"):
-        CollectionEngine.open(tmp_path / "file" / "data")
 
 
 def test_closing_does_not_wait_for_training(

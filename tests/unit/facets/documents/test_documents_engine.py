@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from references import reference_search
 
-from facets.documents import CollectionEngine, Document, Equals, NoneOf, OneOf, Range, SearchRequest, SearchResult
+from facets.documents import CollectionEngine, Document, Equals, SearchRequest, SearchResult
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TOP_K
@@ -187,18 +187,6 @@ def test_another_collection_of_the_same_name_is_not_the_one_seen(
     assert engine.upsert("docs", documents).num_inserted == 2
 
 
-def test_pages_of_a_filter(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
-    engine.upsert("docs", make_documents(10))
-    odd = NoneOf([Equals("even", True)])
-    page = engine.list_documents("docs", page_size=3, where=odd, include_facets=True)
-    assert [entry.id for entry in page.documents] == ["d0001", "d0003", "d0005"]
-    assert page.documents[0].facet_embeddings is not None
-    rest = engine.list_documents("docs", page_size=3, where=odd, page_token=page.next_page_token)
-    assert [entry.id for entry in rest.documents] == ["d0007", "d0009"]
-    assert rest.next_page_token == ""
-    assert engine.count("docs", where=odd).num_documents == 5
-
-
 def test_foreign_page_token_is_refused(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
     engine.upsert("docs", make_documents(5))
     engine.create_collection("other", model="m", model_revision="r", num_facets=2, dim=32)
@@ -215,12 +203,6 @@ def test_foreign_page_token_is_refused(engine: CollectionEngine, make_documents:
         with pytest.raises(InvalidInputError) as caught:
             engine.list_documents(name, page_token=bad, where=filter)
         assert caught.value.field == "page_token"
-
-
-@pytest.mark.parametrize("size", [0, -1, 1001])
-def test_bad_page_size_is_refused(engine: CollectionEngine, size: int) -> None:
-    with pytest.raises(InvalidInputError):
-        engine.list_documents("docs", page_size=size)
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -269,28 +251,6 @@ def test_ties_are_broken_by_id(faiss_engine: CollectionEngine) -> None:
         "docs", SearchRequest(facets=np.ones((1, 1, 32), dtype=np.float32), top_k=4, exact=True)
     )
     assert ids(result) == ["tie-a", "tie000", "tie001", "tie002"]
-
-
-@pytest.mark.parametrize("exact", [False, True])
-def test_filtered_search_is_never_short(
-    faiss_engine: CollectionEngine, make_documents: MakeDocuments, make_facets: MakeFacets, exact: bool
-) -> None:
-    documents = make_documents(650)
-    query = make_facets(1, 2, 32, seed=5)
-    few = OneOf("number", [3, 77, 501, 640])
-    assert sorted(ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, where=few, exact=exact)))) == [
-        "d0003",
-        "d0077",
-        "d0501",
-        "d0640",
-    ]
-    many = Range("number", gte=100, lt=640)
-    result = faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, where=many, exact=exact))
-    if exact:
-        assert ids(result) == expected_hits(documents[100:640], query[0], 10)
-    assert len(result.hits[0]) == 10
-    assert all(100 <= int(id[1:]) < 640 for id in ids(result))
-    assert faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, where=Equals("number", -1))).hits == ((),)
 
 
 @pytest.mark.parametrize(

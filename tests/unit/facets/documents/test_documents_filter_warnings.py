@@ -87,19 +87,8 @@ def test_odd_filter_says_what_is_odd(engine: CollectionEngine, filter: Filter, p
     assert all(part in message for part in parts), message
 
 
-def test_each_odd_field_is_named_once(engine: CollectionEngine) -> None:
-    filter = AllOf([Equals("yaer", 1), Equals("yaer", 2), Equals("tgas", "a")])
-    assert len(told(engine, filter)) == 2
-
-
 def test_delete_by_an_odd_filter_says_so(engine: CollectionEngine) -> None:
     done = engine.delete("docs", where=Equals("yaer", 2020))
     assert done.num_deleted == 0
     assert [one.field for one in done.warnings] == ["yaer"]
     assert engine.delete("docs", where=Equals("year", 2020)).warnings == ()
-
-
-def test_empty_collection_warns_of_nothing(open_engine: Callable[..., CollectionEngine]) -> None:
-    engine = open_engine()
-    engine.create_collection("docs", model="m", model_revision="1", num_facets=1, dim=2)
-    assert told(engine, Equals("yaer", 1)) == []

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from facets.documents.ranking import signal_weights
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.interruption import interrupted_by
 
-GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 OpenEngine = Callable[..., CollectionEngine]
 TEXTS = {
     "pump": "The pump failed with error code AB-1234 after two hours.",
@@ -124,16 +122,6 @@ def test_both_signals_are_exact_whichever_side_found_the_document(engine: Collec
     upper_bound = scores.max() / by_words[scores.argmax()]
     assert upper_bound > scores.max() > 0
     np.testing.assert_allclose(by_words, scores / upper_bound, atol=1e-6)
-
-
-def test_a_score_does_not_go_by_what_else_is_found(engine: CollectionEngine) -> None:
-    def score_of_pump() -> float:
-        hits = engine.search("docs", SearchRequest(facets=query_facets(4), texts=["failed sleeping"], top_k=10)).hits[0]
-        return next(hit.score for hit in hits if hit.id == "pump")
-
-    before = score_of_pump()
-    engine.upsert("docs", [document("cat", "Cats sleep all day.", facet=9)])
-    assert score_of_pump() == pytest.approx(before, abs=1e-6), "the facets of another document"
 
 
 def test_mode_without_what_it_needs_is_refused(engine: CollectionEngine) -> None:

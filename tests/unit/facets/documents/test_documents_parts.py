@@ -110,32 +110,6 @@ def test_a_long_document_pushes_no_other_out(open_engine: OpenEngine, mode: Sear
     assert {hit.id for hit in alone} == {"long"} and len({hit.part_number for hit in alone}) == 15
 
 
-def test_documents_are_ranked_as_by_comparing_everything(open_engine: OpenEngine) -> None:
-    engine = open_engine()
-    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=DIM)
-    rng = np.random.default_rng(5)
-    documents = [
-        book(f"d{place:02}", ["some words. "] * int(count), seed=1000 * place)
-        for place, count in enumerate(rng.integers(1, 60, 30))
-    ]
-    for document in documents:
-        facets = document.facet_embeddings / np.abs(document.facet_embeddings).max(axis=1, keepdims=True)
-        document.facet_embeddings[:] = np.rint(127 * facets)  # exact in int8
-    engine.upsert("docs", documents)
-    for seed in range(5):
-        asked = facets_of(seed + 7)
-        units = asked / np.linalg.norm(asked, axis=1, keepdims=True)
-        best = {}
-        for document in documents:
-            facets = document.facet_embeddings / np.linalg.norm(document.facet_embeddings, axis=1, keepdims=True)
-            cosines = (facets @ units.T).reshape(-1, 2, 2).max(axis=1).mean(axis=1)
-            best[document.id] = float(cosines.max())
-        wanted = sorted(best, key=lambda id: -best[id])[:10]
-        hits = engine.search("docs", SearchRequest(facets=asked[None], top_k=10)).hits[0]
-        assert [hit.id for hit in hits] == wanted
-        np.testing.assert_allclose([hit.score for hit in hits], [best[id] for id in wanted], atol=2e-3)
-
-
 @pytest.mark.parametrize(("include_facets", "most"), [(False, 260), (True, 1700)])
 def test_a_page_ends_where_its_documents_have_too_many_bytes(
     books: CollectionEngine, monkeypatch: pytest.MonkeyPatch, include_facets: bool, most: int

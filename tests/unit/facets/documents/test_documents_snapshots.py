@@ -15,7 +15,6 @@ from facets.documents import CollectionEngine, Contains, Document, EngineConfig,
 from facets.documents.view import StoreView
 from facets.index.backends import FaissBackend
 from facets.index.base import MappedFile
-from facets.index.live import LiveIndex
 
 OpenEngine = Callable[..., CollectionEngine]
 MakeDocuments = Callable[..., list[Document]]
@@ -165,26 +164,3 @@ def test_writes_to_another_collection_leave_remembered_filters(
     two.upsert("docs", make_documents(22))
     assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=20, where=Equals("even", True))).hits[0]) == 11
     assert len(evaluated) == 2
-
-
-@pytest.mark.parametrize(("written", "tries"), [("other", 1), ("docs", 3)])
-def test_only_writes_to_the_same_collection_make_a_search_try_again(
-    two: CollectionEngine,
-    make_documents: MakeDocuments,
-    monkeypatch: pytest.MonkeyPatch,
-    written: str,
-    tries: int,
-) -> None:
-    searches = []
-    search = LiveIndex.search
-
-    def search_after_a_write(live: LiveIndex, *args: object, **options: object) -> object:
-        searches.append(live)
-        if len(searches) < 3:
-            two.upsert(written, make_documents(4))
-        return search(live, *args, **options)  # type: ignore[arg-type]  # passed through
-
-    monkeypatch.setattr(LiveIndex, "search", search_after_a_write)
-    found = two.search("docs", SearchRequest(facets=QUERY, top_k=30, where=Equals("even", True)))
-    assert len(found.hits[0]) == 10
-    assert len(searches) == tries

@@ -1,7 +1,6 @@
 """Where long texts are cut: at sections, pages and between sentences, in linear time whatever they hold."""
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -180,9 +179,6 @@ def test_a_table_cut_into_parts_keeps_its_header_row() -> None:
         first, parking, _ = searched.text.split("\t", 2)
         assert searched.said.startswith(f"{first}: Parking {parking}, Lifts ")
     assert searched.said.endswith("South 99: Parking 693, Lifts 4\nAll times are local.")
-
-
-OpenEngine = Callable[..., CollectionEngine]
 
 
 TEXT = "Na\u00efve caf\u00e9s sell tea. Pumps fail."

@@ -5,7 +5,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from references import reference_search
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.errors import ConfigError, DiskFullError, IndexAwayError, StorageError
@@ -70,36 +69,6 @@ def index(backend):
         yield ROWS[200:], UNITS[200:]
 
     return backend.build(chunks, num_documents=N, num_facets=K)
-
-
-@pytest.mark.parametrize("share", [1.0, 0.5, 0.05])
-def test_everything_compared_gives_the_best_of_the_reference(index, share):
-    truth = reference_search(QUERIES, UNITS)
-    allowed = None if share == 1 else np.sort(rng.permutation(ROWS)[: int(N * share)])
-    truth[:, [] if allowed is None else ~np.isin(ROWS, allowed)] = -np.inf
-    for top_k in (1, 10, 400):
-        found = index.search(QUERIES, top_k, allowed_rows=allowed, exhaustive=True)
-        assert found.exhaustive
-        for query, line, scores in zip(truth, found.rows, found.scores, strict=True):
-            wanted = np.isfinite(query).sum() if top_k > N * share else top_k
-            best = ROWS[np.argsort(-query, kind="stable")[:wanted]]
-            held = line[line >= 0]
-            assert set(best) <= set(held) or query[np.isin(ROWS, held)].min() >= np.sort(query)[-wanted] - 2e-3
-            assert len(set(held)) == len(held) >= wanted
-            expected = query[np.searchsorted(ROWS, held)]
-            np.testing.assert_allclose(scores[: len(held)], expected, atol=index.score_error)
-
-
-def test_codes_find_nearly_all_and_filters_hold(index):
-    truth = reference_search(QUERIES, UNITS)
-    found = index.search(QUERIES, 10)
-    assert not found.exhaustive
-    hits = [len(set(ROWS[np.argsort(-one)[:10]]) & set(line)) for one, line in zip(truth, found.rows, strict=True)]
-    assert sum(hits) >= 0.95 * 60
-    some = index.search(QUERIES, 5, allowed_rows=ROWS[40:60]).rows
-    assert np.isin(some[some >= 0], ROWS[40:60]).all() and ((some >= 0).sum(axis=1) >= 5).all()
-    none = index.search(QUERIES, 5, allowed_rows=np.array([1, 2]))
-    assert none.rows.shape == (6, 0) and none.exhaustive
 
 
 def test_the_numbers_of_many_documents_do_not_go_along(index, monkeypatch):

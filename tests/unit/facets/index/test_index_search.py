@@ -174,15 +174,6 @@ def test_some_thousand_facets_behind_a_filter_are_all_compared() -> None:
         assert set(allowed[np.argsort(-scores, kind="stable")[:10]]) <= set(line[line >= 0])
 
 
-def test_search_of_empty_index_finds_nothing() -> None:
-    index = ExactIndex(num_facets=2, dim=32)
-    assert index.search(np.ones((3, 2, 32), dtype=np.float32), 5).rows.shape == (3, 0)
-    index.add(np.array([1]), np.ones((1, 2, 32), dtype=np.float32))
-    index.remove(np.array([1, 2]))
-    assert index.search(np.ones((3, 2, 32), dtype=np.float32), 5).rows.shape == (3, 0)
-    assert len(index) == 0
-
-
 def test_exact_index_compacts_and_still_finds() -> None:
     rng = np.random.default_rng(4)
     facets = unit(rng.standard_normal((9000, 2, 16))).astype(np.float16)
@@ -283,15 +274,6 @@ def test_meet_matches_reference(seed: int, query_facets: int, num_facets: int) -
     met = met_by(query, facets)
     np.testing.assert_allclose(met.scores, reference_search(query[None], facets)[0], atol=1e-6)
     np.testing.assert_allclose(met.shares.sum(axis=1), met.scores, atol=1e-6)
-
-
-def test_order_of_facets_changes_no_score() -> None:
-    rng = np.random.default_rng(7)
-    facets = rng.standard_normal((50, 4, 32)).astype(np.float32)
-    query = weighted(rng.standard_normal((3, 32)))
-    met, shuffled = met_by(query, facets), met_by(query[::-1], facets[:, [2, 0, 3, 1]])
-    np.testing.assert_array_equal(met.scores, shuffled.scores)
-    np.testing.assert_allclose(met.whole, shuffled.whole, atol=1e-6)
 
 
 @pytest.mark.parametrize("any_suffices", [False, True])

@@ -6,7 +6,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from toys import toy_model
 
-from facets.errors import CheckpointError, InvalidInputError
+from facets.errors import CheckpointError
 from facets.model import FacetModel, load
 
 TEXTS = ["a man lifting weights", "the dog plays guitar", "zebra"]
@@ -108,15 +108,6 @@ def test_a_wrong_setting_is_refused(
     path.write_text(json.dumps(values))
     with pytest.raises(CheckpointError, match=key):
         load(saved[1])
-
-
-def test_texts_without_words_are_refused() -> None:
-    model = toy_model()
-    for text in ("", "   ", "\n\t"):
-        with pytest.raises(InvalidInputError, match=r"texts\[1\]"):
-            model.encode(["fine", text])
-    with pytest.raises(TypeError, match="sequence"):
-        model.encode("one string")  # type: ignore[arg-type]
 
 
 def test_long_texts_are_cut() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sentence_transformers import MultiVectorEncoder
-from sentence_transformers.multi_vector_encoder.modules import HierarchicalTokenPooling
 from tiny_encoders import LATE_LAYOUTS, LATE_WIDTH, tiny_encoder, tiny_late_interaction
 
 import facets
@@ -111,14 +110,6 @@ def test_a_query_has_a_facet_for_each_token_up_to_a_bound(tmp_path: Path) -> Non
     np.testing.assert_allclose(queries.weights.sum(axis=1), 1.0, atol=1e-5)
     surrogate, replacement = model.encode_queries(["fox \ud800", "fox \ufffd"]).facets
     np.testing.assert_allclose(surrogate, replacement, atol=1e-3)
-
-
-def test_pooling_of_the_model_is_left_out(tmp_path: Path) -> None:
-    folder = tiny_late_interaction(tmp_path / "late")
-    peer = peer_of(folder)
-    peer.append(HierarchicalTokenPooling(pool_factor=4))
-    peer.save(str(tmp_path / "pooled"), create_model_card=False)
-    np.testing.assert_allclose(load(tmp_path / "pooled").encode([SHORT]), load(folder).encode([SHORT]), atol=1e-2)
 
 
 def test_a_folder_of_pylate_need_not_name_its_kind(tmp_path: Path) -> None:

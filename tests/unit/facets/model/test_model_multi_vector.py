@@ -63,15 +63,6 @@ def test_a_checkpoint_opens_as_a_multi_vector_encoder(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(scores)[0], maxsim, atol=1e-4)
 
 
-def test_it_saves_a_checkpoint_that_loads_again(tmp_path: Path) -> None:
-    toy_model().save(tmp_path / "toy")
-    encoder = sentence_transformers.MultiVectorEncoder(str(tmp_path / "toy"), device="cpu", trust_remote_code=True)
-    encoder.save(str(tmp_path / "copy"))
-    np.testing.assert_allclose(
-        facets.load(tmp_path / "copy").encode(WORDS), facets.load(tmp_path / "toy").encode(WORDS), atol=1e-3
-    )
-
-
 def test_facets_of_any_encoder_are_saved_with_its_files(tmp_path: Path) -> None:
     folder = tiny_encoder(tmp_path / "tiny", prompts={"query": "query: "})
     module = PassageFacetsModule(f"sentence-transformers:{folder}")

@@ -73,10 +73,6 @@ def test_a_facet_is_a_span_read_in_its_sentence_and_in_the_text_mixed_with_the_w
     assert passages.spans[0, :2].tolist() == [[0, len(first)], [len(first) + 1, len(text)]]
 
 
-def test_a_short_text_has_one_facet(model: PassageModel) -> None:
-    assert not model.encode([SHORT])[0, 1:].any()
-
-
 def test_a_long_text_keeps_more_facets_for_its_document(model: PassageModel) -> None:
     random = np.random.default_rng(5)
     text = " ".join(f"A {' '.join(random.choice(WORDS, 9))}." for _ in range(60)) + " music 7 guitar"

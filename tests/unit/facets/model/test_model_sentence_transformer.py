@@ -95,13 +95,6 @@ def test_static_models_give_a_facet_a_sentence(is_model2vec: bool, tmp_path: Pat
     assert (cosines(passages.facets[0, :2], whole) > cosines(units[:2], whole)).all()
 
 
-def test_a_multilingual_encoder_reads_every_script(tmp_path: Path) -> None:
-    model = load(tiny_encoder(tmp_path / "tiny", tokenizer="unigram"))
-    assert not model.problem(LANGUAGES)
-    spans = model.encode_passages([LANGUAGES]).spans[0]
-    assert [0, len("Der Hund schläft.")] in spans.tolist() and spans.max() == len(LANGUAGES)
-
-
 def test_a_revision_names_the_files(tmp_path: Path) -> None:
     folder = tiny_encoder(tmp_path / "tiny")
     model = load(folder)
@@ -237,11 +230,6 @@ def test_a_router_encodes_queries_and_documents_apart(is_static_first: bool, tmp
     config.write_text(config.read_text().replace("sentence_transformers.", "tiny."))
     with pytest.raises(CheckpointError, match="--trust-remote-code"):
         load(tmp_path / "router")
-
-
-def test_the_folder_one_is_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tiny_static_encoder(tmp_path / "tiny"))
-    assert facets.load("sentence-transformers:.").name == "tiny"
 
 
 def test_own_code_of_a_model_runs_only_if_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from facets_lab.documents.beir import METRICS, query_metrics, read_beir, read_pairs, sampled
+from facets_lab.documents.beir import METRICS, query_metrics, read_beir, read_pairs
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_retrieval import JUDGEMENTS, write_beir, write_lines
@@ -28,15 +28,6 @@ def test_read_beir_with_and_without_header(tmp_path: Path, header: bool) -> None
     }
     assert data.queries == {"q1": "the dog plays guitar", "q2": "lifting weights"}  # q3 has no relevant document
     assert data.judgements == JUDGEMENTS
-
-
-def test_read_beir_accepts_numbers_as_ids_and_ignores_blank_text(tmp_path: Path) -> None:
-    write_beir(tmp_path)
-    write_lines(tmp_path / "corpus.jsonl", ['{"_id": 7, "title": " ", "text": "seven"}'])
-    write_lines(tmp_path / "queries.jsonl", ['{"_id": "1", "text": "seven"}'])
-    write_lines(tmp_path / "qrels" / "test.tsv", ["1\t7\t1"])
-    data = read_beir(tmp_path)
-    assert data.judgements == {"1": {"7": 1}} and data.documents == {"7": "seven"}
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
@@ -76,19 +67,6 @@ def test_bad_lines_are_named_by_file_and_line(tmp_path: Path, name: str, line: s
     write_lines(path, lines)
     with pytest.raises(InvalidInputError, match=rf"{path}, line {len(lines)}: .*{message}"):
         read_beir(tmp_path)
-
-
-def test_samples_keep_order_and_judged_documents(tmp_path: Path) -> None:
-    queries = {f"q{number}": f"number {number}" for number in range(40)}
-    data = read_beir(write_beir(tmp_path, queries=queries, judgements={query: {"dog": 1} for query in queries}))
-    sample = sampled(data, 7, seed=3)
-    assert sample == sampled(data, 7, seed=3) != sampled(data, 7, seed=4)
-    assert list(sample.queries) == [query for query in queries if query in sample.queries]
-    assert set(sample.judgements) == set(sample.queries) and sample.documents == data.documents
-    data = read_beir(write_beir(tmp_path))
-    assert set(sampled(data, None, 3, seed=0).documents) == {"dog", "song", "lift"}
-    assert len(sampled(data, None, 1, seed=0).documents) == 3  # judged documents always stay
-    assert sampled(data, 40, seed=0) is sampled(data, seed=0) is data
 
 
 def test_read_pairs_makes_distinct_documents_and_queries(tmp_path: Path) -> None:

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from facets_lab.documents.beir import read_beir
 from facets_lab.documents.calibration import ObservedHits, fit_curve, small_collections
-from facets_lab.documents.collection import load_searched
 from facets_lab.evaluation.__main__ import main
 from facets_lab.evaluation.statistics import expected_calibration_error
-from tiny_encoders import tiny_encoder
 from toy_retrieval import write_beir, write_lines
 from toys import toy_passage_model
 
@@ -81,18 +79,6 @@ def test_command_stores_curves_with_the_model_unless_it_is_a_dry_run(
     assert json.loads(capsys.readouterr().out)["file"] == str(model / "relevance.json")
     curve = RelevanceCurve.read(model, PassageModel.from_folder(model).revision)
     assert curve is not None and curve.source == "toys" and set(curve.weights) == {"hybrid", "facets", "lexical"}
-
-
-def test_curve_of_an_encoder_is_stored_where_it_is_said(
-    tmp_path: Path, folders: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    encoder = f"sentence-transformers:{tiny_encoder(tmp_path / 'tiny')}"
-    assert main(["calibrate-search", *folders, "--model", encoder]) == 1
-    assert "--out" in capsys.readouterr().err
-    out = tmp_path / "data" / "passages" / "tiny"
-    assert main(["calibrate-search", *folders, "--model", encoder, "--out", str(out)]) == 0
-    curve = RelevanceCurve.read(out, load_searched(encoder).revision)
-    assert curve is not None and "hybrid" in curve.weights
 
 
 def test_command_needs_two_sets_and_two_kinds(

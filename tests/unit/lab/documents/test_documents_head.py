@@ -99,14 +99,3 @@ def test_a_head_that_does_not_help_is_not_written(
     report = _train(data, _encoder(tmp_path / "clean", noise=0), tmp_path / "out", capsys)
     assert not report["written"]
     assert not (tmp_path / "out").exists()
-
-
-def test_what_a_head_needs_is_asked_for(data: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
-    for options in (
-        [],
-        ["--encoder", "x", "--config", "y"],
-        ["--encoder", "x", *data[1:]],
-        ["--encoder", "x", data[0]],
-    ):
-        assert main(["passages", "--out", "unused", *options]) == 1
-        assert "error: " in capsys.readouterr().err

@@ -10,14 +10,11 @@ from facets_lab.documents import retrieval
 from facets_lab.documents.beir import METRICS, RetrievalData, read_beir
 from facets_lab.documents.retrieval import (
     Bm25,
-    bm25_rankings,
     fused_rankings,
     model_rankings,
-    ranking_metrics,
     vector_scores,
 )
 from facets_lab.evaluation.__main__ import main
-from numpy.testing import assert_array_equal
 from references import reference_search
 from scipy.stats import zscore
 from toy_retrieval import write_beir
@@ -60,21 +57,6 @@ def test_models_rank_like_an_exact_comparison(data: RetrievalData) -> None:
             best = [list(visible)[column] for column in np.argsort(-scores[row])]
             assert [key for key in ranking if key != "blank"] == best
     assert [list(ranking) for ranking in found["toy"]["lexical"]] == [["dog"], ["lift"]]
-
-
-def test_the_query_itself_does_not_count_as_found(tmp_path: Path) -> None:
-    documents = {"q1": ("", "the dog plays guitar"), "dog": ("", "A dog plays the guitar.")}
-    queries, judgements = {"q1": "the dog plays guitar"}, {"q1": {"dog": 1}}
-    data = read_beir(write_beir(tmp_path, documents=documents, queries=queries, judgements=judgements))
-    assert ranking_metrics({"m": [["q1", "dog"]]}, data)["m"]["mrr_10"] == 1.0
-    write_beir(tmp_path, documents={**documents, "q1": ("", "Lifting weights.")}, judgements={"q1": {"q1": 1}})
-    assert ranking_metrics({"m": [["q1"]]}, read_beir(tmp_path))["m"]["mrr_10"] == 1.0  # an equal id is a coincidence
-
-
-def test_bm25_finds_shared_stems_and_nothing_else(data: RetrievalData) -> None:
-    assert bm25_rankings(data) == {"lexical": [["dog"], ["lift"]]}
-    for texts in (["", "..."], ["the of"]):
-        assert_array_equal(Bm25(texts).scores(["dogs", ""]), np.zeros((2, len(texts))))
 
 
 def test_fusion_ranks_candidates_of_both_by_the_sum_of_z_scores(data: RetrievalData) -> None:

@@ -1,10 +1,7 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
-from facets_lab.relations.calibration import calibrate_entailment, fit_weights
+from facets_lab.relations.calibration import fit_weights
 from facets_lab.relations.entailment import EntailmentData
-from relation_toys import make_toy_relation_checkpoint
 
 from facets.relations.entailment import PairFeatures, label_probabilities
 from facets.relations.tables import FEATURES, EntailmentWeights
@@ -43,18 +40,3 @@ def test_each_source_weighs_alike() -> None:
     one, other = fit_weights([small, few]), fit_weights([small, many])
     assert one.paraphrase["similarity"] == pytest.approx(other.paraphrase["similarity"], abs=1e-3)
     assert fit_weights([many]).paraphrase["similarity"] > one.paraphrase["similarity"]
-
-
-def test_reports_are_across_and_inside(tmp_path: Path) -> None:
-    model = str(make_toy_relation_checkpoint(tmp_path / "toy", num_steps=5))
-    labelled = tmp_path / "labelled.tsv"
-    labelled.write_text(
-        ">\t$ARG1 wed $ARG2\t$ARG1 met $ARG2\t1\t2\nN\t$ARG1 wed $ARG2\t$ARG1 left $ARG2\t1\t1\n", encoding="utf-8"
-    )
-    triples = tmp_path / "triples.tsv"
-    triples.write_text("animal, eats, hay\tsheep, munch, hay\tTrue\nman, wed, ann\tbob, left, ann\tFalse\n")
-    (report,) = calibrate_entailment([labelled, triples], model, dry_run=True)["models"].values()  # type: ignore[attr-defined]
-    assert set(report) == {str(labelled), str(triples)}
-    for metrics in report.values():
-        assert set(metrics) == {"across", "inside"}
-        assert {"ap", "base_rate", "calibration_error"} <= set(metrics["across"])

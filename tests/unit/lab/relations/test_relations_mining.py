@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 import spacy
-from facets_lab.relations.entity_pairs import DocumentMiner, distinctive_names
+from facets_lab.relations.entity_pairs import DocumentMiner
 from facets_lab.relations.mining import mine_cells
-from facets_lab.relations.title_types import read_types
-
-from facets.relations import EntityType
 
 CORPUS = """# Ann Lee
 Ann Lee is a singer. Ann Lee was born in Paris. Ann Lee lives in Paris. Ann Lee was born in Rome.
@@ -70,19 +67,6 @@ def pipeline(folder: Path, **names: str) -> str:
     return str(folder / "pipeline")
 
 
-def test_a_recognizer_finds_more_entities_and_their_kinds(tmp_path: Path) -> None:
-    recognizer = pipeline(tmp_path, Oslo="GPE", Eve_Poe="PERSON", Poe="PERSON", Ann="PERSON")
-    path = tmp_path / "corpus.txt"
-    path.write_text("# Ann Lee\nEve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome.\n", encoding="utf-8")
-    report = mine_toy(tmp_path, recognizer=recognizer)
-    assert report["num_types"] == 3
-    assert read_types([tmp_path / "out" / "types.tsv"]) == {
-        "Eve Poe": EntityType.PERSON,
-        "Ann": EntityType.PERSON,
-        "Oslo": EntityType.PLACE,
-    }
-
-
 def test_a_stopped_mining_goes_on_with_missing_blocks_and_starts_again_with_other_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,15 +105,3 @@ def test_a_person_is_found_by_last_name_pronoun_and_date() -> None:
     assert "Ann Lee | Rome | $ARG1 's home was $ARG2" in found
     assert "Ann Lee | 1950-05-03 | $ARG1 was born on $ARG2" in found
     assert "1950-05-03 | Ann Lee | $ARG2 was born on $ARG1" in found
-
-
-def test_items_of_a_list_are_no_pair_but_neighbours_are() -> None:
-    found = mine("", "He saw Rome, Oslo and Bonn.", "Rome", "Oslo", "Bonn")
-    assert not any(cell.startswith("Rome | Bonn") for cell in found)
-    assert "Rome | Oslo | $ARG1 , $ARG2" in found
-
-
-def test_common_words_are_no_names() -> None:
-    texts = ["the will of the people will stay", "London will grow"]
-    names = distinctive_names(["Will", "London", "Al", "New York", "stolen base"], texts)
-    assert names == ["London", "New York"]

@@ -34,7 +34,6 @@ STS = [
 PHRASES = ["1\tlifting weights\tmusic", "0\tthe dog\tguitar", "1\ta man\tman", "0\tqwxz dog\tvbnm"]
 CHOICES = ["guitar music\tplays\tguitar\tmusic\tdog\tman\ta\tthe", "dog garage\tman\tdog\tgarage\ta\tin\tqwxz\tvbnm"]
 read_phrase_pairs = partial(read_labelled, names=("label", "phrase", "word"), negative="0", positive="1")
-METHODS = "codebook max_facet average probability_average sif wmd probability_wmd encoder".split()
 
 
 @pytest.fixture
@@ -47,10 +46,6 @@ def checkpoint(tmp_path: Path) -> str:
 
 def letters(texts: Iterator[str]) -> np.ndarray:
     return np.array([[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts], dtype=np.float32)
-
-
-def test_methods_are_the_contract() -> None:
-    assert {*METHODS, *(f"{name}+attention" for name in METHODS[2:-1])} <= set(PAIR_METHODS)
 
 
 def test_sts_keeps_quotes_and_reads_labels(tmp_path: Path) -> None:
@@ -154,11 +149,3 @@ def test_labels_and_opposed_pairs_are_measured(tmp_path: Path, capsys: pytest.Ca
     assert main(["opposed-pairs", str(opposed), *model]) == 0
     methods = json.loads(capsys.readouterr().out)["models"]["facets-passages-small-en"]
     assert methods["alignment"] == {"above": 1.0, "told": 1.0, "denied": 0.0}
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["sts"], ["summarization", "x", "--words", "9", "--sentences", "2"]],
-)
-def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
-    assert main(arguments) == 2

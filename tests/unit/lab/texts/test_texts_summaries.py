@@ -11,10 +11,6 @@ import pytest
 from facets_lab.evaluation.__main__ import main
 from facets_lab.texts import pairs, summaries
 from facets_lab.texts.summaries import (
-    Budget,
-    Summarize,
-    baseline_summarizers,
-    rank_by_centroid,
     read_summaries,
     rouge_scores,
 )
@@ -24,7 +20,6 @@ from toys import toy_model
 
 from facets.model import load
 from facets.texts import summarize
-from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
 
 DOCUMENT = (
     "A man plays the guitar in the garage.",
@@ -62,30 +57,6 @@ def test_rouge_is_f1_with_stemming_and_the_best_reference() -> None:
     assert scores["rouge2"] == pytest.approx([1, 1 / 3])
     assert scores["rougeL"] == pytest.approx([1, 1 / 2])
     assert scores["length"].tolist() == [3, 4]
-
-
-def all_summarizers(budget: Budget) -> dict[str, Summarize]:
-    model = toy_model()
-    found = {
-        name: summaries_of
-        for name, _, summaries_of in baseline_summarizers(model, CoverageConfig(), budget)
-        if name != "minilm-centroid"
-    }
-    found |= {"model": budget.by_coverage(model, None), "paper": budget.by_coverage(model, PAPER_COVERAGE)}
-    return found | {"centroid": budget.by_ranking(rank_by_centroid(letters))}
-
-
-@pytest.mark.parametrize("budget", [Budget(num_sentences=2), Budget(max_words=9), Budget(max_words=1)], ids=str)
-def test_summaries_keep_the_budget_and_are_never_empty(budget: Budget) -> None:
-    documents = [DOCUMENT, ("Qwxz vbnm!",)]
-    for name, summaries_of in all_summarizers(budget).items():
-        for document, summary in zip(documents, summaries_of(documents), strict=True):
-            chosen = [sentence for sentence in document if sentence in summary]
-            assert chosen and summary == " ".join(chosen), name
-            if budget.max_words is None:
-                assert len(chosen) == min(2, len(document))
-            else:
-                assert len(summary.split()) <= budget.max_words or len(chosen) == 1
 
 
 def test_command_prints_models_and_baselines(

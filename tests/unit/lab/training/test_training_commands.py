@@ -58,14 +58,6 @@ def test_a_run_gives_a_model_and_is_not_overwritten(
     assert main([*arguments, "--resume"]) == 0
 
 
-def test_a_bad_setting_ends_the_command_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "x.toml"
-    path.write_text('corpus = "c"\nwords = "w"\n[model]\ncross_attention = "no"', encoding="utf-8")
-    assert main(["sentences", "--config", str(path), "--out", str(tmp_path / "run")]) == 1
-    assert capsys.readouterr().err == f'error: {path}: model.cross_attention must be a boolean, got "no"\n'
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_corpus_packed_with_the_words_of_vectors_can_be_trained_on(tmp_path: Path) -> None:
     folder = make_toy_corpus(tmp_path)
     words = WordVectors.load(folder / "words")

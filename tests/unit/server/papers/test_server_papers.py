@@ -136,20 +136,6 @@ def test_a_collection_is_encoded_once_for_each_revision_of_a_document(own):
     assert reply.index_revision == revision
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"to_year": 2003}, ["a"]),
-        ({"excluded_ids": ["b", "zz"]}, ["a", "c"]),
-        ({"top_k": 1}, ["b"]),
-        ({"where": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="year", exists=False))}, ["c"]),
-    ],
-)
-def test_papers_of_a_collection_are_filtered(stub, settings, expected):
-    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat"], collection="shelf", **settings)
-    assert [paper.id for paper in stub.RankPapers(request, timeout=60).rankings[0].papers] == expected
-
-
 def test_papers_of_the_callers(stub):
     papers = pb.PaperList(papers=[BOAT, pb.Paper(title="song", id="s", year=2000), pb.Paper(title="piano")])
     request = pb.RankPapersRequest(kind=CITATIONS, ids=["c2"], papers=papers)
@@ -227,14 +213,6 @@ def test_readers_do_not_wait_for_additions(own):
     assert not adding.done()
     engine.gate.set()
     assert adding.result().num_papers == 1
-
-
-def test_added_authors_are_found(own):
-    new = pb.NewAuthor(author=pb.Author(name="Eve", id="e-1"), papers=[pb.Paper(title="wine")])
-    reply = own.stub.AddAuthors(pb.AddAuthorsRequest(authors=[new]), timeout=60)
-    assert (reply.num_authors, reply.num_papers) == (1, 1)
-    found = own.stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="wine")]), timeout=60)
-    assert ids_of(found.results[0])[0] == "e-1"
 
 
 def test_candidates_are_found_by_name(stub):

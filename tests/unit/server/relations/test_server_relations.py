@@ -78,14 +78,6 @@ def test_unrelated_pairs_and_rejected_relations_are_reported_when_asked_for(stub
     assert [facet.facet for facet in unrelated.pattern_score.facets] == list(range(NUM_FACETS))
 
 
-def test_a_negated_sentence_shows_its_cue_and_no_relation(stub):
-    text = "Pierre Curie is not married to Marie Curie ."
-    reply = stub.ExtractRelations(extraction(text_of(text), gazetteer_names=NAMES, include_unrelated=True), timeout=60)
-    assert returned(reply) == set()
-    assert {pair.pattern_score.assertion_cue for pair in reply.texts[0].pairs} == {"not"}
-    assert {pair.pattern_score.assertion for pair in reply.texts[0].pairs} == {relations_pb2.ASSERTION_STATUS_NEGATED}
-
-
 def test_calls_that_come_together_load_one_pipeline(monkeypatch):
     names, never = [], threading.Event()
     monkeypatch.setattr(entities, "SpacyEntities", lambda name: names.append(name) or never.wait(0.3))

@@ -120,13 +120,6 @@ def test_bad_searches_are_refused(documents, settings):
     assert found.fields
 
 
-@pytest.mark.parametrize("token", ["nonsense", "!!", "YXQ6eA=="])
-def test_foreign_page_tokens_are_refused(shared, documents, token):
-    collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
-    failure(collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token), INVALID)
-    failure(documents.ListDocuments, documents_pb2.ListDocumentsRequest(collection="news", page_token=token), INVALID)
-
-
 def test_bytes_that_are_no_message_or_no_utf8_are_the_callers_fault(shared):
     raw = shared.channel.unary_unary("/facets.v1.EmbeddingService/Embed")
     for data in (b"\xff\xff\xff", b"\x0a\x02\xc3\x28"):

@@ -87,17 +87,6 @@ def test_callers_ahead_of_the_others_are_remembered_longest():
     assert taken(queue, 1) == {"new": 1}
 
 
-def test_a_wait_ends_once():
-    ended, waiter = [], Waiter(CallContext())
-    queue = FairQueue()
-    queue.put(waiter)
-    waiter.when_ended(lambda: ended.append(1))
-    assert waiter.end() and not waiter.end(ValueError("late"))
-    waiter.wait()
-    waiter.when_ended(lambda: ended.append(2))
-    assert ended == [1, 2]
-
-
 class Asker(threading.Thread):
     """Asks for a lock, holds it for a moment, and records the outcome."""
 

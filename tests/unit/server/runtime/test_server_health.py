@@ -23,11 +23,6 @@ def states(channel):
     return {stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=60).status for name in SERVICES}
 
 
-def test_every_service_is_serving_after_warm_up(running):
-    assert states(running.channel) == {SERVING}
-    assert running.model.batches, "warm-up runs the model"
-
-
 def test_nothing_is_serving_during_warm_up(make_server):
     model = FakeModel()
     model.hold()

@@ -51,23 +51,6 @@ def test_token_stats_count_unknown_words_and_show_a_cut_text(running, stub):
     assert stats == [(3, 1, False), (2, 2, False), (2, 0, False), (most, 0, True), (most, 0, False)]
 
 
-def test_64_concurrent_single_text_calls_are_fused_into_few_batches(running, stub):
-    running.model.hold()
-    before = len(running.model.batches)
-    with ThreadPoolExecutor(64) as pool:
-        calls = [pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=[f"a cat {i}"]), timeout=30) for i in range(64)]
-        assert running.model.started.wait(10)
-        threading.Thread(target=_open_when_queued, args=(running, 60)).start()
-        replies = [call.result() for call in calls]
-    assert len(replies) == 64
-    batches = running.model.batches[before:]
-    assert sum(batches) == 64
-    assert len(batches) <= 8
-    calls_counted = running.metric("facets_batch_calls_sum", model="fake")
-    assert calls_counted >= 64
-    assert running.metric("facets_batch_calls_count", model="fake") <= 4 + before
-
-
 def _open_when_queued(running, depth):
     waiting = threading.Event()
     for _ in range(1000):

@@ -48,22 +48,6 @@ def test_every_method_equals_the_library(shared, score, number, attention):
     assert (reply.method, reply.attention) == (number, attention)
 
 
-def test_explanation_shows_which_facets_met(score):
-    request = texts_pb2.ScoreRequest(pairs=pairs_of(("the cat", "a dog")), explain=True, num_words=2)
-    explanation = score(request, timeout=60).scores[0].explanation
-    assert sum(match.contribution for match in explanation.matches) == pytest.approx(1.0, abs=1e-5)
-    assert all(len(match.first_words) == len(match.second_words) == 2 for match in explanation.matches)
-    assert [token.text for token in explanation.first_tokens] == ["the", "cat"]
-    assert not any(token.HasField("weight") for token in explanation.first_tokens)
-
-
-def test_bad_pairs_are_named(score):
-    with pytest.raises(grpc.RpcError) as raised:
-        score(texts_pb2.ScoreRequest(pairs=pairs_of(("cat", " "))), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "pairs[0].second" in raised.value.details()
-
-
 def test_scores_are_calibrated_by_the_models_curve(shared, score, monkeypatch):
     monkeypatch.setitem(shared.model.score_curves, "codebook", np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]]))
     request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True)
