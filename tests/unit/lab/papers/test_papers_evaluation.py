@@ -9,7 +9,7 @@ from string import ascii_lowercase
 import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.papers.evaluation import column_metrics
+from facets_lab.papers.evaluation import SHARES, column_metrics
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 from toy_papers import toy_records
 
