@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 MANIFEST = "directory.json"
 LOCK = "lock"
+BACKGROUND_SOCKET = "server.sock"  # of the server that the facets command runs in the background
 UNFINISHED_RESTORE = "restore-unfinished"  # file that exists in a directory while a backup is copied into it
 _FORMAT = 1
 
@@ -37,7 +38,8 @@ class DirectoryLock:
                     fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError as error:
                     pid = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
-                    reason = f"is in use by process {pid}: stop that process or choose another directory"
+                    how = "facets stop ends it" if (data_dir / BACKGROUND_SOCKET).exists() else "stop that process"
+                    reason = f"is in use by process {pid}: {how}, or choose another directory"
                     raise StoreInUseError(f"data directory {data_dir} {reason}") from error
                 os.ftruncate(self._file, 0)
                 os.pwrite(self._file, f"{os.getpid()}\n".encode("ascii"), 0)

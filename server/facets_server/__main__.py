@@ -4,6 +4,7 @@ Exit codes: 0 after a clean stop; 1 when data or a model cannot be opened or a p
 setting is invalid or the port is in use. Each failure is one sentence on standard error.
 """
 
+import fcntl
 import logging
 import os
 import signal
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
@@ -61,6 +63,9 @@ def serve(
     *,
     port: Annotated[int | None, typer.Option(help="Port of the gRPC server (default 50051; 0: any free one).")] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1, local).")] = None,
+    socket: Annotated[
+        Path | None, typer.Option(help="Unix socket to listen on instead, for your own programs; without HTTP.")
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the documents (default ./facets-data).")] = None,
     model: Annotated[
         list[str] | None,
@@ -83,6 +88,9 @@ def serve(
     drain_s: Annotated[
         float | None, typer.Option(help="Seconds from SIGTERM to the end at the latest (default 20).")
     ] = None,
+    idle_s: Annotated[
+        float | None, typer.Option(help="With --socket: end after so many seconds without a call (default 600).")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="DEBUG, INFO, WARNING or ERROR (default INFO).")] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
@@ -93,12 +101,14 @@ def serve(
         return
     flags: dict[str, object] = {"host": host, "port": port, "http.port": http_port, "metrics_port": metrics_port}
     flags |= {
+        "socket": socket,
         "data_dir": data_dir,
         "models": tuple(model) if model else None,
         "allow_downloads": allow_downloads,
         "trust_remote_code": trust_remote_code,
         "backend": backend,
         "drain_s": drain_s,
+        "idle_s": idle_s,
         "log_level": log_level,
     }
     try:
@@ -209,7 +219,8 @@ def _upkeep(
 
 
 def _serve(config: "ServerConfig") -> None:
-    _check_port(config)
+    if config.socket is None:
+        _check_port(config)
     # Importing these takes seconds; --help and invalid settings are handled first.
     from prometheus_client import CollectorRegistry
 
@@ -233,17 +244,41 @@ def _serve(config: "ServerConfig") -> None:
         try:
             server.start()
             names = ", ".join(f"{info.name} ({info.revision[:12]})" for info in server.served_models())
-            logger.info("serving %s on %s:%d", names, config.host, server.port)
+            logger.info("serving %s on %s", names, config.socket or f"{config.host}:{server.port}")
             if server.http_port is not None:
                 logger.info("HTTP on port %d of %s", server.http_port, config.host)
             if server.metrics_port is not None:
                 logger.info("metrics on http://%s:%s/metrics", config.host, server.metrics_port)
+            if config.socket is not None and config.idle_s:
+                lock = config.socket.with_suffix(".lock")
+                watch = partial(_end_when_idle, server.idle_s, config.idle_s, lock)
+                threading.Thread(target=watch, name="idle", daemon=True).start()
             shutdown.wait()
             logger.info("shutting down: at most %.0f s for running calls", config.drain_s)
         finally:
             server.stop(shutdown.grace_s)
     logger.info("stopped")
     shutdown.end()
+
+
+def _end_when_idle(idle_s: Callable[[], float], max_idle_s: float, lock_file: Path) -> None:
+    """Ends the server once no call has come for ``max_idle_s``.
+
+    A ``facets`` command holds the lock, shared, while it uses the server. This process holds it, alone, until it has
+    ended, so a command that comes meanwhile waits and then starts another server.
+    """
+    with lock_file.open("ab") as lock:
+        while True:
+            time.sleep(min(1.0, max_idle_s / 4))
+            if idle_s() < max_idle_s:
+                continue
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            logger.info("no call for %g s", max_idle_s)
+            os.kill(os.getpid(), signal.SIGTERM)
+            threading.Event().wait()
 
 
 class _Shutdown:

@@ -92,6 +92,7 @@ def _started(
         return subprocess.Popen(server_command(*arguments), stdout=file, stderr=file, env=dict(environment))
 
 
+NO_BACKGROUND = {"FACETS_TARGET": "127.0.0.1:1"}  # where no server listens
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]  # `facets` without installing it
 
 
@@ -99,7 +100,7 @@ def client_environment(folder: Path, **more: str) -> dict[str, str]:
     """Environment of a program that finds all packages and keeps its state below ``folder``."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
     paths = os.pathsep.join(str(ROOT / room) for room in ("", "proto", "clients", "server"))
-    return {**kept, "PYTHONPATH": paths, "XDG_STATE_HOME": str(folder / "state"), **more}
+    return {**kept, "PYTHONPATH": paths, "XDG_STATE_HOME": str(folder / "state"), **NO_BACKGROUND, **more}
 
 
 def server_command(*arguments: str) -> list[str]:

@@ -99,29 +99,29 @@ _EXIT_CODES = {
     ExitCode.DENIED: (UnauthenticatedError, PermissionDeniedError),
 }
 _HINTS: tuple[tuple[type[FacetsClientError], str], ...] = (
-    (UnavailableError, "facets-server starts one; --target or FACETS_TARGET says where it is"),
+    (UnavailableError, "facets serve starts one; --target or FACETS_TARGET says where it is"),
     (OverloadedError, "try again later"),
     (DeadlineExceededError, "facets health says whether a server is there"),
     (UnauthenticatedError, "--api-key or FACETS_API_KEY gives the key"),
 )
 
 
-def server_failure(error: FacetsClientError, target: str) -> CommandError:
-    """What to tell the user about an error of the server at ``target``: what it refused, or why it did not answer."""
+def server_failure(error: FacetsClientError, server: str) -> CommandError:
+    """What to tell the user about an error of a server, given in words: what it refused, or why it did not answer."""
     violations = [violation._asdict() for violation in error.field_violations]
     exit_code = next((code for code, kinds in _EXIT_CODES.items() if isinstance(error, kinds)), ExitCode.SERVER)
     if error.reason == "DISK_FULL":  # same status as an overload, but a retry does not help
         exit_code = ExitCode.SERVER
     message = without_grpc_prefix(error.details)
     if isinstance(error, UnavailableError):
-        message = f"the server at {target} is not available: {message}"
+        message = f"{server} is not available: {message}"
     elif isinstance(error, DeadlineExceededError):
-        message = f"no answer from the server at {target} in time (see --timeout-s): {message}"
+        message = f"no answer from {server} in time (see --timeout-s): {message}"
     elif exit_code is ExitCode.UNAVAILABLE:
-        message = f"the server at {target} is overloaded: {message}"
+        message = f"{server} is overloaded: {message}"
     elif exit_code is ExitCode.SERVER:
         request = f" (request {error.request_id})" if error.request_id else ""
-        message = f"the server failed: {message}{request}"
+        message = f"{server} failed: {message}{request}"
     fields: dict[str, object] = {
         "reason": error.reason,
         "field": violations[0]["field"] if violations else "",
@@ -129,6 +129,8 @@ def server_failure(error: FacetsClientError, target: str) -> CommandError:
         **{name: getattr(error, name) for name in ("metadata", "retry_after_s", "request_id")},
     }
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
+    if isinstance(error, NotFoundError):
+        hint = f"asked {server}"
     return CommandError(message, error.code.name, exit_code, hint, fields)
 
 

@@ -16,6 +16,7 @@ from typer import Option
 from typer.core import TyperGroup
 
 from facets_client.cli import documents, mcp, papers, relations, server, texts
+from facets_client.cli.background import background_server, is_default_target_up
 from facets_client.cli.failures import CommandError, ExitCode, command_error, need_command, server_failure
 from facets_client.cli.output import say
 from facets_client.cli.settings import Settings, settings_of
@@ -23,14 +24,20 @@ from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
 from facets_client.core.extras import DISTRIBUTION, version_of
 from facets_client.errors import FacetsClientError, OddFilterWarning
 
+_TARGET_HELP = f"Server.  [default: {DEFAULT_TARGET} if one listens there, else the background server]"
 _EPILOG = """
+Without a server, the first command that needs one starts it in the background, for you alone; it ends after ten minutes
+without calls, or with facets stop. Its documents are in ~/.local/share/facets (FACETS_SERVER_DATA_DIR sets another
+folder).
+
 With --json an error is one JSON object on standard error: {"error": {"code", "message", "exit_code", "field",
 "hint", ...}}.
 
 Exit codes: 0 done; 1 done, but some records were rejected; 2 wrong usage or input; 3 server unreachable, not
 serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted.
 
-Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_CA_CERT, FACETS_COLLECTION, NO_COLOR, XDG_STATE_HOME.
+Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_CA_CERT, FACETS_COLLECTION, FACETS_SERVER_DATA_DIR,
+FACETS_SERVER_IDLE_S, NO_COLOR, XDG_DATA_HOME, XDG_STATE_HOME.
 """
 
 
@@ -45,7 +52,7 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except FacetsClientError as error:
-            raise server_failure(error, settings_of(ctx).target) from error
+            raise server_failure(error, settings_of(ctx).server) from error
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **kwargs: Any) -> NoReturn:
         arguments = list(sys.argv[1:] if args is None else args)
@@ -106,7 +113,7 @@ app = typer.Typer(
 @app.callback()
 def _global(
     context: typer.Context,
-    target: Annotated[str | None, Option(envvar="FACETS_TARGET", help=f"Server.  [default: {DEFAULT_TARGET}]")] = None,
+    target: Annotated[str | None, Option(envvar="FACETS_TARGET", help=_TARGET_HELP)] = None,
     json: Annotated[bool, Option("--json", help="Print JSON instead of tables.")] = False,
     quiet: Annotated[bool, Option("--quiet", help="Print only results and errors.")] = False,
     timeout_s: Annotated[float | None, Option(help="Seconds per request.  [default: 30; 120 for long ones]")] = None,
@@ -128,8 +135,12 @@ def _global(
         typer.echo(f"facets {version_of(DISTRIBUTION) or '(not installed)'}")
         raise typer.Exit
     need_command(context)
+    background = None
+    if target is None and not (tls or ca_cert or os.name == "nt" or is_default_target_up()):
+        background = background_server(os.environ)
     context.obj = Settings(
-        target=DEFAULT_TARGET if target is None else target,
+        target=target or (background.target if background else DEFAULT_TARGET),
+        background=background,
         json=json,
         timeout_s=timeout_s,
         api_key=api_key or None,

@@ -1,4 +1,4 @@
-"""``facets models``, ``health``, ``status``, ``backup`` and ``serve``."""
+"""``facets models``, ``health``, ``status``, ``backup``, ``serve`` and ``stop``."""
 
 import importlib.util
 import os
@@ -13,6 +13,7 @@ import typer
 from rich.filesize import decimal
 from typer import Argument
 
+from facets_client.cli.background import background_server
 from facets_client.cli.failures import CommandError, ExitCode
 from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import ask, settings_of
@@ -65,7 +66,7 @@ def health(context: typer.Context) -> None:
     another service is.
     """
     settings = settings_of(context)
-    with settings.connect() as client:
+    with settings.connect(starts=False) as client:
         statuses = client.health()
     if settings.json:
         print_json({"target": settings.target, "services": statuses})
@@ -83,12 +84,12 @@ def health(context: typer.Context) -> None:
 def status(context: typer.Context) -> None:
     """Show version, load, disk and last backup."""
     settings = settings_of(context)
-    with settings.connect() as client:
+    with settings.connect(starts=False) as client:
         found, services = client.status(), client.health()
     if settings.json:
         print_json({"target": settings.target, "services": services, **asdict(found)})
     else:
-        print_table(("server", settings.target), list(_overview(found, services)))
+        print_table(("server", settings.server), list(_overview(found, services)))
 
 
 def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -153,4 +154,18 @@ def serve(context: typer.Context) -> None:
     os.execv(sys.executable, [sys.executable, "-P", "-m", "facets_server", *context.args])
 
 
-COMMANDS = {"models": models, "health": health, "status": status, "backup": backup}
+def stop(context: typer.Context) -> None:
+    """Stop the background server, after its running calls.
+
+    Documents stay. The next command that needs the server starts it again, and so does a facets index that still runs.
+
+    \b
+    Examples:
+      facets stop
+    """
+    background = background_server(os.environ)
+    has_run = background.stop()
+    settings_of(context).done({"stopped": has_run}, f"{background} {'has ended' if has_run else 'was not running'}")
+
+
+COMMANDS = {"models": models, "health": health, "status": status, "backup": backup, "stop": stop}

@@ -10,21 +10,25 @@ from typing import Any, TypeVar
 import typer
 from google.protobuf.message import Message
 
-from facets_client.cli.failures import without_grpc_prefix
+from facets_client.cli.background import BackgroundServer
+from facets_client.cli.failures import CommandError, ExitCode, without_grpc_prefix
 from facets_client.cli.output import print_json, say
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
-from facets_client.core.channel import TlsConfig
+from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
 
 AnswerT = TypeVar("AnswerT")
 
 
 class CommandClient(FacetsClient):
-    """Client whose calls Ctrl-C can end at any time."""
+    """Client whose calls Ctrl-C can end at any time; ``on_close`` lets go of the server."""
+
+    on_close: Callable[[], None] = staticmethod(lambda: None)
 
     def close(self) -> None:
         """Closes the connection; calls under way are cancelled."""
         Background(super().close).result()
+        self.on_close()
 
     def _call(self, request: Message) -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -37,15 +41,27 @@ class Settings:
     """The global options."""
 
     target: str
+    background: BackgroundServer | None = None  # the server at the target, if commands start it
     json: bool
     timeout_s: float | None
     api_key: str | None
     tls: bool | TlsConfig
     quiet: bool = False
 
-    def connect(self) -> FacetsClient:
-        """Returns a client, which the caller must close."""
-        return CommandClient(self.target, timeout_s=self.timeout_s, api_key=self.api_key, tls=self.tls)
+    @property
+    def server(self) -> str:
+        """The server in words."""
+        return f"the server at {self.target}" if self.background is None else str(self.background)
+
+    def connect(self, *, starts: bool = True) -> FacetsClient:
+        """Returns a client, which the caller must close; ``starts`` the background server if that is the target."""
+        client = CommandClient(self.target, timeout_s=self.timeout_s, api_key=self.api_key, tls=self.tls)
+        if self.background is not None and starts:
+            client.on_close = self.background.join(self.note).close
+        elif self.background is not None and not self.background.is_running():
+            problem = f"no server listens at {DEFAULT_TARGET}, and {self.background} is not running"
+            raise CommandError(problem, "UNAVAILABLE", ExitCode.UNAVAILABLE, "a search or facets index starts it")
+        return client
 
     def note(self, message: str) -> None:
         """Prints a note on standard error, unless --json or --quiet reserves it for errors."""
@@ -59,8 +75,10 @@ class Settings:
         self.note(message)
 
     def note_waiting(self, reason: str) -> None:
-        """Notes that the command waits for the server."""
+        """Notes that the command waits for the server; starts the background server if it was killed."""
         self.note(f"waiting for the server: {without_grpc_prefix(reason)}")
+        if self.background is not None:
+            self.background.start(self.note)
 
 
 def ask(

@@ -38,6 +38,7 @@ class Admission:
         self._mean_call_s = 0.05
         self._next_retry: dict[str, float] = {}  # by caller: when its last refused call should retry
         self._is_draining = False
+        self._last_end = time.monotonic()
         self._drain_listeners: list[Callable[[], None]] = []
 
     @property
@@ -58,6 +59,10 @@ class Admission:
     def is_idle(self) -> bool:
         """True when no call runs or waits and no stream is open."""
         return self._permits.is_idle() and not self.num_streams
+
+    def idle_s(self) -> float:
+        """Seconds since the last call or stream ended, or since the start; 0 while one runs."""
+        return time.monotonic() - self._last_end if self.is_idle() else 0.0
 
     def drain(self) -> None:
         """Opens no further streams and asks the open ones to end after the messages they have read."""
@@ -126,6 +131,7 @@ class Admission:
         finally:
             with self._lock:
                 _count_down(self._streams, call.caller)
+                self._last_end = time.monotonic()
 
     def _take_share(self, caller: str, num_bytes: int) -> None:
         with self._lock:
@@ -159,7 +165,8 @@ class Admission:
 
     def _leave(self, call: CallContext, started: float) -> None:
         with self._lock:
-            self._mean_call_s += _SMOOTHING * (time.monotonic() - started - self._mean_call_s)
+            self._last_end = time.monotonic()
+            self._mean_call_s += _SMOOTHING * (self._last_end - started - self._mean_call_s)
         self._permits.release(call)
 
     def _overloaded(self) -> OverloadedError:

@@ -64,7 +64,7 @@ class FacetsServer:
         self._models = ModelRegistry(models)
         self._admission = Admission(config.admission)
         keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
-        token = secrets.token_urlsafe(32)
+        token = secrets.token_urlsafe(32) if config.socket is None else ""
         with ExitStack() as closing:  # if a step fails, everything opened so far is closed
             metrics = CallMetrics(self.registry, self._admission)
             measure_process(self.registry, facets.__version__)
@@ -122,6 +122,10 @@ class FacetsServer:
     def served_models(self) -> list[ModelInfo]:
         """The served models, the default first."""
         return [served.info for served in self._models.all()]
+
+    def idle_s(self) -> float:
+        """Seconds without a call or stream; 0 while one runs."""
+        return self._admission.idle_s()
 
     def stop(self, grace_s: float) -> None:
         """Reports NOT_SERVING, refuses new calls, cancels those still running after ``grace_s``, closes; idempotent."""

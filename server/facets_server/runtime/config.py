@@ -119,6 +119,7 @@ class ServerConfig(Settings):
 
     host: str = "127.0.0.1"  # reachable from this machine only; "0.0.0.0" or "[::]": from every network
     port: Port = 50051  # 0: any free port, printed at start
+    socket: File | None = None  # a Unix socket in place of host and port, for this user's programs only; without HTTP
     data_dir: File = Path("facets-data")
     backup_dir: File | None = None  # folder for the copies that TakeBackup makes; None: TakeBackup is off
     backup_keep: Annotated[int, Field(ge=0)] = 0  # backups to keep, including the new one; 0: all
@@ -132,6 +133,7 @@ class ServerConfig(Settings):
     device: str = "cpu"
     metrics_port: OptionalPort = -1  # Prometheus metrics over HTTP
     drain_s: NonNegative = 20.0  # from SIGTERM to the end of the process, at least 1
+    idle_s: NonNegative = 600.0  # with a socket: seconds without a call after which the server ends; 0: never
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     limits: LimitsConfig = LimitsConfig()
     batcher: BatcherConfig = BatcherConfig()
@@ -141,6 +143,12 @@ class ServerConfig(Settings):
     relations: RelationsConfig = RelationsConfig()
     observability: ObservabilityConfig = ObservabilityConfig()
     engine: EngineConfig = EngineConfig()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        # The gateway proves itself by a token on a local socket, where other callers are refused.
+        self.require("socket", self.socket is None or self.http.port < 0, "unset where http.port is on")
+        return self
 
 
 def load_config(

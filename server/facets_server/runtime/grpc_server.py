@@ -1,16 +1,18 @@
-"""gRPC's asyncio server on an event loop in a separate thread, with its ports and TLS.
+"""gRPC's asyncio server on an event loop in a separate thread, with its port or socket, and TLS.
 
 A call is a coroutine until its message has arrived and admission lets it in; then a worker thread takes it. The loop
 only passes bytes on, so it answers health checks under any load.
 """
 
 import asyncio
+import os
 import secrets
 import ssl
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import grpc
 
@@ -35,7 +37,7 @@ class GrpcServer:
         self._server: grpc.aio.Server = self._on_loop(self._make())
 
     def listen(self) -> int:
-        """Binds the port of the settings and returns its number; raises ConfigError."""
+        """Binds the port of the settings and returns its number, 1 for a socket; raises ConfigError."""
         return self._on_loop(self._bind())
 
     def listen_locally(self) -> str:
@@ -96,6 +98,8 @@ class GrpcServer:
 
     async def _bind(self) -> int:
         config = self._config
+        if config.socket is not None:
+            return self._bind_socket(config.socket)
         address = f"{config.host}:{config.port}"
         try:
             if config.security.tls_certificate is None:
@@ -104,6 +108,15 @@ class GrpcServer:
         except RuntimeError as error:
             problem = f"port {config.port} on {config.host} cannot be used: is another server on it?"
             raise ConfigError(problem) from error
+
+    def _bind_socket(self, path: Path) -> int:
+        mask = os.umask(0o077)  # the socket has the rights of a private file
+        try:
+            return self._server.add_insecure_port(f"unix:{quote(str(path.absolute()))}")
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(f"socket {path} cannot be used: it needs an existing folder and a short path") from error
+        finally:
+            os.umask(mask)
 
     async def _stop(self, grace_s: float, is_idle: Callable[[], bool], last_replies_s: float) -> None:
         stopping = asyncio.ensure_future(self._server.stop(grace_s))

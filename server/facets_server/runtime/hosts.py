@@ -11,7 +11,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:\s]+)(?::[0-9]{1,5})?")  # a name o
 
 def exposure(config: ServerConfig) -> list[str]:
     """Warnings about what other machines may do; none if the server listens on this machine only."""
-    if is_loopback(config.host):
+    if config.socket is not None or is_loopback(config.host):
         return []
     warnings = []
     if config.security.api_keys_file is None and config.security.tls_client_ca is None:

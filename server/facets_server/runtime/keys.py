@@ -21,7 +21,7 @@ TOKEN_METADATA = "x-facets-gateway-token"
 ADDRESS_METADATA = "x-facets-gateway-caller"
 _WEIGHT, _NUMBER = "weight=", re.compile(r"[0-9]+(\.[0-9]+)?")
 _MIN_WEIGHT, _MAX_WEIGHT = 0.01, 100
-_LOCAL_SOCKET = "unix"  # prefix of peers that connect over the socket of the server's gateway
+_LOCAL_SOCKET = "unix"  # prefix of peers that connect over a socket: the server's gateway, or this user's programs
 
 Context = Any  # grpc.aio.ServicerContext
 
@@ -150,11 +150,16 @@ def _digest(key: str) -> bytes:
 
 
 def caller_of(context: Context, gateway_token: str) -> str:
-    """The address of the caller without its port; for a call from the gateway, that of the gateway's client."""
+    """The address of the caller without its port; for a call from the gateway, that of the gateway's client.
+
+    Without a token, a socket serves programs of this user.
+    """
     presented = metadata_of(context, TOKEN_METADATA)
-    if hmac.compare_digest(presented.encode(), gateway_token.encode()):
+    if gateway_token and hmac.compare_digest(presented.encode(), gateway_token.encode()):
         return metadata_of(context, ADDRESS_METADATA) or "gateway"
     peer = str(context.peer())
     if peer.startswith(_LOCAL_SOCKET):
+        if not gateway_token:
+            return _LOCAL_SOCKET
         raise UnauthenticatedError("this socket is reserved for the gateway: the call has no gateway token")
     return peer.rpartition(":")[0]

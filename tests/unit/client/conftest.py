@@ -26,6 +26,7 @@ def environment(tmp_path):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
     kept["PYTHONPATH"] = os.pathsep.join(str(ROOT / folder) for folder in ("clients", "proto"))
     kept["XDG_STATE_HOME"] = str(tmp_path / "state")
+    kept["FACETS_TARGET"] = "127.0.0.1:1"  # no background server
     return kept
 
 

@@ -27,9 +27,11 @@ def test_one_caller_has_its_share_beside_others_and_everything_alone():
     admission.check_room(CallContext(caller="b"))
     other.close()
     held.append(admit(admission))
+    assert admission.idle_s() == 0.0
     for permit in held:
         permit.close()
     assert admission.is_idle()
+    assert 0.0 < admission.idle_s() < 10.0
 
 
 def test_refused_calls_of_one_caller_are_told_to_come_back_one_after_the_other():

@@ -1,9 +1,10 @@
-"""Ports: where the server listens, with which certificates."""
+"""Ports and sockets: where the server listens, with which certificates."""
 
 import shutil
 import socket
 import subprocess
 import urllib.request
+from urllib.parse import quote
 
 import grpc
 import pytest
@@ -90,3 +91,24 @@ def test_a_server_that_cannot_be_made_leaves_no_port_open(make_server):
         with pytest.raises(ConfigError, match="metrics_port"):
             make_server(config=ServerConfig(metrics_port=ports[0], http=HttpConfig(port=ports[1])))
         socket.create_server(("127.0.0.1", ports[1])).close()
+
+
+def test_a_socket_serves_this_user_only(make_server, tmp_path):
+    path = tmp_path / "a folder" / "server.sock"
+    path.parent.mkdir()
+    server = make_server(config=ServerConfig(socket=path)).server
+    assert path.stat().st_mode & 0o777 == 0o700
+    with grpc.insecure_channel(f"unix:{quote(str(path))}") as channel:
+        assert models_pb2_grpc.ModelServiceStub(channel).ListModels(models_pb2.ListModelsRequest(), timeout=60).models
+    server.stop(0.0)
+    assert not path.exists()
+
+
+def test_a_socket_without_a_folder_is_an_error(make_server, tmp_path):
+    with pytest.raises(ConfigError, match=r"server\.sock cannot be used"):
+        make_server(config=ServerConfig(socket=tmp_path / "no" / "server.sock"))
+
+
+def test_a_socket_is_for_grpc_alone(tmp_path):
+    with pytest.raises(ConfigError, match=r"socket must be unset where http\.port is on"):
+        ServerConfig(socket=tmp_path / "server.sock", http=HttpConfig(port=0))

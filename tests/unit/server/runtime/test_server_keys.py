@@ -162,3 +162,7 @@ def test_only_a_gateway_names_the_address_of_its_client(peer, token, caller):
             caller_of(context, "right" * 5)
     else:
         assert caller_of(context, "right" * 5) == caller
+
+
+def test_without_a_gateway_a_socket_serves_its_user():
+    assert caller_of(FakeContext("unix:", ""), "") == "unix"
