@@ -104,3 +104,11 @@ def test_reconstruction_error_is_the_weighted_sum_of_squares_with_its_gradient()
     residuals = coefficients.mT @ facets - targets
     torch.testing.assert_close(error(facets), (weights * residuals.square().sum(dim=-1)).sum(dim=1))
     assert torch.autograd.gradcheck(error, facets.requires_grad_())
+
+
+@pytest.mark.parametrize(
+    ("facets_shape", "targets_shape"), [((3, 4), (1, 5, 4)), ((1, 3, 4), (2, 5, 4)), ((1, 3, 4), (1, 5, 6))]
+)
+def test_shapes_that_do_not_fit_are_refused(facets_shape: tuple[int, ...], targets_shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"facets .*targets"):
+        gram_and_correlations(torch.zeros(facets_shape), torch.zeros(targets_shape))

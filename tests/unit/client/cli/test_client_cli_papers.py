@@ -215,3 +215,22 @@ def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, s
     assert (report["least_papers"], report["most_papers"]) == (1, 3)
     assert set(server.papers.authors) == {"Ann", "Bob", "Cat", "Dee"}
     assert "places in o.csv" in facets(*asked, *loads).stdout
+
+
+def test_authors_of_a_file(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        '{"name": "X", "papers": [{"title": "t"}]}\n{"name": "X", "paper_ids": ["p"]}\n{"name": "Z"}\n'
+        '{"papers": [{"title": "t"}]}\n{"name": "Q", "papers": [{"abstract": "t"}]}\n'
+    )
+    with Source(str(tmp_path / "a.jsonl")) as source:
+        found = list(read_authors(source))
+    assert found[0].item.author.name == "X"
+    assert [item.reason for item in found[1:]] == ["duplicate_id", *["invalid_author"] * 3]
+    assert "papers[0]: field 'title'" in found[4].message
+
+
+def test_json_is_one_object_a_paper(facets, tmp_path):
+    (tmp_path / "papers.jsonl").write_text('{"title": "a", "id": 7}\n\n{"title": "b", "abstract": null}\n')
+    lines = facets("--json", "citations", "--file", "papers.jsonl").stdout.splitlines()
+    assert [json.loads(line)["paper"] for line in lines] == [{"id": "7", "title": "a"}, {"id": "", "title": "b"}]
+    assert json.loads(lines[0])["candidates"][0]["evidence"]["nearest_words"][0]["word"] == "boat"

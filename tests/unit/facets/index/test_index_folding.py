@@ -170,3 +170,16 @@ def test_best_document_comes_before_hundreds_of_ties() -> None:
 @pytest.mark.parametrize("query", [[], [1, 2, 3]])
 def test_empty_index_finds_nothing(query: list[int]) -> None:
     assert len(LexicalIndex().search(query, 5).rows) == 0
+
+
+def test_removed_documents_leave_no_trace() -> None:
+    rng = np.random.default_rng(1)
+    documents = [counts(rng) for _ in range(3000)]
+    index = LexicalIndex()
+    index.apply(1, added=np.arange(3000), removed=NONE, terms=documents)
+    index.apply(2, added=NONE, removed=np.arange(0, 2900))
+    index.apply(3, added=np.arange(3000, 3010), removed=NONE, terms=documents[:10])
+    found = index.search([3, 4], 200, also=np.arange(2900, 3010))
+    assert found.rows.tolist() == list(range(2900, 3010))
+    expected = reference_bm25([3, 4], documents[2900:] + documents[:10])
+    np.testing.assert_allclose(found.scores, expected, rtol=1e-4, atol=1e-5)
