@@ -79,11 +79,7 @@ def toy_relation_config(
         precision="float32",
         num_threads=1,
         model=PatternNetworkConfig(
-            num_facets=num_facets,
-            order_dim=32,
-            num_heads=2,
-            feedforward_dim=48,
-            encoder=TOY_ENCODER,
+            num_facets=num_facets, order_dim=32, num_heads=2, feedforward_dim=48, encoder=TOY_ENCODER
         ),
         optimizer=OptimizerConfig(learning_rate=3e-3, warmup_steps=10),
         factorization=FactorizationConfig(dim=16, num_epochs=20, learning_rate=0.3),

@@ -33,10 +33,7 @@ FAISS = {"index": "faiss", "exact_max_facets": 300}
 # A real server, or Qdrant's local mode in memory (see conftest.py).
 QDRANT = {"index": os.environ.get("FACETS_QDRANT_URL", "qdrant://memory"), "exact_max_facets": 300}
 REFERENCE = Combination(index={"exact_max_facets": 10**9}, approximate=False)
-COMBINATIONS = {
-    "sqlite+faiss": Combination(index=FAISS),
-    "postgres+faiss": Combination(store=postgres, index=FAISS),
-}
+COMBINATIONS = {"sqlite+faiss": Combination(index=FAISS), "postgres+faiss": Combination(store=postgres, index=FAISS)}
 if find_spec("qdrant_client") is not None:
     COMBINATIONS |= {
         "sqlite+qdrant": Combination(index=QDRANT),

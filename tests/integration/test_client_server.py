@@ -5,11 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from facets_client import (
-    AsyncFacetsClient,
-    Document,
-    FacetsClient,
-)
+from facets_client import AsyncFacetsClient, Document, FacetsClient
 from facets_client.filters import AllOf, Equals, Exists, NoneOf, Range
 
 TEXTS = [

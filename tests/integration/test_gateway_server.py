@@ -12,12 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from guide_pages import difference, steps
-from server_process import (
-    ROOT,
-    ServerProcess,
-    free_port,
-    make_toy_checkpoint,
-)
+from server_process import ROOT, ServerProcess, free_port, make_toy_checkpoint
 from waiting import wait_until
 
 pytest.importorskip("starlette", reason="needs the extra gateway")

@@ -7,13 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from facets_client import (
-    Author,
-    FacetsClient,
-    NewAuthor,
-    Paper,
-    PaperOptions,
-)
+from facets_client import Author, FacetsClient, NewAuthor, Paper, PaperOptions
 from facets_client.cli import app
 from server_process import ServerProcess
 from toy_papers import SUBJECTS, toy_records

@@ -11,12 +11,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from facets_proto.v1 import (
-    documents_pb2,
-    documents_pb2_grpc,
-    texts_pb2,
-    texts_pb2_grpc,
-)
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2, texts_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from server_process import TOY_WORDS, free_port, run_server
 from waiting import wait_until

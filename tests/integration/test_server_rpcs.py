@@ -6,10 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import (
-    texts_pb2,
-    texts_pb2_grpc,
-)
+from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 
 TEXTS = [
     "The boat sailed on the river to the sea.",

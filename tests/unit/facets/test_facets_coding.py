@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 from torch import Tensor
 
-from facets.coding import (
-    gram_and_correlations,
-    kmeans_coefficients,
-    reconstruction_error,
-    solve_coefficients,
-)
+from facets.coding import gram_and_correlations, kmeans_coefficients, reconstruction_error, solve_coefficients
 
 
 def _problem(seed: int, num_facets: int, num_targets: int, *, dim: int = 8, batch: int = 1) -> tuple[Tensor, Tensor]:

@@ -70,8 +70,7 @@ def listeners(make_server, monkeypatch):
     """Each with at most four silent ones, for half a second, and 5,000 bytes of a body."""
     monkeypatch.setattr(AdmissionConfig, "max_silent_calls", 4)
     server = make_server(
-        admission=AdmissionConfig(message_timeout_s=0.5),
-        limits=LimitsConfig(max_message_bytes=5000),
+        admission=AdmissionConfig(message_timeout_s=0.5), limits=LimitsConfig(max_message_bytes=5000)
     ).server
     with listening(max_connections=4, read_timeout_s=0.5, max_body_bytes=5000) as port:
         yield {"gRPC": Grpc(server.port), "HTTP": Http(port, EMBED)}
@@ -79,10 +78,7 @@ def listeners(make_server, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "gives_way", "too_slow", "too_large"),
-    [
-        ("gRPC", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"),
-        ("HTTP", "", "408", "413"),
-    ],
+    [("gRPC", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"), ("HTTP", "", "408", "413")],
 )
 def test_listeners_hold_their_bounds(listeners, name, gives_way, too_slow, too_large):
     listener = listeners[name]

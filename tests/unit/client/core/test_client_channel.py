@@ -29,18 +29,7 @@ def test_targets(text, target):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        *(
-            "",
-            "a b:1",
-            ":50051",
-            "[::1",
-            "[localhost]:1",
-            "ftp://example.org",
-            "localhost:0",
-            "dns:///example.org:99999",
-        ),
-    ],
+    [*("", "a b:1", ":50051", "[::1", "[localhost]:1", "ftp://example.org", "localhost:0", "dns:///example.org:99999")],
 )
 def test_an_invalid_target_is_explained(text):
     with pytest.raises(ValueError, match=r"HOST:PORT with a port of 1 to 65535, like localhost:50051 .* got"):

@@ -88,8 +88,7 @@ class PaperService(Service):
         ids = sorted({name for names in ranked for name in names})
         results = [
             pb.BulkResult(
-                candidates=[ids.index(name) for name in names],
-                scores=[fake_score(paper.title, name) for name in names],
+                candidates=[ids.index(name) for name in names], scores=[fake_score(paper.title, name) for name in names]
             )
             for paper, names in zip(request.papers, ranked, strict=True)
         ]

@@ -106,9 +106,7 @@ class Documents(Service):
         acks_left = world.break_after_acks.popleft() if world.break_after_acks else None
         yield documents_pb2.UpsertStreamResponse(
             opened=documents_pb2.UpsertStreamOpened(
-                resume_token=token,
-                last_acked_sequence=world.streams[token],
-                max_unacked_batches=world.window,
+                resume_token=token, last_acked_sequence=world.streams[token], max_unacked_batches=world.window
             )
         )
         for item in requests:
@@ -213,11 +211,7 @@ class Documents(Service):
             hits.sort(key=lambda hit: (-hit.score, hit.id))
             found.append(results_pb2.SearchResult(hits=hits[: request.top_k or 10]))
         return documents_pb2.SearchResponse(
-            results=found,
-            index_revision=self.world.revision,
-            exhaustive=True,
-            index_kind="exact",
-            model=MODEL,
+            results=found, index_revision=self.world.revision, exhaustive=True, index_kind="exact", model=MODEL
         )
 
     def Rerank(self, request, context):

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 
 import grpc
 import numpy as np
-from facets_proto.v1 import (
-    common_pb2,
-    documents_pb2,
-)
+from facets_proto.v1 import common_pb2, documents_pb2
 from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass

@@ -1,16 +1,7 @@
 """Methods of the clients about papers, their authors and the papers that cite them."""
 
 import pytest
-from facets_client import (
-    Author,
-    Document,
-    InvalidArgumentError,
-    NewAuthor,
-    NotFoundError,
-    Paper,
-    PaperOptions,
-    filters,
-)
+from facets_client import Author, Document, InvalidArgumentError, NewAuthor, NotFoundError, Paper, PaperOptions, filters
 from fake_papers import AUTHORS, fake_score
 
 PAPERS = [Paper(f"paper number {i}", "abstract", id=f"p{i}") for i in range(10)]
@@ -41,12 +32,7 @@ def test_rankings_are_gone_through_indexed_and_rows(client):
 
 
 def test_options_travel(client, world):
-    options = PaperOptions(
-        excluded_ids=["Ann"],
-        candidates=("Ann", "Bob"),
-        from_year=2000,
-        facet_weight=0.0,
-    )
+    options = PaperOptions(excluded_ids=["Ann"], candidates=("Ann", "Bob"), from_year=2000, facet_weight=0.0)
     found = client.recommend_authors([PAPERS[0]], options)
     assert [item.id for item in found.results[0]] == ["Bob"]
     sent = world.calls[-1][1].options

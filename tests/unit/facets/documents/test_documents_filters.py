@@ -24,9 +24,7 @@ SCALARS = st.one_of(
 )
 PATHS = st.sampled_from(["a", "b", "a.b", "a.a", "b.a.b", "e\u00e9 f"])
 VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=8,
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
 )
 PAYLOADS = st.dictionaries(KEYS, VALUES, max_size=4)
 NUMBERS = st.integers(-3, 3) | st.floats(-3, 3)

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 
-from facets.documents import (
-    CollectionEngine,
-    Document,
-    EngineConfig,
-    RelevanceCurve,
-    SearchMode,
-    SearchRequest,
-    rerank,
-)
+from facets.documents import CollectionEngine, Document, EngineConfig, RelevanceCurve, SearchMode, SearchRequest, rerank
 from facets.errors import InvalidInputError
 
 TEXTS = (

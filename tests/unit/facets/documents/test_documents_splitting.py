@@ -136,13 +136,7 @@ def test_any_text_is_cut_into_all_of_it(pieces: list[tuple[str, int]]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "word " * 100_000,
-        "x" * 500_000,
-        "".join(f"# {n}\n\n" for n in range(20_000)),
-        "a\f" * 20_000,
-        ". " * 100_000,
-    ],
+    ["word " * 100_000, "x" * 500_000, "".join(f"# {n}\n\n" for n in range(20_000)), "a\f" * 20_000, ". " * 100_000],
     ids=["no stop", "no space", "20,000 headings", "20,000 empty pages", "stops"],
 )
 def test_endless_texts_take_linear_time(text: str) -> None:

@@ -76,9 +76,7 @@ def test_documents_may_all_be_taken_away_while_their_index_is_built(reads: int) 
     assert (index.search(query, 1, allowed_rows=None, exhaustive=False).candidates.rows < 0).all()
 
 
-def test_folding_grows_lists_and_adds_facets_a_little_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_folding_grows_lists_and_adds_facets_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("facets.index.faiss_index.MOVED_BYTES", 0)
     monkeypatch.setattr(live, "FOLD_FACETS", 40)
     source, answers, sizes = Source(900), list[bool](), list[int]()

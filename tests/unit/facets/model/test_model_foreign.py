@@ -40,8 +40,7 @@ def test_scripts_that_a_model_does_not_know_are_foreign_and_nothing_else(model) 
 
 
 @pytest.mark.parametrize(
-    ("tokenizer", "foreign"),
-    [("wordpiece", FOREIGN_TEXTS), ("unigram", ["Hindi"]), ("bpe", []), ("slow", [])],
+    ("tokenizer", "foreign"), [("wordpiece", FOREIGN_TEXTS), ("unigram", ["Hindi"]), ("bpe", []), ("slow", [])]
 )
 def test_an_encoder_knows_the_scripts_of_its_own_tokenizer(
     tmp_path: Path, tokenizer: str, foreign: Iterable[str]

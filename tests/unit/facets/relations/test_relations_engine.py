@@ -8,11 +8,7 @@ from facets.errors import InvalidInputError, NotFoundError
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel
 from facets.relations.entities import EntitySpan, Gazetteer
-from facets.relations.scoring import (
-    asymmetric_score,
-    asymmetric_scores,
-    symmetric_score,
-)
+from facets.relations.scoring import asymmetric_score, asymmetric_scores, symmetric_score
 
 NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])
 

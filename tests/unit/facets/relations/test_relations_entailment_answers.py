@@ -20,10 +20,7 @@ LABELS = {
     "N": EntailmentLabel.NEUTRAL,
     "!": EntailmentLabel.CONTRADICTS,
 }
-MIRRORED = {
-    EntailmentLabel.ENTAILS: EntailmentLabel.ENTAILED_BY,
-    EntailmentLabel.ENTAILED_BY: EntailmentLabel.ENTAILS,
-}
+MIRRORED = {EntailmentLabel.ENTAILS: EntailmentLabel.ENTAILED_BY, EntailmentLabel.ENTAILED_BY: EntailmentLabel.ENTAILS}
 pytestmark = pytest.mark.slow
 
 

@@ -108,8 +108,7 @@ def test_what_is_no_store_is_not_restored(data: Path, tmp_path: Path, name: str,
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"files": {}}, r"without inner/words\.sqlite3"), ({"format": 2}, "format 2, expected 1")],
+    ("changes", "message"), [({"files": {}}, r"without inner/words\.sqlite3"), ({"format": 2}, "format 2, expected 1")]
 )
 def test_manifest_of_another_backup_is_refused(
     data: Path, tmp_path: Path, changes: dict[str, object], message: str

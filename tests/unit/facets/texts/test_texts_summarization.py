@@ -31,11 +31,7 @@ def _problem(seed: int, num_sentences: int, num_words: int) -> tuple[torch.Tenso
 
 
 def _reference_selection(
-    covered: torch.Tensor,
-    weights: torch.Tensor,
-    costs: np.ndarray,
-    budget: int,
-    repetition: float,
+    covered: torch.Tensor, weights: torch.Tensor, costs: np.ndarray, budget: int, repetition: float
 ) -> list[float]:
     """Plain greedy choice, every gain from the definition; the gains, as ties may be broken otherwise."""
     covered, weights = covered.double(), weights.double()

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from facets_lab.documents import retrieval
 from facets_lab.documents.beir import METRICS, RetrievalData, read_beir
-from facets_lab.documents.retrieval import (
-    Bm25,
-    fused_rankings,
-    model_rankings,
-    vector_scores,
-)
+from facets_lab.documents.retrieval import Bm25, fused_rankings, model_rankings, vector_scores
 from facets_lab.evaluation.__main__ import main
 from references import reference_search
 from scipy.stats import zscore

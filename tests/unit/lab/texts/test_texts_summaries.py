@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
 from facets_lab.texts import pairs, summaries
-from facets_lab.texts.summaries import (
-    read_summaries,
-    rouge_scores,
-)
+from facets_lab.texts.summaries import read_summaries, rouge_scores
 from numpy.typing import NDArray
 from source_tree import ROOT
 from toys import toy_model

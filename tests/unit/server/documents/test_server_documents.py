@@ -1,10 +1,7 @@
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import (
-    documents_pb2,
-    documents_pb2_grpc,
-)
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 from server_fakes import FakeModel
 
 TEXTS = {

@@ -119,10 +119,7 @@ def test_opening_twice_leaves_only_the_second_connection_writing(news):
 
 @pytest.mark.parametrize(
     ("token", "collection", "code"),
-    [
-        ("no-such-token", "news", grpc.StatusCode.NOT_FOUND),
-        ("", "no-such-collection", grpc.StatusCode.NOT_FOUND),
-    ],
+    [("no-such-token", "news", grpc.StatusCode.NOT_FOUND), ("", "no-such-collection", grpc.StatusCode.NOT_FOUND)],
 )
 def test_opening_with_a_wrong_name_fails(news, token, collection, code):
     sender = Sender(news)

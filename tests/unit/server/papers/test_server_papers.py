@@ -1,12 +1,6 @@
 import grpc
 import pytest
-from facets_proto.v1 import (
-    documents_pb2,
-    documents_pb2_grpc,
-    filters_pb2,
-    papers_pb2,
-    papers_pb2_grpc,
-)
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc, filters_pb2, papers_pb2, papers_pb2_grpc
 from facets_server.runtime.config import LimitsConfig
 from server_failures import failure
 from server_fake_papers import served_papers

@@ -6,14 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from facets_proto.v1 import (
-    documents_pb2,
-    documents_pb2_grpc,
-    models_pb2,
-    models_pb2_grpc,
-    texts_pb2,
-    texts_pb2_grpc,
-)
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
 from facets_server.runtime import upkeep
 from facets_server.runtime.config import ServerConfig
 from waiting import wait_until

@@ -1,10 +1,7 @@
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import (
-    texts_pb2,
-    texts_pb2_grpc,
-)
+from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_proto.values import array_from_message
 from server_fakes import limited
 
@@ -116,10 +113,7 @@ def test_documents_of_too_many_sentences_are_refused_raw_or_split(make_server):
     sentences = ["The cat.", "A boat.", "The king.", "Cheese."]
     for document, where in (
         (texts_pb2.SummaryDocument(text=" ".join(sentences)), "documents[0].text"),
-        (
-            texts_pb2.SummaryDocument(sentences=texts_pb2.SentenceList(sentences=sentences)),
-            "documents[0].sentences",
-        ),
+        (texts_pb2.SummaryDocument(sentences=texts_pb2.SentenceList(sentences=sentences)), "documents[0].sentences"),
     ):
         with pytest.raises(grpc.RpcError) as raised:
             call(texts_pb2.SummarizeRequest(documents=[document]), timeout=60)
