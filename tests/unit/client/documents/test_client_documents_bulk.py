@@ -1,7 +1,6 @@
 """Bulk loading: what is stored, what is rejected, and what happens when something breaks in the middle."""
 
 import json
-import threading
 
 import pytest
 from facets_client import FacetsClient, UnavailableError
@@ -12,8 +11,6 @@ from facets_client.load.formats import InputFile
 from facets_client.load.rows import ReadOptions
 from facets_client.load.runner import BulkRunner, BulkSettings
 from facets_client.load.state import Place, RejectedFile, StateFile
-from fake_server import FakeServer
-from fake_world import Pace
 
 
 @pytest.fixture
@@ -121,23 +118,6 @@ def test_a_broken_stream_is_opened_again_and_nothing_is_lost(loader, world, ack_
     assert len(world.documents["news"]) == 59
     assert world.num_streams == 4
     assert [item["id"] for item in loader.rejections()] == ["refused"]
-
-
-def test_a_server_that_restarts(loader, server, world):
-    world.pace = Pace(3)
-    loader.write(lines(60))
-    reports = []
-    thread = threading.Thread(target=lambda: reports.append(loader.run(max_wait_s=20)))
-    thread.start()
-    world.pace.wait_until_used_up()
-    server.server.stop(None)
-    world.pace.release(100)
-    again = FakeServer(world, port=server.port)
-    thread.join(timeout=30)
-    assert not thread.is_alive()
-    again.stop()
-    assert counts(reports[0]) == (60, 60, 0)
-    assert len(world.documents["news"]) == 60
 
 
 def test_a_server_that_stays_away_ends_the_load_and_the_next_one_goes_on(loader, world):

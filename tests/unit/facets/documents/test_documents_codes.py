@@ -47,34 +47,6 @@ def test_codes_come_back_and_zero_facets_take_no_room(seed: int, counts: list[in
     np.testing.assert_array_equal(codes_from_bytes(blobs, norms, starts, dim=dim), codes)
 
 
-@pytest.mark.parametrize("num_facets", [1, 3, 16])
-def test_facets_of_any_size_come_back_from_the_store(
-    open_engine: Callable[..., CollectionEngine], num_facets: int
-) -> None:
-    engine = open_engine()
-    engine.create_collection("wide", model="m", model_revision="1", num_facets=num_facets, dim=384)
-    units = unit_facets(40, num_facets, 384, seed=3)
-    units[5, num_facets // 2 :] = 0
-    spans = np.tile(np.array([[0, 4]]), (num_facets, 1))
-    documents = [
-        Document(id=f"d{n:02}", text="text", facet_embeddings=units[n], facet_spans=spans if n % 2 else None)
-        for n in range(40)
-    ]
-    engine.upsert("wide", documents)
-    engine.upsert("wide", documents[::-3])
-    engine.delete("wide", ids=["d07", "d08"])
-    expected = decoded(units).astype(np.float32)
-    engine.close()
-    again = open_engine()
-    wanted = [n for n in range(40) if n not in (7, 8)]
-    found = again.get("wide", [f"d{n:02}" for n in wanted], include_facets=True)
-    for n, document in zip(wanted, found.documents, strict=True):
-        assert document.facet_embeddings is not None
-        np.testing.assert_allclose(document.facet_embeddings, expected[n], atol=2e-3)
-        assert (document.facet_spans is None) == (n % 2 == 0)
-    assert again.search("wide", SearchRequest(facets=units[[9]].astype(np.float32), top_k=1)).hits[0][0].id == "d09"
-
-
 @pytest.mark.parametrize("used", [8, 16])
 def test_a_passage_takes_at_most_eight_kibibytes_beside_its_text(
     open_engine: Callable[..., CollectionEngine], tmp_path: Path, used: int

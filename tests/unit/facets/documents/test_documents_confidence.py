@@ -126,28 +126,6 @@ def test_what_stands_out_leads_by_its_score_above_the_tenth() -> None:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "facets", "lexical"])
-def test_confidence_never_rises_where_the_score_falls(engine: CollectionEngine, mode: SearchMode) -> None:
-    rng, words = np.random.default_rng(5), "pump water tea leaf oak engine hot drink".split()
-    documents = [
-        Document(id=f"{n:03}", text=" ".join(rng.choice(words, 6)), facet_embeddings=rng.standard_normal((2, 32)))
-        for n in range(60)
-    ]
-    engine.upsert("docs", documents)
-    for text in ("hot water", "oak", "drink of the engine and a pump"):
-        hits = search(engine, text, mode, top_k=60)
-        confidences = [hit.confidence for hit in hits]
-        assert confidences == sorted(confidences, reverse=True) and [hit.score for hit in hits] == sorted(
-            (hit.score for hit in hits), reverse=True
-        )
-        fewer = search(engine, text, mode, top_k=3)
-        assert [hit.confidence for hit in fewer] == pytest.approx(confidences[:3]), "however many are asked for"
-        varied = search(engine, text, mode, top_k=60, diversify=0.7) if mode != "lexical" else ()
-        assert {hit.id: hit.confidence for hit in varied} == pytest.approx(
-            {hit.id: hit.confidence for hit in hits if mode != "lexical"}
-        ), "variety changes the order alone"
-
-
-@pytest.mark.parametrize("mode", ["hybrid", "facets", "lexical"])
 def test_hits_below_the_threshold_are_left_out(filled: CollectionEngine, mode: SearchMode) -> None:
     found = search(filled, "drink of leaves", mode)
     confidences = [hit.confidence for hit in found if hit.confidence is not None]

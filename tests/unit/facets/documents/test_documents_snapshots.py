@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from waiting import wait_until
 
-from facets.documents import CollectionEngine, Contains, Document, EngineConfig, Equals, SearchRequest
-from facets.documents.view import StoreView
+from facets.documents import CollectionEngine, Contains, Document, EngineConfig, SearchRequest
 from facets.index.backends import FaissBackend
 from facets.index.base import MappedFile
 
@@ -141,26 +140,3 @@ def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytes
 
 
 QUERY: NDArray[np.float32] = np.ones((1, 2, 32), dtype=np.float32)
-
-
-@pytest.fixture
-def two(engine: CollectionEngine, make_documents: MakeDocuments) -> CollectionEngine:
-    """An engine with 20 documents in ``docs`` and an empty ``other``."""
-    engine.create_collection("other", model="toy", model_revision="1", num_facets=2, dim=32)
-    engine.upsert("docs", make_documents(20))
-    return engine
-
-
-def test_writes_to_another_collection_leave_remembered_filters(
-    two: CollectionEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    evaluated = []
-    rows = StoreView.rows
-    monkeypatch.setattr(StoreView, "rows", lambda *args: evaluated.append(args) or rows(*args))
-    for number in range(3):
-        assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=20, where=Equals("even", True))).hits[0]) == 10
-        two.upsert("other", make_documents(1, prefix=f"o{number}"))
-    assert len(evaluated) == 1
-    two.upsert("docs", make_documents(22))
-    assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=20, where=Equals("even", True))).hits[0]) == 11
-    assert len(evaluated) == 2

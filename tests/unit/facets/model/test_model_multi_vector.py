@@ -63,6 +63,7 @@ def test_a_checkpoint_opens_as_a_multi_vector_encoder(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(scores)[0], maxsim, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_facets_of_any_encoder_are_saved_with_its_files(tmp_path: Path) -> None:
     folder = tiny_encoder(tmp_path / "tiny", prompts={"query": "query: "})
     module = PassageFacetsModule(f"sentence-transformers:{folder}")

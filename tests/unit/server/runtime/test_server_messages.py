@@ -10,7 +10,6 @@ import grpc
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_server.runtime.admission import Admission
-from facets_server.runtime.calls import MAX_QUICK_BYTES
 from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import DeadlineExceededError
 from facets_server.runtime.messages import WaitLimit, read_ahead
@@ -139,12 +138,6 @@ def test_words_that_were_read_before_take_no_worker(stub, threads):
     assert threads == ["call", "grpc"]
     assert again.facet_embeddings == first.facet_embeddings
     assert again.token_stats == first.token_stats
-
-
-def test_large_requests_take_a_worker(stub, threads):
-    embed(stub, "cat")
-    embed(stub, "cat " * MAX_QUICK_BYTES)
-    assert threads[-1] == "call"
 
 
 def test_mistakes_are_told_there_as_elsewhere(stub, running):

@@ -1,3 +1,5 @@
+import re
+
 import grpc
 import numpy as np
 import pytest
@@ -84,27 +86,17 @@ def test_summaries_equal_the_library(shared, summarize_call, budget):
         assert DOCUMENT[sentence.start : sentence.end] == sentence.text
 
 
-@pytest.mark.parametrize(
-    ("settings", "field"),
-    [
-        ({"documents": []}, "documents"),
+def test_bad_summary_requests_are_refused(summarize_call):
+    sentences = texts_pb2.SentenceList(sentences=["a", ""])
+    for settings, field in (
+        ({}, "documents"),
         ({"documents": [texts_pb2.SummaryDocument()]}, "documents[0]"),
-        ({"documents": [texts_pb2.SummaryDocument(text=" \n")]}, "documents[0].text"),
-        ({"num_sentences": 0}, "num_sentences"),
-        ({"max_words": 0}, "max_words"),
-        ({"query": "  "}, "query"),
-        (
-            {"documents": [texts_pb2.SummaryDocument(sentences=texts_pb2.SentenceList(sentences=["a", ""]))]},
-            "documents[0].sentences.sentences[1]",
-        ),
-    ],
-)
-def test_bad_summary_requests_are_refused(summarize_call, settings, field):
-    settings = {"documents": [texts_pb2.SummaryDocument(text=DOCUMENT)], **settings}
-    with pytest.raises(grpc.RpcError) as raised:
-        summarize_call(texts_pb2.SummarizeRequest(**settings), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert field in raised.value.details()
+        ({"documents": [texts_pb2.SummaryDocument(sentences=sentences)]}, "documents[0].sentences.sentences[1]"),
+        ({"documents": [texts_pb2.SummaryDocument(text=DOCUMENT)], "max_words": 0}, "max_words"),
+    ):
+        with pytest.raises(grpc.RpcError, match=re.escape(field)) as raised:
+            summarize_call(texts_pb2.SummarizeRequest(**settings), timeout=60)
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_documents_of_too_many_sentences_are_refused_raw_or_split(make_server):
@@ -158,19 +150,13 @@ def test_topics_are_the_librarys(shared, suggest):
     assert {len(topic.words) for topic in by_default.topics} == {3}
 
 
-@pytest.mark.parametrize(
-    ("request_of", "expected"),
-    [
+def test_bad_topic_requests_are_refused(suggest):
+    for request, field in (
         ({}, "texts"),
-        ({"texts": [""]}, "texts[0]"),
-        ({"texts": ["a cat"], "num_topics": 0}, "num_topics"),
         ({"texts": ["a cat"], "num_words": 0}, "num_words"),
         ({"texts": ["a cat"], "keep": ["dog"] * 17}, "keep"),
         ({"texts": ["a cat"], "keep": ["dog"], "avoid": ["dog"]}, "avoid[0]"),
-    ],
-)
-def test_mistakes_are_the_callers(suggest, request_of, expected):
-    with pytest.raises(grpc.RpcError) as raised:
-        suggest(texts_pb2.SuggestTopicsRequest(**request_of), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert expected in raised.value.details()
+    ):
+        with pytest.raises(grpc.RpcError, match=re.escape(field)) as raised:
+            suggest(texts_pb2.SuggestTopicsRequest(**request), timeout=60)
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
