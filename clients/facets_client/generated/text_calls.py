@@ -47,7 +47,7 @@ class TextCalls(Calls):
 
         Args:
             texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most 32 KiB of UTF-8 by default.
-            model: Model name; empty: the server's default model.
+            model: Model name; empty: the server's default model, of passages if vectors are requested.
             normalize: True: scale every facet to length 1.
             dtype: Format of the numbers in the reply; default float32.
             include_spans: Fill EmbedResponse.facet_spans; only for models of passages.
@@ -63,7 +63,7 @@ class TextCalls(Calls):
 
         Args:
             texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most 32 KiB of UTF-8 by default.
-            model: Model name; empty: the server's default model.
+            model: Model name; empty: the server's default model, of passages if vectors are requested.
         """
         request = request_of(pb.EmbedRequest, texts=texts, model=model, vectors_only=True)
         parts = self._call_parts(request, "texts", "max_texts_per_request")
@@ -85,7 +85,7 @@ class TextCalls(Calls):
 
         Args:
             texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most 32 KiB of UTF-8 by default.
-            model: Model name; empty: the server's default model.
+            model: Model name; empty: the server's default model, of passages if vectors are requested.
             normalize: True: scale every facet to length 1.
             dtype: Format of the numbers in the reply; default float32.
         """

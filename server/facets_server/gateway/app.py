@@ -62,11 +62,13 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
     keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
     max_total_bytes = config.admission.max_request_bytes
     reader = BodyReader(http.max_body_bytes, http.read_timeout_s, max_total_bytes=max_total_bytes, keys=keys)
-    backend = Backend(upstream, reader, http.timeout_s)
+    backend = Backend(upstream, reader, http.timeout_s, http.vendor_models)
+    pages = _Pages(directory=PLAYGROUND, html=True)
     routes = [
         *rpc_routes(backend),
         *OPENAI_ROUTES,
         *TEI_ROUTES,
+        Route("/", pages, methods=["GET"]),  # beside the POST of TEI
         Route("/healthz", _live),
         *(Route(path, partial(_ready, upstream)) for path in ("/readyz", "/health")),
         Route("/openapi.json", lambda request: JSONResponse(openapi())),
@@ -90,7 +92,7 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
         mimetypes.add_type(content_type, suffix)
     app.state.backend = backend
     app.router.redirect_slashes = False
-    app.router.default = _Pages(directory=PLAYGROUND, html=True)
+    app.router.default = pages
     return Checked(app, config, registry, routes=[route.path for route in routes])
 
 

@@ -18,6 +18,7 @@ from facets_server.gateway.rpc_routes import JSON, content_type_of
 from facets_server.gateway.upstream import Backend
 
 _TASKS = ("passages", "sentences")  # of models that embed texts, in the order of preference
+_VENDOR_MODELS = ("text-embedding-", "embed-", "rerank-", "jina-")
 _MAX_FIELD_CHARS = 40
 
 
@@ -96,20 +97,28 @@ async def embed(
     dimensions: int | None,
     facets: bool = False,
 ) -> texts_pb2.EmbedResponse:
-    """Embeds texts by a model (empty: the first of ``text_models``); without ``facets`` at half the work.
-
-    ``dimensions`` must be None or the model's.
-    """
-    if not model:
-        models = await text_models(backend, request)
-        model = models[0].name if models else ""
+    """Embeds texts; without ``facets`` at half the work. ``dimensions`` must be None or the model's."""
     message = texts_pb2.EmbedRequest(texts=texts, model=model, include_vectors=True)
     message.include_spans, message.vectors_only = facets, not facets
-    reply: texts_pb2.EmbedResponse = await backend.call(request, "/facets.v1.EmbeddingService/Embed", message)
+    reply: texts_pb2.EmbedResponse = await call(backend, request, "/facets.v1.EmbeddingService/Embed", message)
     dim = reply.vectors.shape[1]
     if dimensions not in (None, dim):
         raise bad_request(f"dimensions: is {dimensions}, the model has {dim}", field="dimensions")
     return reply
+
+
+async def call(backend: Backend, request: Request, path: str, message: Any) -> Any:
+    """Calls an rpc whose message names a model; see ``HttpConfig.vendor_models``."""
+    try:
+        return await backend.call(request, path, message)
+    except CallError as error:
+        if error.http_status != 404 or not message.model.startswith(_VENDOR_MODELS):
+            raise
+        if not backend.vendor_models:
+            hint = "the setting http.vendor_models takes names of other vendors as the default model"
+            raise CallError(error.code, f"{error.message}; {hint}") from error
+    message.model = ""
+    return await backend.call(request, path, message)
 
 
 async def text_models(backend: Backend, request: Request) -> list[models_pb2.Model]:

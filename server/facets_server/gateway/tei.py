@@ -11,7 +11,7 @@ from facets_proto.v1.documents_pb2 import RerankRequest
 from pydantic import BeforeValidator, Field
 from starlette.requests import Request
 
-from facets_server.gateway.compatible import CompatibleRoute, RequestFields, Texts, array_of, embed, text_models
+from facets_server.gateway.compatible import CompatibleRoute, RequestFields, Texts, array_of, call, embed, text_models
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.upstream import Backend
 
@@ -28,30 +28,31 @@ DocumentText = Annotated[str, BeforeValidator(_text_of, json_schema_input_type=s
 """A text, or an object with a text."""
 
 
-class TeiEmbedRequest(RequestFields):
+class _TeiRequest(RequestFields):
+    truncate: bool = Field(False, description=_IGNORED)
+    truncation_direction: Literal["Right", "right"] = "Right"
+
+
+class TeiEmbedRequest(_TeiRequest):
     """Body of ``/embed``."""
 
     inputs: Texts
     normalize: bool = True
-    truncate: bool = Field(False, description=_IGNORED)
-    truncation_direction: Literal["Right", "right"] = "Right"
     prompt_name: Literal[""] = Field("", description="The models have no prompts.")
     dimensions: int | None = Field(None, ge=1, description="Only the model's own number.")
 
 
-class TeiRerankRequest(RequestFields):
+class TeiRerankRequest(_TeiRequest):
     """Body of ``/rerank``."""
 
     query: str = ""
     texts: Texts
     raw_scores: bool = Field(False, description="Return the search score instead of its confidence.")
     return_text: bool = False
-    truncate: bool = Field(False, description=_IGNORED)
-    truncation_direction: Literal["Right", "right"] = "Right"
 
 
 class CohereRerankRequest(RequestFields):
-    """Body of ``/v1/rerank``."""
+    """Body of ``/v1/rerank`` and ``/v2/rerank``."""
 
     model: str = Field("", description="Name of a model; empty: the default model for collections.")
     query: str = ""
@@ -104,7 +105,7 @@ async def _cohere_rerank(backend: Backend, request: Request, fields: CohereReran
     texts = fields.documents
     top_k = None if fields.top_n is None else min(fields.top_n, len(texts))
     message = RerankRequest(query=fields.query, texts=texts, top_k=top_k, model=fields.model)
-    reply = await backend.call(request, _RERANK, message)
+    reply = await call(backend, request, _RERANK, message)
     results = []
     for result in reply.results:
         document = {"document": {"text": texts[result.index]}} if fields.return_documents else {}
@@ -113,7 +114,7 @@ async def _cohere_rerank(backend: Backend, request: Request, fields: CohereReran
         "id": str(uuid.uuid4()),
         "model": reply.model.name,
         "results": results,
-        "meta": {"api_version": {"version": "1"}, "billed_units": {"search_units": 0}},
+        "meta": {"api_version": {"version": request.url.path[2]}},
         "usage": {"total_tokens": reply.num_tokens},
     }
 
@@ -132,8 +133,10 @@ def _cohere_error(error: CallError, message: str, field: str) -> dict[str, Any]:
 
 
 TEI_ROUTES = [
+    CompatibleRoute("/", "tei", _embed, _tei_error, "inputs", TeiEmbedRequest),
     CompatibleRoute("/embed", "tei.embed", _embed, _tei_error, "inputs", TeiEmbedRequest),
     CompatibleRoute("/info", "tei.info", _info, _tei_error, "inputs"),
     CompatibleRoute("/rerank", "tei.rerank", _rerank, _tei_error, "texts", TeiRerankRequest),
-    CompatibleRoute("/v1/rerank", "rerank", _cohere_rerank, _cohere_error, "documents", CohereRerankRequest),
+    CompatibleRoute("/v1/rerank", "rerank.v1", _cohere_rerank, _cohere_error, "documents", CohereRerankRequest),
+    CompatibleRoute("/v2/rerank", "rerank.v2", _cohere_rerank, _cohere_error, "documents", CohereRerankRequest),
 ]

@@ -126,6 +126,7 @@ class Backend(NamedTuple):
     upstream: Upstream
     reader: BodyReader
     timeout_s: float
+    vendor_models: bool = False
 
     async def call(self, request: Request, path: str, message: Message) -> Any:
         """Calls a unary rpc with a message and returns its reply message; else as ``forward``."""

@@ -96,6 +96,7 @@ class HttpConfig(Settings):
     max_connections: AtLeastOne = 512
     read_timeout_s: Positive = 30.0  # for a request's headers, and again for its body
     timeout_s: Positive = 300.0  # deadline of calls that set none
+    vendor_models: bool = False  # names of other vendors' models, "text-embedding-3-small", mean the default model
 
 
 class RelationsConfig(Settings):

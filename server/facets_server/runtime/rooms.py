@@ -184,7 +184,7 @@ def services(
     finders = EntityFinders(config.relations)
     servicers: dict[tuple[str, ...], list[object]] = {
         ("sentences", "passages"): [
-            EmbeddingService(for_sentences, admission, limits),
+            EmbeddingService(for_sentences, for_passages, admission, limits),
             SimilarityService({"sentences": for_sentences, "passages": for_passages}, limits),
             SummarizationService(for_sentences, limits),
             TopicService(for_sentences, limits),

@@ -45,6 +45,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     """Embeds texts."""
 
     models: TextModels
+    vector_models: TextModels  # of requests for vectors: another default
     admission: Admission
     limits: LimitsConfig
 
@@ -96,13 +97,13 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         return message_of(pb.ExplainResponse, explanations=explanations, model=served.model, timings=call)
 
     def _is_quick(self, request: pb.EmbedRequest) -> bool:
-        served = self.models.get(request.model)
-        return served.reads_at_once(request.texts) and not (request.include_vectors or request.vectors_only)
+        return not _wants_vectors(request) and self.models.get(request.model).reads_at_once(request.texts)
 
     def _submit(
         self, request: pb.EmbedRequest | pb.ExplainRequest, call: CallContext
     ) -> tuple[ServedTexts, PendingTexts]:
-        served, limits = self.models.get(request.model), self.limits
+        served = (self.vector_models if _wants_vectors(request) else self.models).get(request.model)
+        limits = self.limits
         check_list_of_texts(request.texts, "texts", limits.max_texts_per_request, max_bytes=limits.max_text_bytes)
         served.check(request.texts, "texts")
         vectors_only = isinstance(request, pb.EmbedRequest) and request.vectors_only
@@ -121,11 +122,15 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 _Outcome = tuple[ServedTexts, PendingTexts] | FacetsError  # texts that wait for the model, or why they do not
 
 
+def _wants_vectors(request: pb.EmbedRequest | pb.ExplainRequest) -> bool:
+    return isinstance(request, pb.EmbedRequest) and (request.include_vectors or request.vectors_only)
+
+
 def _embedded(
     served: ServedTexts, pending: PendingTexts, request: pb.EmbedRequest, call: CallContext
 ) -> pb.EmbedResponse:
     encoded = pending.result()
-    wants_vectors = request.include_vectors or request.vectors_only
+    wants_vectors = _wants_vectors(request)
     if wants_vectors and encoded.vectors is None:
         encoded = replace(encoded, vectors=served.embed(list(request.texts), call))
     facets = _unit_length(encoded.facets) if request.normalize else encoded.facets

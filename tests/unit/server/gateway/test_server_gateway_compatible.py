@@ -76,7 +76,7 @@ def test_openai_embeddings():
         "usage": {"prompt_tokens": 10, "total_tokens": 10},
     }
     one = client().post("/v1/embeddings", json={"input": "cat", "user": "me", "dimensions": DIM}).json()
-    assert (one["model"], len(one["data"])) == ("long", 1)  # models of passages come first
+    assert len(one["data"]) == 1
     packed = client().post("/v1/embeddings", json={"input": "cat", "encoding_format": "base64"}).json()
     vector = np.frombuffer(base64.b64decode(packed["data"][0]["embedding"]), dtype="<f4")
     assert vector.tolist() == [1, 0, 0, 0]
@@ -97,6 +97,8 @@ def test_openai_models_and_tei_info():
 def test_tei_embed():
     texts = {"inputs": ["cat", "dog"], "truncate": True, "truncation_direction": "Right", "prompt_name": None}
     assert client().post("/embed", json=texts).json() == [[1, 0, 0, 0], [1, 0, 0, 0]]
+    assert client().post("/", json=texts).json() == [[1, 0, 0, 0], [1, 0, 0, 0]]
+    assert "<html" in client().get("/").text
     assert client().post("/embed", json={**texts, "normalize": False}).json() == [[1, 0, 0, 0], [2, 0, 0, 0]]
 
 
@@ -114,7 +116,7 @@ def test_cohere_rerank():
     assert reply["results"] == [{"index": 2, "relevance_score": 0.25}, {"index": 1, "relevance_score": 0.125}]
     assert reply["model"] == "one" and reply["usage"] == {"total_tokens": 7} and reply["id"] and "meta" in reply
     body = {"query": "cat", "documents": [{"text": "a"}, {"text": "b"}], "top_n": 9, "return_documents": True}
-    results = client().post("/v1/rerank", json=body).json()["results"]
+    results = client().post("/v2/rerank", json=body).json()["results"]
     assert [result["document"] for result in results] == [{"text": "b"}, {"text": "a"}]
 
 
@@ -165,6 +167,29 @@ def test_errors_of_the_server_have_the_format_of_the_route():
     assert (reply.status_code, reply.headers["retry-after"]) == (429, "2")
     assert reply.json()["error"]["type"] == "rate_limit_error"
     assert full.post("/embed", json={"inputs": "a"}).json() == {"error": "full", "error_type": "Overloaded"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/embeddings", {"input": "a", "model": "text-embedding-3-small"}),
+        ("/v2/rerank", {"query": "a", "documents": ["b"], "model": "rerank-v3.5"}),
+        ("/v1/rerank", {"query": "a", "documents": ["b"], "model": "jina-reranker-v2-base-multilingual"}),
+    ],
+)
+def test_model_names_of_other_vendors_mean_the_default_if_a_setting_says_so(path, body):
+    def served(data: bytes):
+        request = (texts_pb2.EmbedRequest if "input" in body else documents_pb2.RerankRequest).FromString(data)
+        if request.model:
+            return CallError(grpc.StatusCode.NOT_FOUND, f"model {request.model!r} is not served")
+        return (embedded if "input" in body else reranked)(data)
+
+    refused = client(served).post(path, json=body)
+    assert refused.status_code == 404 and "http.vendor_models" in refused.text
+    taken = client(served, vendor_models=True)
+    assert taken.post(path, json=body).status_code == 200
+    own = taken.post(path, json={**body, "model": "my-model"})
+    assert own.status_code == 404 and "vendor" not in own.text
 
 
 def test_unreadable_bodies_have_the_format_of_the_route():

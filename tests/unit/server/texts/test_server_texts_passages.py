@@ -55,12 +55,13 @@ def test_without_a_model_of_passages_that_of_sentences_answers(running):
 
 def test_the_vector_of_a_passage_is_its_own(both, passages):
     texts = ["the dog plays music", "a man"]
-    request = texts_pb2.EmbedRequest(texts=texts, model="toy-passages", include_vectors=True)
-    vectors = texts_pb2_grpc.EmbeddingServiceStub(both.channel).Embed(request, timeout=60).vectors
+    embed = texts_pb2_grpc.EmbeddingServiceStub(both.channel).Embed
+    assert embed(texts_pb2.EmbedRequest(texts=texts), timeout=60).model.name == "fake"
+    vectors = embed(texts_pb2.EmbedRequest(texts=texts, include_vectors=True), timeout=60).vectors
     found = np.frombuffer(vectors.data, "<f4").reshape(vectors.shape)
     np.testing.assert_allclose(found, passages.model.embed(texts), atol=2e-2)
     alone = texts_pb2.EmbedRequest(texts=texts, model="toy-passages", vectors_only=True, include_spans=True)
-    reply = texts_pb2_grpc.EmbeddingServiceStub(both.channel).Embed(alone, timeout=60)
+    reply = embed(alone, timeout=60)
     assert reply.vectors == vectors and not reply.HasField("facet_embeddings") and not reply.facet_spans
     assert [stats.num_tokens for stats in reply.token_stats] == [4, 2]
 
