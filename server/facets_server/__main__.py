@@ -243,8 +243,8 @@ def _serve(config: "ServerConfig") -> None:
         server = FacetsServer(models, engine, config, registry=registry)
         try:
             server.start()
-            names = ", ".join(f"{info.name} ({info.revision[:12]})" for info in server.served_models())
-            logger.info("serving %s on %s", names, config.socket or f"{config.host}:{server.port}")
+            address = config.socket or f"{config.host}:{server.port}"
+            logger.info("serving %s on %s", ", ".join(server.served_models()), address)
             if server.http_port is not None:
                 logger.info("HTTP on port %d of %s", server.http_port, config.host)
             if server.metrics_port is not None:

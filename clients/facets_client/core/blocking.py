@@ -135,6 +135,7 @@ class BlockingStream:
             self._incoming.put(error)
         finally:
             self._has_ended = True
+            self._outgoing.put(None)  # ends the thread that reads it
             self._call = None  # released here, because its finalizer is gRPC's code
 
 

@@ -1,7 +1,9 @@
 """Methods of the clients about collections and their documents."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
+from typing import TypedDict, Unpack, cast, overload
 
 import numpy as np
 from facets_proto.codec import from_message
@@ -23,9 +25,11 @@ from facets_client.core.requests import (
     warn_of,
     wire_bytes,
 )
+from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, num_items, progress_bar, rejection_error
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document, to_write_result
-from facets_client.documents.results import SearchResult, SearchResults, StreamAck, WriteResult
+from facets_client.documents.results import RejectedDocument, SearchResult, SearchResults, StreamAck, WriteResult
 from facets_client.documents.session import AsyncUpsertSession
+from facets_client.errors import AlreadyExistsError, NotFoundError
 from facets_client.filters import Filter
 from facets_client.generated.types import (
     Collection,
@@ -39,6 +43,25 @@ from facets_client.generated.types import (
     RerankedTexts,
     SearchMode,
 )
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options of ``search``."""
+
+    top_k: int | None
+    mode: SearchMode | None
+    combine: Combination
+    where: Filter | None
+    exact: bool
+    min_revision: int
+    evidence: bool
+    num_words: int | None
+    include_document: bool | None
+    min_confidence: float | None
+    diversify: float | None
+    group: bool | None
+    use_reader: bool | None
+    model: str
 
 
 class AsyncCollectionCalls(AsyncCalls):
@@ -173,6 +196,50 @@ class AsyncDocumentCalls(AsyncCalls):
             for part in slices(list(map(wire_bytes, messages)), max_items=0, max_bytes=max_bytes):
                 yield messages[part]
 
+    async def add(
+        self,
+        documents: str | Document | Iterable[str | Document | Mapping[str, object]] | Mapping[str, Iterable[object]],
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        text: str | Sequence[str] = (),
+        progress: bool = True,
+    ) -> WriteResult:
+        """Stores texts or other documents of any number; durable on return. Creates the collection when it is absent.
+
+        ``documents``: a text, texts, documents, dictionaries (``text``, ``id``, ``title``; everything else is payload),
+        or a table: a DataFrame or a mapping of columns. A document without an id gets one from its content, so that
+        adding it again changes nothing. ``text``: the columns that hold the text; by default one with a usual name.
+        ``progress``: show a bar for many documents, if ``tqdm`` is installed.
+
+        Raises ValueError or TypeError for what is no document, InvalidArgumentError for what the server rejects; all
+        documents before it are stored.
+        """
+        positions: dict[str, int] = {}
+        source = documents_of(documents, text, positions)
+        stored = WriteResult(0, (await self._ensure_collection(collection)).index_revision)
+        rejected: list[RejectedDocument] = []
+        bar = progress_bar(num_items(documents), wanted=progress)
+        with closing(bar) if bar else nullcontext():
+            async for ack in self.upsert_stream(collection, source):
+                rejected += ack.rejected
+                truncated = (replace(item, position=positions[item.id]) for item in ack.truncated)
+                stored = WriteResult(
+                    stored.num_documents + ack.num_upserted, ack.index_revision, (*stored.truncated, *truncated)
+                )
+                if bar:
+                    bar.update(ack.num_upserted)
+        if rejected:
+            raise rejection_error(rejected, positions)
+        return stored
+
+    async def _ensure_collection(self, name: str) -> Collection:
+        get = request_of(pb.GetCollectionRequest, name=name)
+        with suppress(NotFoundError):
+            return from_message((await self._call(get)).collection, Collection)
+        with suppress(AlreadyExistsError):  # created by another program since
+            return from_message((await self._call(pb.CreateCollectionRequest(name=name))).collection, Collection)
+        return from_message((await self._call(get)).collection, Collection)
+
     async def get_documents(
         self, collection: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int = 0
     ) -> FoundDocuments:
@@ -220,11 +287,20 @@ class AsyncDocumentCalls(AsyncCalls):
                 return
             request.page_token = reply.next_page_token
 
+    @overload
+    async def search(
+        self, query: str, /, *, collection: str = DEFAULT_COLLECTION, **options: Unpack[SearchOptions]
+    ) -> SearchResult: ...
+    @overload
+    async def search(
+        self, collection: str, queries: Sequence[str | NDArray[np.floating]], **options: Unpack[SearchOptions]
+    ) -> SearchResults: ...
     async def search(
         self,
-        collection: str,
-        queries: Sequence[str | NDArray[np.floating]],
+        query_or_collection: str = "",
+        queries: Sequence[str | NDArray[np.floating]] | None = None,
         *,
+        collection: str = DEFAULT_COLLECTION,
         top_k: int | None = None,
         mode: SearchMode | None = None,
         combine: Combination = "",
@@ -239,12 +315,24 @@ class AsyncDocumentCalls(AsyncCalls):
         group: bool | None = None,
         use_reader: bool | None = None,
         model: str = "",
-    ) -> SearchResults:
-        """The best documents for each query, by facets and words.
+    ) -> SearchResult | SearchResults:
+        """The best documents for a query, by facets and words: ``search("when is it open")``.
 
-        With ``combine="sum"``, a document must answer all facets of a query, with ``any`` any of them. Without it, a
-        text with several questions is answered by ``any``, another one by ``sum``.
+        With two arguments, a collection and queries, the result has an entry for each query. With ``combine="sum"``, a
+        document must answer all facets of a query, with ``any`` any of them. Without it, a text with several questions
+        is answered by ``any``, another one by ``sum``.
         """
+        if not isinstance(query_or_collection, str):
+            kind = type(query_or_collection).__name__
+            raise TypeError(
+                f"the first argument must be a query or a collection, got {kind}: for several queries, write "
+                "search(collection, queries)"
+            )
+        is_one = queries is None
+        if is_one:
+            queries = [query_or_collection]
+        elif query_or_collection:
+            collection = query_or_collection
         request = request_from(pb.SearchRequest, locals(), where=filter_message(where))
         parts = await self._call_parts(
             request, "queries", "max_queries_per_search", lambda limits: max_with_evidence(limits, request)
@@ -254,6 +342,8 @@ class AsyncDocumentCalls(AsyncCalls):
             from_message(part, SearchResults, results=tuple(from_message(item, SearchResult) for item in part.results))
             for part in parts
         ]
+        if is_one:
+            return cast(SearchResult, results[0][0])
         return replace(join(results), exhaustive=all(part.exhaustive for part in parts), warnings=results[0].warnings)
 
     async def rerank(

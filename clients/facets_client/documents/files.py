@@ -174,7 +174,7 @@ class _OpenFile:
             self._rows = itertools.chain(items, self._rows)
             rows = [item for item in items if isinstance(item, Row)]
             if rows:
-                self._columns = _choose_columns(self.source.name, rows, asked, form)
+                self._columns = choose_columns(self.source.name, rows, asked, form)
                 if (self._columns.text, self._columns.id) != (("text",), "id"):
                     note(self.source.name, _describe_columns(self._columns, rows))
             elif items and form.name == "jsonl":  # every line is rejected with its own reason
@@ -256,7 +256,8 @@ def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
     return payload
 
 
-def _choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Format) -> Columns:
+def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Format) -> Columns:
+    """The use of each column of a table, from its first rows; raises ColumnError."""
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
 
     def named(option: str, *wanted: str) -> tuple[str, ...]:

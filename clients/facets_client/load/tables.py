@@ -152,15 +152,19 @@ def read_parquet(source: Source, options: ReadOptions) -> Rows:
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
             for row in batch.to_pylist():
                 number += 1
-                yield Row({name: _plain(value) for name, value in row.items()}, number, str(row)[:EXCERPT_CHARS])
+                yield Row({name: plain(value) for name, value in row.items()}, number, str(row)[:EXCERPT_CHARS])
             source.mark_read(number / file.metadata.num_rows)
     except (pyarrow.ArrowException, OSError) as error:
         message = f"the file is damaged after row {number}: {_first_line(error)}"
         yield Rejection(number + 1, "damaged_input", message)
 
 
-def _plain(value: object) -> object:
-    """A value that JSON can represent; values of other types become strings."""
+def plain(value: object) -> object:
+    """A value that JSON can represent; missing values become None, values of other types strings."""
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if type(value).__name__ in ("NAType", "NaTType"):  # missing in pandas
+        return None
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -177,9 +181,9 @@ def _plain(value: object) -> object:
         case bytes():
             return value.hex()
         case list() | tuple():
-            return [_plain(item) for item in value]
+            return [plain(item) for item in value]
         case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
+            return {str(key): plain(item) for key, item in value.items()}
         case _:
             return value
 

@@ -5,7 +5,7 @@ import secrets
 from collections import ChainMap
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
@@ -13,7 +13,6 @@ import facets
 from facets.documents import CollectionEngine
 from facets.errors import StorageError
 from facets.extras import require_extra
-from facets.model.contract import ModelInfo
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.calls import Calls
@@ -25,7 +24,7 @@ from facets_server.runtime.memory import released_when_idle
 from facets_server.runtime.metrics import CallMetrics, DataCollector, RecallMetrics, measure_process
 from facets_server.runtime.metrics_server import MetricsServer
 from facets_server.runtime.model_service import ModelService
-from facets_server.runtime.models import ModelRegistry, ServedModel
+from facets_server.runtime.models import AnyModel, ModelRegistry
 from facets_server.runtime.observability import AccessLog, Tracing, make_tracing
 from facets_server.runtime.rooms import Service, services
 
@@ -45,7 +44,7 @@ class FacetsServer:
 
     def __init__(
         self,
-        models: Sequence[ServedModel[Any]],
+        models: Sequence[AnyModel],
         engine: CollectionEngine,
         config: ServerConfig,
         *,
@@ -62,6 +61,7 @@ class FacetsServer:
         self.metrics_port: int | None = None
         self._gateway: GatewayProcess | None = None
         self._models = ModelRegistry(models)
+        self._warms_up = config.warm_up
         self._admission = Admission(config.admission)
         keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
         token = secrets.token_urlsafe(32) if config.socket is None else ""
@@ -111,17 +111,21 @@ class FacetsServer:
             self._closing = closing.pop_all()
 
     def start(self) -> None:
-        """Starts answering calls, warms up the models, then reports SERVING; raises what a model raises."""
+        """Starts answering calls, opens and warms up the models, then reports SERVING; raises what a model raises.
+
+        A call that comes before its model is open waits for it. Without ``warm_up``, each model is opened by its first
+        call.
+        """
         self._grpc.start(self._handlers, probes=self._probes)
         if self._gateway is not None:
             self._gateway.start()
-        for served in self._models.all():
-            served.probe(CallContext(method="warm-up"))
+        for model in self._models.all() if self._warms_up else ():
+            model.opened().probe(CallContext(method="warm-up"))
         self._health.start()
 
-    def served_models(self) -> list[ModelInfo]:
-        """The served models, the default first."""
-        return [served.info for served in self._models.all()]
+    def served_models(self) -> list[str]:
+        """The names of the served models, the default first."""
+        return [model.name for model in self._models.all()]
 
     def idle_s(self) -> float:
         """Seconds without a call or stream; 0 while one runs."""

@@ -35,7 +35,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
     def ListModels(self, request: pb.ListModelsRequest, call: CallContext) -> pb.ListModelsResponse:
         """All models, the default first."""
         models, token = page_of(self.models.all(), request)
-        return pb.ListModelsResponse(models=[self._message(model) for model in models], next_page_token=token)
+        return pb.ListModelsResponse(models=[self._message(model.opened()) for model in models], next_page_token=token)
 
     def GetModel(self, request: pb.GetModelRequest, call: CallContext) -> pb.GetModelResponse:
         """One model."""
@@ -52,7 +52,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
             num_running=admission.num_running,
             num_queued=admission.num_waiting,
             num_streams=admission.num_streams,
-            model_queues=[(model.info.name, model.num_waiting) for model in self.models.all()],
+            model_queues=[(model.name, model.num_waiting) for model in self.models.all()],
             request_counts=sorted(self.metrics.num_by_code().items()),
             disk_uses=disk.num_bytes,
             free_bytes=disk.free_bytes,

@@ -1,14 +1,15 @@
 """The served models: how a model runs and is monitored, and which model answers a request."""
 
 import logging
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
-from facets.errors import ConfigError, FacetsError, InvalidInputError, NotFoundError
+from facets.errors import ConfigError, FacetsError, InvalidInputError, NotFoundError, NotReadyError
 from facets.model.contract import ModelInfo
 from facets.model.shipped import served_name
 from facets_server.runtime.call_context import CallContext
@@ -37,9 +38,14 @@ class ServedModel(ABC, Generic[EngineT]):
 
     def __init__(self, info: ModelInfo, engine: EngineT) -> None:
         self.info = info
+        self.name, self.task = info.name, info.task
         self.engine = engine
         self.failures = Failures()
         self._lock = FairLock()
+
+    def opened(self) -> Self:
+        """The model itself; a ``LazyModel`` opens its model."""
+        return self
 
     @contextmanager
     def exclusive(self, call: CallContext, lock: FairLock | None = None) -> Iterator[EngineT]:
@@ -89,24 +95,75 @@ class ServedModel(ABC, Generic[EngineT]):
 ServedT = TypeVar("ServedT", bound=ServedModel[Any])
 
 
+class LazyModel(Generic[ServedT]):
+    """A model that is opened when it is first used; name and task come from its configuration. Thread-safe."""
+
+    def __init__(self, name: str, task: str, open_model: Callable[[], ServedT]) -> None:
+        self.name, self.task = name, task
+        self._open = open_model
+        self._served: ServedT | None = None
+        self._has_failed = self._is_closed = False
+        self._lock = threading.Lock()
+
+    def opened(self) -> ServedT:
+        """The model; raises what opening it raises, and NotReadyError after ``close``."""
+        if self._served is not None:
+            return self._served
+        with self._lock:
+            if self._is_closed:
+                raise NotReadyError("the server is shutting down")
+            if self._served is None:
+                self._has_failed = True
+                self._served = self._open()
+            return self._served
+
+    @property
+    def num_waiting(self) -> int:
+        """See ``ServedModel.num_waiting``."""
+        return 0 if self._served is None else self._served.num_waiting
+
+    def is_healthy(self) -> bool:
+        """True until opening the model fails, then once it opens; an open model answers for itself."""
+        if self._served is None and not self._has_failed:
+            return True
+        try:
+            return self.opened().is_healthy()
+        except Exception as error:  # any error: the model does not open
+            logger.warning("model %s does not open: %s", self.name, error)
+            return False
+
+    def close(self) -> None:
+        """Closes the model; it is not opened any more."""
+        with self._lock:
+            self._is_closed = True
+        if self._served is not None:
+            self._served.close()
+
+
+AnyModel: TypeAlias = ServedModel[Any] | LazyModel[Any]
+
+
 class TaskModels(Generic[ServedT]):
     """The models of some tasks, ``task`` in messages; the first answers requests that name none.
 
     ``tasks`` maps the name of every model of the server to its task, to tell a wrong task from a wrong name.
     """
 
-    def __init__(self, task: str, served: Sequence[ServedT], tasks: Mapping[str, str]) -> None:
+    def __init__(self, task: str, served: Sequence[AnyModel], tasks: Mapping[str, str]) -> None:
         self.task = task
-        self._served = {model.info.name: model for model in served}
+        self._served = {model.name: model for model in served}
         self._tasks = tasks
 
     def get(self, name: str) -> ServedT:
-        """The model of that name; the first one for the empty name. Raises NotFoundError or InvalidInputError."""
+        """The model of that name, the first one for the empty name; it is opened when it is first used.
+
+        Raises NotFoundError, InvalidInputError, or what opening the model raises.
+        """
         name = served_name(name)
         if name in self._served:
-            return self._served[name]
+            return cast(ServedT, self._served[name].opened())
         if self._served and not name:
-            return next(iter(self._served.values()))
+            return cast(ServedT, next(iter(self._served.values())).opened())
         served_names = ", ".join(self._served)
         if self._served and name in self._tasks:
             rule = f"{name!r} is a model for {self._tasks[name]}, expected one for {self.task}: {served_names}"
@@ -120,20 +177,20 @@ class TaskModels(Generic[ServedT]):
 class ModelRegistry(TaskModels[ServedModel[Any]]):
     """The models of all tasks, in order: the first is the server's default, the first of each task is the task's."""
 
-    def __init__(self, served: Sequence[ServedModel[Any]]) -> None:
+    def __init__(self, served: Sequence[AnyModel]) -> None:
         """Raises ConfigError when there is no model, or two have the same name."""
-        names = [model.info.name for model in served]
+        names = [model.name for model in served]
         if not names:
             raise ConfigError("models has 0 items, expected at least 1")
         if len(set(names)) != len(names):
             raise ConfigError(f"models must have distinct names, got {', '.join(names)}: give a folder another name")
-        super().__init__("any task", served, {model.info.name: model.info.task for model in served})
+        super().__init__("any task", served, {model.name: model.task for model in served})
         self._health: dict[frozenset[str], Callable[[], bool]] = {}
 
     def of(self, kind: type[ServedT], *tasks: str) -> TaskModels[ServedT]:
-        """The models for some tasks, those of the first task first."""
-        models = [model for task in tasks for model in self._served.values() if model.info.task == task]
-        return TaskModels(" or ".join(tasks), [model for model in models if isinstance(model, kind)], self._tasks)
+        """The models for some tasks, those of the first task first; ``kind``: their class."""
+        models = [model for task in tasks for model in self._served.values() if model.task == task]
+        return TaskModels(" or ".join(tasks), models, self._tasks)
 
     def health_of(self, tasks: Collection[str]) -> Callable[[], bool] | None:
         """Returns a check that all models of the given tasks answer; None if none is served.
@@ -143,19 +200,19 @@ class ModelRegistry(TaskModels[ServedModel[Any]]):
         served = frozenset(tasks) & set(self._tasks.values())
         return self._health.setdefault(served, partial(self.is_healthy, served)) if served else None
 
-    def all(self) -> list[ServedModel[Any]]:
+    def all(self) -> list[AnyModel]:
         """The default model first, then the others by name."""
         default, *others = self._served.values()
-        return [default, *sorted(others, key=lambda model: model.info.name)]
+        return [default, *sorted(others, key=lambda model: model.name)]
 
-    def is_default(self, served: ServedModel[Any]) -> bool:
+    def is_default(self, served: AnyModel) -> bool:
         """True for the first model of its task."""
-        return next(model for model in self._served.values() if model.info.task == served.info.task) is served
+        return next(model.name for model in self._served.values() if model.task == served.task) == served.name
 
     def is_healthy(self, tasks: Collection[str] | None = None) -> bool:
         """True while every model of the given tasks (None: all) answers."""
         models = self._served.values()
-        return all(model.is_healthy() for model in models if tasks is None or model.info.task in tasks)
+        return all(model.is_healthy() for model in models if tasks is None or model.task in tasks)
 
     def close(self) -> None:
         """Ends the threads of all models."""

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from facets.documents.recall import RecallSampler
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.errors import NotFoundError
 from facets.model.answer_reader import AnswerReader, load_reader
+from facets.model.checkpoint import read_settings
 from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, TASKS, load, task_of
 from facets.model.passage_model import PassageModel
@@ -39,9 +41,9 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
-from facets_server.runtime.models import ModelRegistry, ServedModel
+from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel
 from facets_server.texts.passages import ServedPassages
-from facets_server.texts.served import ServedSentences, ServedTexts, encoders_for, text_models
+from facets_server.texts.served import ServedSentences, encoders_for, text_models
 from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
 
 _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served models
@@ -55,60 +57,86 @@ STORES = {
 }
 
 
-def load_models(
-    config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None
-) -> list[ServedModel[Any]]:
-    """Loads the models of the settings, else the shipped ones; ``shared`` holds additions, else the data directory."""
+def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None) -> list[AnyModel]:
+    """The models of the settings, else the shipped ones; each is opened when it is first used.
 
-    def served(name: str) -> ServedModel[Any]:
-        if name.startswith(ENCODER_PREFIX):
-            encoder = load(
-                name,
-                PassageModel,
-                device=config.device,
-                allow_downloads=config.allow_downloads,
-                trust_remote_code=config.trust_remote_code,
-                backend=config.backend,
-            )
-            return ServedPassages(encoder, config.batcher, metrics, relevance=relevance_of(encoder))
-        folder = find_model(name)
-        task = task_of(folder)
-        if task == "sentences":
-            sentences = load(folder, FacetModel, device=config.device)
-            curve = RelevanceCurve.read(folder, sentences.revision)
-            return ServedSentences(sentences, config.batcher, metrics, relevance=curve)
-        if task == "passages":
-            passages = PassageModel.shared(folder, device=compute_device(config.device))  # with models of papers
-            curve = RelevanceCurve.read(folder, passages.revision)
-            if passages.score_scale is not None:  # a head on an encoder
-                curve = relevance_of(passages, curve)
-            return ServedPassages(passages, config.batcher, metrics, relevance=curve)
-        if task == "relations":
-            relations = load(folder, RelationModel)
-            return ServedRelations(relations, RelationEngine(relations, data_dir=place_of(task, relations.name)))
-        papers = load(folder, PaperModel)
-        return ServedPapers(papers, PaperEngine(papers, data_dir=place_of(task, papers.name)))
+    ``shared`` holds additions, else the data directory. Raises NotFoundError, or CheckpointError for a folder without
+    a readable configuration. Encoders are opened now, because only that says whether they can be.
+    """
+    if config.reader not in ("off", DEFAULT_READER):
+        find_model(config.reader)
+    reader = cache(partial(_reader, config))
+    models = [_model(name, config, metrics, reader, shared) for name in config.models or _shipped_models()]
+    return sorted(models, key=lambda model: _TASKS.index(model.task))
 
-    def relevance_of(encoder: PassageModel, curve: RelevanceCurve | None = None) -> RelevanceCurve:
-        """The curve fitted to an encoder, else that of the default model, whose scale the encoder's scores get."""
-        curve = curve or RelevanceCurve.read(folder_of(encoder.task, encoder.name), encoder.revision)
-        with suppress(NotFoundError):  # the default model is not installed
-            curve = curve or RelevanceCurve.read(find_model(TASKS[encoder.task].default), None)
-        curve = curve or RelevanceCurve(revision=encoder.revision, weights={})
-        return curve if encoder.score_scale is None else replace(curve, scale=encoder.score_scale)
 
-    def folder_of(task: str, name: str) -> Path:
-        return config.data_dir / task / quote(name, safe="")
+def _model(
+    name: str,
+    config: ServerConfig,
+    metrics: BatchMetrics,
+    reader: Callable[[], AnswerReader | None],
+    shared: SqlDatabase | None,
+) -> AnyModel:
+    if name.startswith(ENCODER_PREFIX):
+        encoder = load(
+            name,
+            PassageModel,
+            device=config.device,
+            allow_downloads=config.allow_downloads,
+            trust_remote_code=config.trust_remote_code,
+            backend=config.backend,
+        )
+        curve = _relevance_of(encoder, config.data_dir)
+        return ServedPassages(encoder, config.batcher, metrics, relevance=curve, reader=reader)
+    folder = find_model(name)
+    task = task_of(folder)
 
-    def place_of(task: str, name: str) -> Path | SqlDatabase:
-        return shared or folder_of(task, name)
+    def sentences() -> ServedSentences:
+        model = load(folder, FacetModel, device=config.device)
+        curve = RelevanceCurve.read(folder, model.revision)
+        return ServedSentences(model, config.batcher, metrics, relevance=curve, reader=reader)
 
-    models = sorted(map(served, config.models or _shipped_models()), key=lambda model: _TASKS.index(model.info.task))
-    reader = _reader(config)
-    for model in models:
-        if isinstance(model, ServedTexts):
-            model.reader = reader
-    return models
+    def passages() -> ServedPassages:
+        model = PassageModel.shared(folder, device=compute_device(config.device))  # with models of papers
+        curve = RelevanceCurve.read(folder, model.revision)
+        if model.score_scale is not None:  # a head on an encoder
+            curve = _relevance_of(model, config.data_dir, curve)
+        return ServedPassages(model, config.batcher, metrics, relevance=curve, reader=reader)
+
+    def relations() -> ServedModel[Any]:
+        from facets.relations.engine import RelationEngine
+        from facets.relations.model import RelationModel
+        from facets_server.relations.served import ServedRelations
+
+        model = load(folder, RelationModel)
+        return ServedRelations(model, RelationEngine(model, data_dir=additions(model.name)))
+
+    def papers() -> ServedModel[Any]:
+        from facets.papers.engine import PaperEngine
+        from facets.papers.model import PaperModel
+        from facets_server.papers.served import ServedPapers
+
+        model = load(folder, PaperModel)
+        return ServedPapers(model, PaperEngine(model, data_dir=additions(model.name)))
+
+    def additions(model_name: str) -> Path | SqlDatabase:
+        return shared or _folder_of(config.data_dir, task, model_name)
+
+    opens = {"sentences": sentences, "passages": passages, "relations": relations, "papers": papers}
+    return LazyModel(str(read_settings(folder).get("name", folder.name)), task, opens[task])
+
+
+def _relevance_of(encoder: PassageModel, data_dir: Path, curve: RelevanceCurve | None = None) -> RelevanceCurve:
+    """The curve fitted to an encoder, else that of the default model, whose scale the encoder's scores get."""
+    curve = curve or RelevanceCurve.read(_folder_of(data_dir, encoder.task, encoder.name), encoder.revision)
+    with suppress(NotFoundError):  # the default model is not installed
+        curve = curve or RelevanceCurve.read(find_model(TASKS[encoder.task].default), None)
+    curve = curve or RelevanceCurve(revision=encoder.revision, weights={})
+    return curve if encoder.score_scale is None else replace(curve, scale=encoder.score_scale)
+
+
+def _folder_of(data_dir: Path, task: str, name: str) -> Path:
+    return data_dir / task / quote(name, safe="")
 
 
 def _reader(config: ServerConfig) -> AnswerReader | None:

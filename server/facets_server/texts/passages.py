@@ -1,7 +1,7 @@
 """Served models of passages: queries do not wait for documents, which may keep their worker busy for seconds."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from facets.documents import RelevanceCurve
 from facets.documents.encoders import Encoded
 from facets.documents.types import TokenStats
+from facets.model.answer_reader import AnswerReader
 from facets.model.passage_model import PassageModel, QueryFacets
 from facets_server.runtime.batcher import Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
@@ -30,8 +31,9 @@ class ServedPassages(ServedTexts):
         metrics: BatchMetrics,
         *,
         relevance: RelevanceCurve | None = None,
+        reader: Callable[[], AnswerReader | None] = lambda: None,
     ) -> None:
-        super().__init__(model, config, metrics, relevance=relevance)
+        super().__init__(model, config, metrics, relevance=relevance, reader=reader)
         self._passage_model = model
         self.borrows_words = model.encoder_settings is not None
         lanes = {"documents": self._documents, "queries": self._queries, "vectors": self._vectors}

@@ -52,21 +52,36 @@ def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
 
 
 class ServedTexts(ServedModel[TextModel]):
-    """One model of texts behind its batchers; ``relevance`` gives hits a confidence; None: hits have none."""
+    """One model of texts behind its batchers.
 
-    reader: AnswerReader | None = None  # chooses the answers of searches; None: facets and words do
+    ``relevance`` gives hits a confidence; None: hits have none. ``reader`` chooses the answers of searches, and is
+    opened by the first of them; None: facets and words choose.
+    """
+
     borrows_words = False  # whether the words of a collection name its facets better than those of the model
 
     def __init__(
-        self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics, *, relevance: RelevanceCurve | None = None
+        self,
+        model: TextModel,
+        config: BatcherConfig,
+        metrics: BatchMetrics,
+        *,
+        relevance: RelevanceCurve | None = None,
+        reader: Callable[[], AnswerReader | None] = lambda: None,
     ) -> None:
         super().__init__(model, model)
         self.model = model
         self.relevance = relevance
+        self._open_reader = reader
         self._config = config
         self._metrics = metrics
         self._batchers: list[Batcher[Any]] = []
         metrics.queue.labels(model.name).set_function(lambda: self.num_waiting)
+
+    @property
+    def reader(self) -> AnswerReader | None:
+        """The reader of answers, if any."""
+        return self._open_reader()
 
     @property
     def num_waiting(self) -> int:
@@ -122,8 +137,9 @@ class ServedTexts(ServedModel[TextModel]):
         return self.submit(texts, call).result()
 
     def probe(self, call: CallContext) -> None:
-        """Encodes fixed texts."""
+        """Encodes fixed texts, and opens the reader."""
         self.encode(_WARM_UP_TEXTS, call)
+        self._open_reader()
 
     def has_answered(self) -> bool:
         """False after several failed batches in a row, or when a worker is gone."""
@@ -146,8 +162,9 @@ class ServedSentences(ServedTexts):
         metrics: BatchMetrics,
         *,
         relevance: RelevanceCurve | None = None,
+        reader: Callable[[], AnswerReader | None] = lambda: None,
     ) -> None:
-        super().__init__(model, config, metrics, relevance=relevance)
+        super().__init__(model, config, metrics, relevance=relevance, reader=reader)
         self._sentence_model = model
 
         def encode(rows: Sequence[NDArray[np.int64]]) -> Columns:

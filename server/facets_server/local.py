@@ -1,0 +1,229 @@
+"""The client of a folder: the services run in this process, without a port, and ``FacetsClient`` calls them directly."""
+
+import os
+import queue
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import grpc
+from facets_client import FacetsClient
+from facets_client.core.blocking import BlockingStream
+from facets_client.core.channel import rpc_of
+from facets_client.core.status import status_error
+from facets_client.errors import UnavailableError
+from facets_client.generated.types import Limits
+from facets_proto.codec import from_message, to_message
+from facets_proto.v1 import models_pb2
+from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2
+
+from facets.documents import CollectionEngine
+from facets.errors import FacetsError, NotFoundError
+from facets.language.interruption import interrupted_by
+from facets_server.runtime.admission import Admission
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.calls import PendingReply
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.errors import status_of
+from facets_server.runtime.model_service import ModelService
+from facets_server.runtime.models import ModelRegistry
+from facets_server.runtime.rooms import Service, load_models, services
+
+_POLL_S = 0.5  # waits are short, because an interrupt does not end a wait on every system
+_IDLE_S = 0.005
+
+
+class LocalClient(FacetsClient):
+    """A ``FacetsClient`` of a folder, made by ``facets.open``; safe to share between threads.
+
+    Methods, results and errors are those of a server, but calls have no timeout. Models are opened by the first call
+    that needs them. A program that does not close the client loses nothing: it is closed with the last reference to it,
+    or at exit.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        models: Sequence[str] = (),
+        device: str = "cpu",
+        allow_downloads: bool = False,
+    ) -> None:
+        """See ``facets.open``."""
+        self._path = "" if path is None else os.fspath(path)
+        with _client_errors(FacetsError), ExitStack() as undo:
+            if path is None:
+                path = undo.enter_context(tempfile.TemporaryDirectory(prefix="facets-"))
+            settings = {"models": tuple(models), "device": device, "allow_downloads": allow_downloads}
+            folder = Path(path).expanduser().absolute()
+            config = ServerConfig.from_dict({"data_dir": folder, "engine": {"device": device}, **settings})
+            self._channel: Any = LocalChannel(config, self._path or "the store in memory", undo)  # a `BlockingChannel`
+        window = config.admission.max_stream_window
+        limits = to_message(config.limits, models_pb2.Limits, max_stream_window=window)
+        self._known_limits = from_message(limits, Limits)
+
+    @property
+    def target(self) -> str:
+        """The folder; empty: in memory."""
+        return self._path
+
+
+class LocalChannel:
+    """Calls the handlers of the services; has the methods of a ``BlockingChannel``."""
+
+    def __init__(self, config: ServerConfig, name: str, undo: ExitStack) -> None:
+        """Opens the folder and its services; ``undo`` holds what was opened before, and is taken over."""
+        self._name = name
+        engine = undo.enter_context(CollectionEngine.open(config.data_dir, config.engine))
+        self._admission = Admission(config.admission)
+        self._models = ModelRegistry(load_models(config, _NOT_MEASURED, engine.shared_database))
+        self._workers = ThreadPoolExecutor(config.admission.max_concurrent_requests, thread_name_prefix="facets")
+        self._calls = _RunningCalls()
+        with ExitStack() as closing:
+            table = services(
+                self._models, engine, config, admission=self._admission, recall=_NOT_MEASURED, closing=closing
+            )
+            undo.push(closing.pop_all())
+        status = ModelService(self._models, config, self._admission, _NOT_MEASURED)
+        table.append(Service(status, self._models.is_healthy))
+        self._handlers = {path: handler for service in table for path, handler in service.handlers.items()}
+        self._health = {service.name: service.health for service in table if service.health is not None}
+        undo.callback(self._models.close)
+        # Last opened, first closed: no call runs when the models, the services and the folder are closed.
+        close = partial(_end_calls, self._calls, self._admission, self._workers)
+        undo.callback(close)
+        self._closing = weakref.finalize(self, undo.pop_all().close)
+
+    def close(self) -> None:
+        """Ends running calls, then closes the folder; idempotent."""
+        self._closing()
+
+    def call(self, request: Message) -> Any:
+        """Answers a request in a worker thread: Ctrl-C must not interrupt a write in the middle."""
+        call = self._begin(type(request))
+        ended: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        try:
+            self._workers.submit(self._answer, request, call, ended)
+            while True:
+                try:
+                    reply, error = ended.get(timeout=_POLL_S)
+                    break
+                except queue.Empty:
+                    continue
+        except BaseException:  # the caller does not wait for the answer
+            call.end()
+            raise
+        if error is not None:
+            raise error
+        return reply
+
+    def open(self, request: type[Message]) -> BlockingStream:
+        """Opens the stream that takes such requests."""
+        call = self._begin(request)
+
+        def start(messages: Iterator[Message]) -> "_LocalStream":
+            return _LocalStream(self._stream(messages, call), call)
+
+        return BlockingStream(start, timeout_s=float("inf"))
+
+    def _begin(self, request: type[Message]) -> CallContext:
+        if not self._closing.alive:
+            raise UnavailableError(grpc.StatusCode.UNAVAILABLE, f"{self._name} is closed: open it again")
+        return CallContext(method=rpc_of(request).path)
+
+    def _answer(self, request: Message, call: CallContext, ended: "queue.SimpleQueue[Any]") -> None:
+        try:
+            with self._calls.running(call), _client_errors(), interrupted_by(call.check):
+                if isinstance(request, health_pb2.HealthCheckRequest):
+                    reply = self._check(request.service)
+                else:
+                    reply = self._handlers[call.method].unary_unary(request, call)
+                ended.put((reply.result() if isinstance(reply, PendingReply) else reply, None))
+        except BaseException as error:  # raised by the caller
+            ended.put((None, error))
+
+    def _stream(self, messages: Iterator[Message], call: CallContext) -> Iterator[Any]:
+        with self._calls.running(call), _client_errors(), self._admission.stream_slot(call):
+            with interrupted_by(call.check):
+                yield from self._handlers[call.method].stream_stream(messages, call)
+
+    def _check(self, service: str) -> health_pb2.HealthCheckResponse:
+        if service not in self._health and service:
+            raise NotFoundError("unknown service")
+        is_serving = self._health[service]() if service else self._models.is_healthy()
+        states = health_pb2.HealthCheckResponse
+        return states(status=states.SERVING if is_serving else states.NOT_SERVING)
+
+
+class _LocalStream:
+    """A running stream as ``BlockingStream`` reads it."""
+
+    def __init__(self, replies: Iterator[Any], call: CallContext) -> None:
+        self._replies = replies
+        self.cancel: Callable[[], None] = call.end
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._replies
+
+
+class _RunningCalls:
+    """The calls that run now."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, CallContext] = {}
+
+    @contextmanager
+    def running(self, call: CallContext) -> Iterator[None]:
+        """Counts a call as running within a ``with`` block."""
+        self._calls[id(call)] = call
+        try:
+            yield
+        finally:
+            del self._calls[id(call)]
+            call.end()
+
+    def end(self) -> None:
+        """Ends all calls and waits until none runs."""
+        while calls := list(self._calls.values()):
+            for call in calls:
+                call.end()
+            time.sleep(_IDLE_S)
+
+
+def _end_calls(calls: _RunningCalls, admission: Admission, workers: ThreadPoolExecutor) -> None:
+    admission.drain()
+    calls.end()
+    workers.shutdown()
+
+
+@contextmanager
+def _client_errors(kind: type[Exception] = Exception) -> Iterator[None]:
+    """Raises the client's exceptions, with the codes and texts that a server would send."""
+    try:
+        yield
+    except kind as error:
+        raise status_error(status_of(error)) from error
+
+
+class _NotMeasured:
+    """Metrics that are not kept: a folder has no Prometheus."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+
+_NOT_MEASURED: Any = _NotMeasured()
