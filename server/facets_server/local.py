@@ -1,9 +1,8 @@
-"""The client of a folder: the services run in this process, without a port, and ``FacetsClient`` calls them directly."""
+"""The client of a folder: the services run in this process, and ``FacetsClient`` calls them without a port."""
 
 import os
 import queue
 import tempfile
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence

@@ -289,12 +289,12 @@ class AsyncDocumentCalls(AsyncCalls):
 
     @overload
     async def search(
-        self, query: str, /, *, collection: str = DEFAULT_COLLECTION, **options: Unpack[SearchOptions]
-    ) -> SearchResult: ...
+        self, collection: str, /, queries: Sequence[str | NDArray[np.floating]], **options: Unpack[SearchOptions]
+    ) -> SearchResults: ...
     @overload
     async def search(
-        self, collection: str, queries: Sequence[str | NDArray[np.floating]], **options: Unpack[SearchOptions]
-    ) -> SearchResults: ...
+        self, query: str, /, *, collection: str = DEFAULT_COLLECTION, **options: Unpack[SearchOptions]
+    ) -> SearchResult: ...
     async def search(
         self,
         query_or_collection: str = "",

@@ -360,12 +360,12 @@ class DocumentCalls(Calls):
 
     @overload
     def search(
-        self, query: str, /, *, collection: str = DEFAULT_COLLECTION, **options: Unpack[SearchOptions]
-    ) -> SearchResult: ...
+        self, collection: str, /, queries: Sequence[str | NDArray[np.floating]], **options: Unpack[SearchOptions]
+    ) -> SearchResults: ...
     @overload
     def search(
-        self, collection: str, queries: Sequence[str | NDArray[np.floating]], **options: Unpack[SearchOptions]
-    ) -> SearchResults: ...
+        self, query: str, /, *, collection: str = DEFAULT_COLLECTION, **options: Unpack[SearchOptions]
+    ) -> SearchResult: ...
     def search(
         self,
         query_or_collection: str = "",

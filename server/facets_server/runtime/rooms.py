@@ -21,12 +21,8 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, TASKS, load, task_of
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import DEFAULT_READER, ENCODER_PREFIX, find_model
-from facets.papers.engine import PaperEngine
-from facets.papers.model import PaperModel
 from facets.papers.store import SCHEMA as PAPERS
 from facets.relations.additions import SCHEMA as RELATIONS
-from facets.relations.engine import RelationEngine
-from facets.relations.model import RelationModel
 from facets.storage.sql import SqlDatabase
 from facets_server.documents.service import CollectionService, DocumentService
 from facets_server.documents.stream_store import SCHEMA as STREAMS
