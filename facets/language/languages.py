@@ -11,18 +11,16 @@ import re
 import threading
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
-import spacy.lang
 import Stemmer
 
 from facets.errors import InvalidInputError
+from facets.language.stop_words import stop_words_of_spacy
 
 DEFAULT_LANGUAGE = "en"
 _NAMES = {
@@ -99,7 +97,7 @@ class Language:
     @cached_property
     def stop_words(self) -> frozenset[str]:
         """Words that say nothing by themselves, folded."""
-        words = _STOP_WORDS.get(self.code) or " ".join(_stop_words_of_spacy(self.code))
+        words = _STOP_WORDS.get(self.code) or " ".join(stop_words_of_spacy(self.code))
         return frozenset(word for word in self.patterns.part.findall(self.fold(words)) if not word.isdecimal())
 
     def fold(self, text: str) -> str:
@@ -167,19 +165,8 @@ def _languages_by_stop_word() -> dict[str, list[str]]:
     """The languages with spaces that have a stop word of several letters."""
     found = dict[str, list[str]]()
     for code in sorted(_NAMES.keys() - _UNSPACED_CODES):
-        words = _stop_words_of_spacy("en") if code == "en" else language_of(code).stop_words  # ours are fewer
+        words = stop_words_of_spacy("en") if code == "en" else language_of(code).stop_words  # ours are fewer
         for word in words:
             if len(word) > 1 or not word.isascii():
                 found.setdefault(word, []).append(code)
     return found
-
-
-def _stop_words_of_spacy(code: str) -> Collection[str]:
-    # The file alone: importing the package of a language compiles its tokenizer, which takes seconds.
-    path = Path(spacy.lang.__path__[0]) / code.replace("no", "nb") / "stop_words.py"
-    spec = spec_from_file_location(f"stop_words_{code}", path)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    words: Collection[str] = module.STOP_WORDS
-    return words

@@ -9,9 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
-from spacy.lang.en.stop_words import STOP_WORDS
-from spacy.pipeline import Sentencizer
-
+from facets.language.stop_words import STOP_WORDS
 from facets.language.wordnet import wordnet
 
 Cut: TypeAlias = tuple[int, int, str]  # start and end in the text, and what is read instead
@@ -59,7 +57,19 @@ _MARKS = re.compile(
 )
 _BREAKING_TAG = re.compile(r"</?(?:br|p|div|li|tr|td|th|h[1-6]|dt|dd|summary)\b", re.IGNORECASE)
 _FIELD = re.compile(r":(?:(?:param|arg|argument|key|keyword|var|ivar|cvar)\s+(?:\w+\s+)?)?(?=[\w* ]+:)")
-STOPS = "\u2026" + "".join(Sentencizer.default_punct_chars)  # characters that end sentences, of all scripts
+# Characters that end sentences, of all scripts: Unicode's Sentence_Terminal, as spaCy lists it, and the ellipsis.
+STOPS = (
+    "!.?\u0589\u061f\u06d4\u0700\u0701\u0702\u07f9\u0964\u0965\u104a\u104b\u1362\u1367\u1368\u166e\u1735\u1736"
+    "\u1803\u1809\u1944\u1945\u1aa8\u1aa9\u1aaa\u1aab\u1b5a\u1b5b\u1b5e\u1b5f\u1c3b\u1c3c\u1c7e\u1c7f\u2026\u203c"
+    "\u203d\u2047\u2048\u2049\u2e2e\u2e3c\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8"
+    "\ua9c9\uaa5d\uaa5e\uaa5f\uaaf0\uaaf1\uabeb\ufe52\ufe56\ufe57\uff01\uff0e\uff1f\uff61\U00010a56\U00010a57"
+    "\U00011047\U00011048\U000110be\U000110bf\U000110c0\U000110c1\U00011141\U00011142\U00011143\U000111c5\U000111c6"
+    "\U000111cd\U000111de\U000111df\U00011238\U00011239\U0001123b\U0001123c\U000112a9\U0001144b\U0001144c\U000115c2"
+    "\U000115c3\U000115c9\U000115ca\U000115cb\U000115cc\U000115cd\U000115ce\U000115cf\U000115d0\U000115d1\U000115d2"
+    "\U000115d3\U000115d4\U000115d5\U000115d6\U000115d7\U00011641\U00011642\U0001173c\U0001173d\U0001173e\U00011a42"
+    "\U00011a43\U00011a9b\U00011a9c\U00011c41\U00011c42\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016b44"
+    "\U0001bc9f\U0001da88"
+)
 # Characters of scripts without spaces between words.
 WIDE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from spacy.lang.en.stop_words import STOP_WORDS
-
 from facets.language.blocks import Block, Kind, blocks, is_plain_line
 from facets.language.markup import LINE_ENDS, PREFIX, STOPS, Hyphens, said
+from facets.language.stop_words import STOP_WORDS
 from facets.language.tables import Row
 
 # Followed by a name or a number, so their full stop never ends a sentence.

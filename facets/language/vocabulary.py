@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from spacy.lang.en.stop_words import STOP_WORDS
 
 from facets.errors import CheckpointError, InvalidInputError
+from facets.language.stop_words import STOP_WORDS
 from facets.storage.files import write_whole
 
 PIECE_MARK = "##"  # marks pieces: "goat##" begins a word, "##herd" continues one

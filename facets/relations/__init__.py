@@ -3,7 +3,6 @@
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import Entailment, EntailmentLabel
 from facets.relations.entities import EntitySpan, EntityType, Gazetteer
-from facets.relations.recognizer import SpacyEntities
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
 
 __all__ = [
@@ -17,5 +16,4 @@ __all__ = [
     "RankedTail",
     "Relation",
     "RelationEngine",
-    "SpacyEntities",
 ]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from facets.errors import ConfigError, FacetsError
 from facets.relations.entities import EntityFinder, Gazetteer
-from facets.relations.recognizer import SpacyEntities
 from facets_server.runtime.config import RelationsConfig
 
 _MAX_KEPT_GAZETTEERS = 4  # a client with many texts sends the same names with each request
@@ -46,6 +45,8 @@ class EntityFinders:
 
 
 def _pipeline(name: str) -> EntityFinder:
+    from facets.relations.recognizer import SpacyEntities  # spaCy takes half a second
+
     try:
         return SpacyEntities(name)
     except FacetsError as error:  # pipeline not installed, or it has no entity recognizer
