@@ -36,6 +36,8 @@ class Failures:
 class ServedModel(ABC, Generic[EngineT]):
     """One model with the engine that runs it, exclusively for one call at a time or by batches; thread-safe."""
 
+    is_open = True  # unlike some ``LazyModel``
+
     def __init__(self, info: ModelInfo, engine: EngineT) -> None:
         self.info = info
         self.name, self.task = info.name, info.task
@@ -118,6 +120,11 @@ class LazyModel(Generic[ServedT]):
             return self._served
 
     @property
+    def is_open(self) -> bool:
+        """Whether ``opened`` returns at once."""
+        return self._served is not None
+
+    @property
     def num_waiting(self) -> int:
         """See ``ServedModel.num_waiting``."""
         return 0 if self._served is None else self._served.num_waiting
@@ -159,11 +166,18 @@ class TaskModels(Generic[ServedT]):
 
         Raises NotFoundError, InvalidInputError, or what opening the model raises.
         """
+        return cast(ServedT, self._find(name).opened())
+
+    def is_open(self, name: str) -> bool:
+        """Whether ``get`` returns that model at once; raises NotFoundError or InvalidInputError."""
+        return self._find(name).is_open
+
+    def _find(self, name: str) -> AnyModel:
         name = served_name(name)
         if name in self._served:
-            return cast(ServedT, self._served[name].opened())
+            return self._served[name]
         if self._served and not name:
-            return cast(ServedT, next(iter(self._served.values())).opened())
+            return next(iter(self._served.values()))
         served_names = ", ".join(self._served)
         if self._served and name in self._tasks:
             rule = f"{name!r} is a model for {self._tasks[name]}, expected one for {self.task}: {served_names}"

@@ -97,7 +97,9 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         return message_of(pb.ExplainResponse, explanations=explanations, model=served.model, timings=call)
 
     def _is_quick(self, request: pb.EmbedRequest) -> bool:
-        return not _wants_vectors(request) and self.models.get(request.model).reads_at_once(request.texts)
+        if _wants_vectors(request) or not self.models.is_open(request.model):
+            return False
+        return self.models.get(request.model).reads_at_once(request.texts)
 
     def _submit(
         self, request: pb.EmbedRequest | pb.ExplainRequest, call: CallContext
