@@ -46,6 +46,7 @@ def test_no_more_is_tokenized_than_is_wanted():
 
 def test_others_tokenize_beside_a_long_text():
     tokenizer = Tokenizer()
+    tokenizer.words(["spaCy is imported"])
     stop = threading.Event()
 
     def check():
