@@ -274,3 +274,11 @@ def test_bad_requests_are_named_by_field_and_store_nothing(stub, paper_server, r
     call = getattr(stub, type(request_).__name__.removesuffix("Request"))
     assert refused(call, request_).fields == fields
     assert set(paper_server.paper_engine.state.bank.ids) == before
+
+
+def test_added_authors_are_found(own):
+    new = pb.NewAuthor(author=pb.Author(name="Eve", id="e-1"), papers=[pb.Paper(title="wine")])
+    reply = own.stub.AddAuthors(pb.AddAuthorsRequest(authors=[new]), timeout=60)
+    assert (reply.num_authors, reply.num_papers) == (1, 1)
+    found = own.stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="wine")]), timeout=60)
+    assert ids_of(found.results[0])[0] == "e-1"
