@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from facets_client import FacetsClient
 from facets_client.cli import app
-from facets_client.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from facets_client.errors import NotFoundError
 from relation_toys import TOY_RELATIONS
 from server_process import ServerProcess
 from typer.testing import CliRunner
@@ -57,31 +57,6 @@ def test_entities_are_recognized_when_none_are_given(client):
     entities = [(entity.text, entity.type) for entity in found.entities]
     assert entities == [("Marie Curie", "person"), ("Warsaw", "place"), ("1867", "date")]
     assert all(pair.head.type != "date" for pair in found.pairs)
-
-
-@pytest.mark.slow
-def test_an_added_relation_survives_kill_9(relation_model: Path, toy_model: Path, tmp_path: Path):
-    examples = ["$ARG1 was taught by $ARG2", "$ARG1 , a pupil of $ARG2"]
-    with ServerProcess(tmp_path / "data", toy_model, arguments=["--model", str(relation_model)]) as server:
-        with FacetsClient(server.target, timeout_s=60) as client:
-            added = client.add_relation("mentor", examples, threshold=0.3)
-            with pytest.raises(AlreadyExistsError):
-                client.add_relation("mentor", examples)
-            before = client.score_relations(["$ARG1 was taught by $ARG2"], relations=["mentor"])
-            assert before[0].best is not None
-        server.kill()
-    with (
-        ServerProcess(tmp_path / "data", toy_model, arguments=["--model", str(relation_model)]) as server,
-        FacetsClient(server.target, timeout_s=60) as client,
-    ):
-        assert added in client.list_relations()
-        after = client.score_relations(["$ARG1 was taught by $ARG2"], relations=["mentor"])
-        assert after[0].relations[0].score == pytest.approx(before[0].relations[0].score)
-        assert client.delete_relation("mentor") == added
-        with pytest.raises(NotFoundError):
-            client.delete_relation("mentor")
-        with pytest.raises(InvalidArgumentError):
-            client.delete_relation("spouse")
 
 
 def test_a_server_may_have_a_model_for_relations_alone(relation_model: Path, tmp_path: Path):

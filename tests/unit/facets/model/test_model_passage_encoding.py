@@ -16,24 +16,6 @@ def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
     return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
 
 
-def facets_of_groups(num_groups: int, size: int) -> NDArray[np.float32]:
-    """Groups of alike facets, one after another."""
-    random = np.random.default_rng(3)
-    centres = unit(random.standard_normal((num_groups, 64)))
-    return unit(np.repeat(centres, size, axis=0) + 0.02 * random.standard_normal((num_groups * size, 64)))
-
-
-def test_every_group_keeps_a_facet_and_its_weight() -> None:
-    facets = facets_of_groups(6, 20)
-    few = reduce_facets(facets, np.full(120, 2.0, np.float32), 8)
-    assert len(few.facets) <= 8
-    assert (facets @ few.facets.T).max(axis=1).min() > 0.95
-    assert few.weights.sum() == 240.0
-    np.testing.assert_allclose(np.linalg.norm(few.facets, axis=1), 1.0, atol=1e-5)
-    assert (np.diff(few.closest) > 0).all()
-    assert (facets[few.closest] * few.facets).sum(axis=1).min() > 0.9
-
-
 def test_one_facet_about_something_else_is_kept_among_many() -> None:
     random = np.random.default_rng(0)
     topic = unit(random.standard_normal(64))

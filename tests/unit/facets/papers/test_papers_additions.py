@@ -24,18 +24,6 @@ GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 VOICE = Paper("voice of a speaker", "microphone prosody and tone")
 
 
-def test_added_author_is_found_and_survives_reopening(model: PaperModel, tmp_path: Path) -> None:
-    engine = PaperEngine(model, data_dir=tmp_path)
-    new = NewAuthor(Author("New One"), (Paper("microphone prosody of a voice"), Paper("speaker tone of a voice")))
-    assert engine.add_authors([new]).num_authors == 1
-    before = engine.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True))
-    assert "New One" in [hit.id for hit in before[0][:5]]
-    engine.close()
-    again = PaperEngine(model, data_dir=str(tmp_path))
-    assert again.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True)) == before
-    again.close()
-
-
 def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(model, data_dir=tmp_path)
     paper = Paper(

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 from facets.errors import InvalidInputError, NotFoundError
 from facets.papers.engine import PaperEngine
@@ -23,22 +22,6 @@ def test_authors_of_the_subject_come_first(engine: PaperEngine) -> None:
     assert all(name.startswith("speech") for name in speech)
 
 
-def test_scores_are_the_mixture_of_their_parts(engine: PaperEngine) -> None:
-    [hits] = engine.recommend_authors([PARSER], PaperOptions(facet_weight=0.3))
-    for hit in hits:
-        assert hit.score == pytest.approx(0.3 * hit.facet_score + 0.7 * hit.document_score, abs=1e-6)
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-
-
-def test_bulk_equals_one_by_one(engine: PaperEngine) -> None:
-    options = PaperOptions(top_k=5, excluded_ids=["speech A"])
-    papers = [PARSER, Paper(VOICE.title, excluded_ids=("speech B", "speech C"))]
-    bulk = engine.recommend_bulk(AUTHORS, papers, options)
-    for row, hits in enumerate(engine.recommend_authors(papers, options)):
-        assert [bulk.candidate_ids[column] for column in bulk.rows[row]] == [hit.id for hit in hits]
-        assert_allclose(bulk.scores[row], [hit.score for hit in hits], atol=1e-6)
-
-
 def test_excluding_everyone_gives_empty_answers(engine: PaperEngine) -> None:
     everyone = list(engine.state.tables[AUTHORS].ids)
     assert engine.recommend_authors([PARSER], PaperOptions(excluded_ids=everyone)) == [[]]
@@ -48,11 +31,6 @@ def test_excluding_everyone_gives_empty_answers(engine: PaperEngine) -> None:
     own = Paper(PARSER.title, excluded_ids=tuple(everyone))
     assert engine.recommend_authors([own]) == [[]]
     assert (engine.recommend_bulk(AUTHORS, [own]).rows == -1).all()
-
-
-def test_candidates_restrict_and_unknown_ones_are_passed_over(engine: PaperEngine) -> None:
-    options = PaperOptions(candidates=["vision A", "parsing A", "who?"], excluded_ids=[])
-    assert ids(engine.recommend_authors([PARSER], options)) == [["parsing A", "vision A"]]
 
 
 def test_years_bound_the_candidates(engine: PaperEngine) -> None:

@@ -1,6 +1,5 @@
 """States extended by additions, compared with states built from the store."""
 
-import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from toy_papers import SUBJECTS
 from facets.errors import StorageError
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
-from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperFacets, PaperOptions
+from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 
 AUTHORS, CITATIONS = CandidateKind.AUTHORS, CandidateKind.CITATIONS
 QUERIES = [Paper("voice of a speaker", "microphone prosody"), Paper("parser of trees"), Paper("camera depth")]
@@ -86,30 +85,6 @@ def test_adding_equals_opening_again_and_readers_keep_their_state(model: PaperMo
     again = PaperEngine(model, data_dir=tmp_path)
     assert_same_answers(engine, again)
     again.close()
-
-
-class CountingModel:
-    """Counts the papers that a model encodes."""
-
-    def __init__(self, model: PaperModel) -> None:
-        self.model = copy.copy(model)
-        self.encoded = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
-
-    def encode_papers(self, rows: Sequence[Any], sentences: Any = None) -> PaperFacets:
-        self.encoded += len(rows)
-        return self.model.encode_papers(rows, sentences)
-
-
-def test_many_additions_to_an_author_encode_each_paper_a_few_times(model: PaperModel, tmp_path: Path) -> None:
-    counting = CountingModel(model)
-    engine = PaperEngine(counting, data_dir=tmp_path)  # type: ignore[arg-type]
-    for number in range(60):
-        engine.add_papers([Paper(f"voice prosody {number}", id=f"n{number}", authors=(Author("new 1"),))])
-    assert counting.encoded <= 2 * 60
-    engine.close()
 
 
 def test_an_addition_that_cannot_be_stored_changes_nothing(

@@ -57,13 +57,6 @@ def test_no_more_is_read_while_window_or_bytes_are_full(size, ahead):
     works.close()
 
 
-def test_everything_is_answered_in_order_whatever_the_sizes():
-    requests = [request_of(number, 37 * number % 400) for number in range(200)]
-    admission = Admission(AdmissionConfig(max_request_bytes=3200))
-    works = read_ahead(iter(requests), lambda one: one.number, admission)
-    assert list(works) == list(range(200))
-
-
 def test_the_oldest_wait_gives_way_to_the_newest():
     async def run():
         waits = WaitLimit("a message", most=2, timeout_s=None)

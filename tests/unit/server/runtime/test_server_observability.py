@@ -125,15 +125,6 @@ def test_the_access_log_names_keys_without_telling_them(make_server, tmp_path):
     assert "secretkey" not in path.read_text() and "otherkey" not in path.read_text()
 
 
-def test_a_full_disk_loses_lines_and_counts_them():
-    registry = CollectorRegistry()
-    log = AccessLog("/dev/full", registry)
-    for _ in range(3):
-        log.write(CallContext(method="/a/b"), "OK", "", 0.1)
-    wait_until(lambda: registry.get_sample_value("facets_access_log_lost_lines") == 3)
-    log.close()
-
-
 def test_a_log_moved_away_from_a_full_disk_is_written_again(tmp_path):
     path, registry = tmp_path / "access.jsonl", CollectorRegistry()
     path.symlink_to("/dev/full")
