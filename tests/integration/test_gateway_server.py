@@ -155,23 +155,6 @@ def test_calls_of_disconnected_clients_are_cancelled(served: Served) -> None:
         wait_until(lambda line=line: line in served.server.log(), timeout_s=LONG_S)
 
 
-def test_keys_and_roles_hold_over_http(start: Callable[..., Served], tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
-    keys.write_text("reader read\nowner admin\n")
-    environment = {"FACETS_SERVER_SECURITY_API_KEYS_FILE": str(keys)}
-    client = start(environment=environment).client
-    create = "/facets.v1.CollectionService/CreateCollection"
-    assert client.post(EMBED, json={"texts": ["a"]}).status_code == 401
-    assert client.post("/v1/embeddings", json={"input": "a"}).json()["error"]["type"] == "authentication_error"
-    assert client.get("/v1/models").status_code == 401
-    reader, owner = ({"authorization": f"Bearer {key}"} for key in ("reader", "owner"))
-    assert client.post(EMBED, json={"texts": ["a"]}, headers=reader).status_code == 200
-    assert client.post(create, json={"name": "c"}, headers=reader).status_code == 403
-    assert client.post(create, json={"name": "c"}, headers=owner).status_code == 200
-    assert client.post(create, json={"name": "c"}, headers=owner).status_code == 409
-    assert {client.get(path).status_code for path in ("/", "/readyz", "/openapi.json")} == {200}
-
-
 def test_a_dead_gateway_is_restarted_and_ends_with_a_killed_server(start: Callable[..., Served]) -> None:
     served = start()
     first = served.gateway_id()

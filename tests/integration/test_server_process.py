@@ -148,28 +148,6 @@ def num_arrived(metrics_port):
     )
 
 
-def test_sigterm_ends_an_open_ingest_stream_after_its_acks(spawn):
-    server = spawn()
-    create(server.channel)
-    stub = documents_pb2_grpc.DocumentServiceStub(server.channel)
-    hold = threading.Event()
-
-    def requests():
-        yield opening()
-        yield batch_of(1)
-        hold.wait(60)
-
-    replies = stub.UpsertStream(requests(), timeout=60)
-    next(replies)
-    assert next(replies).ack.sequence == 1
-    server.terminate()
-    with pytest.raises(grpc.RpcError) as raised:
-        next(replies)
-    hold.set()
-    assert raised.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert server.process.wait(30) == 0
-
-
 def test_a_busy_port_is_one_sentence_and_code_2(toy_model, tmp_path):
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))

@@ -40,25 +40,6 @@ def documents(numbers: range, tag: str = "") -> list[Document]:
     ]
 
 
-def test_each_reads_what_the_other_wrote(servers: list[ServerProcess]) -> None:
-    with ExitStack() as stack:
-        clients = [stack.enter_context(FacetsClient(server.target, timeout_s=60)) for server in servers]
-        clients[0].create_collection("both")
-        for step in range(12):
-            writer, reader = clients[step % 2], clients[1 - step % 2]
-            written = writer.upsert("both", documents(range(5 * step, 5 * step + 5)))
-            if step % 4 == 3:
-                written = writer.delete_documents("both", [f"{5 * step:05}"])
-            pages = [
-                [(hit.id, hit.score) for hit in found[0].hits]
-                for client in (writer, reader)
-                if (found := client.search("both", ["the cat"], top_k=50, min_revision=written.index_revision))
-            ]
-            assert pages[0] == pages[1] and len(pages[0]) > 4
-            ids = [[one.id for one in client.list_documents("both", page_size=7)] for client in clients]
-            assert ids[0] == ids[1] == sorted(ids[0])
-
-
 def test_a_stream_goes_on_at_the_other_server(servers: list[ServerProcess]) -> None:
     with ExitStack() as stack:
         first, second = (stack.enter_context(FacetsClient(server.target, timeout_s=60)) for server in servers)

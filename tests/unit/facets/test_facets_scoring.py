@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 from torch import Tensor
@@ -51,17 +51,6 @@ def test_codebook_score_passes_over_facets_of_length_zero() -> None:
     contributions = scoring.codebook_contributions(padded, second)
     torch.testing.assert_close(contributions[:, :2], scoring.codebook_contributions(first, second))
     assert not contributions[:, 2:].any()
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10_000))
-@example(seed=427)
-def test_codebook_reconstructs_itself_best(seed: int) -> None:
-    first, second = _facets(seed, 1, 3), _facets(seed + 1, 1, 3)
-    own = scoring.codebook_score(first, first)
-    # Facets that are nearly parallel (cosine 0.9995 with seed 427) are told apart slowly, and sweeps are limited.
-    assert own.item() == pytest.approx(0, abs=2e-3)
-    assert own > scoring.codebook_score(first, second)
 
 
 def test_codebook_contributions_add_up_to_the_score() -> None:

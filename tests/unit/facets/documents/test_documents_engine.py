@@ -222,19 +222,6 @@ def test_search_matches_reference(
     assert shared >= 0.9 * 60
 
 
-def test_hit_shows_which_facets_met(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
-    wanted = make_documents(650)[123]
-    query = np.stack([wanted.facet_embeddings[0], wanted.facet_embeddings[1] * 3])[None]
-    hit = faiss_engine.search("docs", SearchRequest(facets=query, top_k=1, weights=np.array([[1.0, 4.0]]))).hits[0][0]
-    assert (hit.id, hit.payload) == (wanted.id, wanted.payload)
-    assert hit.score == pytest.approx(1.0, abs=1e-5)
-    assert [(match.first_facet, match.second_facet) for match in hit.evidence] == [(1, 1), (0, 0)]
-    np.testing.assert_allclose([match.contribution for match in hit.evidence], [0.8, 0.2], atol=1e-3)
-    np.testing.assert_allclose([match.cosine for match in hit.evidence], [1.0, 1.0], atol=1e-3)
-    unit = wanted.facet_embeddings[1] / np.linalg.norm(wanted.facet_embeddings[1])
-    np.testing.assert_allclose(hit.evidence[0].facet, unit, atol=1e-3)
-
-
 @pytest.mark.parametrize("weights", [[[0.0, 0.0]], [[-1.0, 2.0]], [[np.nan, 1.0]], [[1.0]], [[1.0, 1.0], [1.0, 1.0]]])
 def test_bad_weights_are_refused(engine: CollectionEngine, weights: list[list[float]]) -> None:
     with pytest.raises(InvalidInputError, match="weights"):

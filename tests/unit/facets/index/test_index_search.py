@@ -148,18 +148,6 @@ def test_few_found_by_several_facets_are_compared_wherever_their_codes_lie() -> 
         np.testing.assert_allclose(scores[: len(held)], true[held], atol=index.score_error)
 
 
-def test_filtered_approximate_search_is_never_short() -> None:
-    rng = np.random.default_rng(3)
-    facets = unit(rng.standard_normal((2000, 2, 32))).astype(np.float16)
-    index = fill("faiss", np.arange(2000), facets)
-    assert isinstance(index, FaissIndex)
-    index.num_probes = 1  # as bad as it gets
-    for allowed in (np.array([3]), np.array([5, 77, 1999]), np.arange(0, 2000, 50)):
-        found = index.search(weighted(rng.standard_normal((5, 2, 32))), 10, allowed_rows=allowed)
-        assert ((found.rows >= 0).sum(axis=1) >= min(10, len(allowed))).all()
-        assert set(found.rows[found.rows >= 0]) <= set(allowed)
-
-
 def test_some_thousand_facets_behind_a_filter_are_all_compared() -> None:
     rng = np.random.default_rng(9)
     facets = unit(rng.standard_normal((3000, 4, 32)))
@@ -251,17 +239,6 @@ def test_collection_of_zero_facets_alone_is_built_and_searched() -> None:
     index = fill("faiss", np.arange(50), nothing)
     found = index.search(unit(np.ones((1, 1, 32))), 5, exhaustive=True)
     assert (found.rows >= 0).sum() >= 5 and found.scores.max() == 0
-
-
-def test_meet_names_the_facets_that_met_and_their_shares() -> None:
-    documents = np.zeros((2, 3, 4), dtype=np.float16)
-    documents[0, 2, 1] = 0.5
-    documents[1, 1, 3] = 2.0
-    query = np.eye(4, dtype=np.float32)[[1, 3]] * np.array([[0.25], [0.75]], dtype=np.float32)
-    met = met_by(query, documents)
-    assert met.scores.tolist() == [0.25, 0.75]
-    assert met.shares.tolist() == [[0.25, 0.0], [0.0, 0.75]]
-    assert met.document_facets.tolist() == [[2, 2], [1, 1]], "a zero facet is never met"
 
 
 @settings(max_examples=25, deadline=None)

@@ -37,18 +37,6 @@ def test_the_revision_follows_the_content(saved: tuple[FacetModel, Path]) -> Non
     assert load(folder).revision != revision
 
 
-def test_a_model_may_share_the_word_vectors_of_another(saved: tuple[FacetModel, Path]) -> None:
-    model, folder = saved
-    shared = folder.parent / "baselines" / "toy-k1"
-    shared.mkdir(parents=True)
-    values = json.loads((folder / "config.json").read_text())
-    values["words"] = "../../toy"
-    (shared / "config.json").write_text(json.dumps(values))
-    (shared / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
-    np.testing.assert_array_equal(load(shared).encode(TEXTS), load(folder).encode(TEXTS))
-    assert model.num_facets == 3
-
-
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vectors.safetensors", "vocabulary.tsv"])
 @pytest.mark.parametrize("damage", ["missing", "cut", "garbage", "folder"])
 def test_a_damaged_file_is_named(saved: tuple[FacetModel, Path], name: str, damage: str) -> None:

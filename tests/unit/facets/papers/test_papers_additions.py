@@ -121,19 +121,6 @@ def after_looks(number: int, work: Callable[[], object]) -> int:
     return looks
 
 
-def test_recommending_can_be_interrupted(sentence_model: PaperModel, tmp_path: Path) -> None:
-    engine = PaperEngine(sentence_model, data_dir=tmp_path)
-    papers = [Paper(f"camera depth of scene {number}", "prosody of a voice " * number) for number in range(30)]
-    for work in (
-        lambda: engine.recommend_authors(papers, PaperOptions(evidence=True)),
-        lambda: engine.recommend_citations(papers),
-        lambda: engine.recommend_bulk(AUTHORS, papers),
-    ):
-        assert after_looks(1, work) == 2, "no look is left out once the caller has gone"
-    assert after_looks(10**6, lambda: engine.recommend_authors(papers)) > len(papers)
-    engine.close()
-
-
 def known(engine: PaperEngine) -> list[bool]:
     return [f"New {n}" in engine.state.tables[AUTHORS].row_of_id for n in range(3)]
 

@@ -114,19 +114,6 @@ def test_wmd_without_its_package_is_a_configuration_error(model: TextModel, monk
         score_pairs(model, [("cat", "dog")], SimilarityMethod.WMD)
 
 
-def test_explanation_of_codebook_shows_which_facets_met(model: TextModel) -> None:
-    pairs = [("road cat piano", "music truck kitten"), ("cat", "dog")]
-    result = score_pairs(model, pairs, explain=True, num_words=2)
-    assert len(result.explanations) == 2
-    matches = result.explanations[0].matches
-    shares = [match.contribution for match in matches]
-    assert shares == sorted(shares, reverse=True) and sum(shares) == pytest.approx(1, abs=1e-5)
-    assert {(m.first_facet, m.second_facet) for m in matches[:3]} == {(0, 1), (1, 2), (2, 0)}
-    for match in matches:
-        assert len(match.first_words) == 2
-        assert match.first_words[0].word == ["road", "cat", "piano"][match.first_facet]
-
-
 @pytest.mark.parametrize("attention", [False, True])
 @pytest.mark.parametrize("method", sorted(WORD_METHODS))
 def test_explanation_holds_the_weights_that_the_score_used(

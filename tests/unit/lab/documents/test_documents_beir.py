@@ -1,7 +1,6 @@
 """BEIR folders, files of pairs, docstrings, and metrics of rankings."""
 
 import json
-import lzma
 import math
 import random
 from collections.abc import Mapping, Sequence
@@ -28,20 +27,6 @@ def test_read_beir_with_and_without_header(tmp_path: Path, header: bool) -> None
     }
     assert data.queries == {"q1": "the dog plays guitar", "q2": "lifting weights"}  # q3 has no relevant document
     assert data.judgements == JUDGEMENTS
-
-
-@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
-def test_missing_and_doubled_files_are_named(tmp_path: Path, name: str) -> None:
-    path = write_beir(tmp_path) / name
-    path.with_name(path.name + ".xz").write_bytes(lzma.compress(path.read_bytes()))
-    with pytest.raises(InvalidInputError, match=rf"{path.name} and {path.name}\.xz"):
-        read_beir(tmp_path)
-    path.unlink()
-    path.with_name(path.name + ".xz").unlink()
-    with pytest.raises(InvalidInputError, match=rf"{tmp_path}.*{name}"):
-        read_beir(tmp_path)
-    with pytest.raises(InvalidInputError, match="nowhere"):
-        read_beir(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.documents.beir import read_beir
-from facets_lab.documents.calibration import ObservedHits, fit_curve, small_collections
+from facets_lab.documents.calibration import ObservedHits, fit_curve
 from facets_lab.evaluation.__main__ import main
 from facets_lab.evaluation.statistics import expected_calibration_error
 from toy_retrieval import write_beir, write_lines
@@ -33,19 +32,6 @@ def test_curve_finds_the_slope_that_made_the_hits() -> None:
     new = draw_hits(8.0, seed=2)
     confidence = RelevanceCurve(revision="r", weights={"facets": weights}).confidence("facets", new.features)
     assert confidence is not None and expected_calibration_error(confidence, new.relevant) < 0.03
-
-
-def test_small_collections_have_one_answer_for_every_query(tmp_path: Path) -> None:
-    documents = {f"d{row}": ("", f"Text {row}.") for row in range(250)}
-    judged = {f"q{row}": {f"d{row}": 1, f"d{row + 125}": 2} for row in range(125)}
-    queries = {key: f"query {key}" for key in judged}
-    data = read_beir(write_beir(tmp_path, documents=documents, queries=queries, judgements=judged))
-    whole, *small = small_collections(data, seed=0)
-    assert whole == data
-    assert [(len(part.documents), len(part.queries)) for part in small] == [(150, 100), (40, 20), (8, 4)]
-    for part in small:
-        for key, grades in part.judgements.items():
-            assert grades == {f"d{int(key[1:]) + 125}": 2} and set(grades) <= set(part.documents)  # the best answer
 
 
 @pytest.fixture

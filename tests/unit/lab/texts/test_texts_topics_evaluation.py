@@ -1,14 +1,11 @@
 """Topics of twenty plain prompts, and the fit of their likelihood."""
 
 import json
-from pathlib import Path
 
 import pytest
-from facets_lab.evaluation.__main__ import main
 from facets_lab.texts.topics import read_texts
 from source_tree import ROOT
 
-from facets.errors import InvalidInputError
 from facets.model import FacetModel, load
 from facets.texts.topics import suggest_topics
 
@@ -34,20 +31,3 @@ def test_most_prompts_get_a_word_that_a_person_expects(model: FacetModel) -> Non
     ]
     assert sum(met) >= 16  # of 20; what was measured, less one
     assert all(0 <= topic.likelihood <= 1 for topics in suggested for topic in topics.topics)
-
-
-def test_a_dry_run_measures_the_likelihood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = tmp_path / "texts.jsonl"
-    data.write_text("".join(json.dumps({"text": text}) + "\n" for text in articles()), encoding="utf-8")
-    folder = ROOT / "models/facets-en"
-    before = (folder / "calibration.json").read_bytes()
-    assert main(["calibrate-topics", str(data), "--model", str(folder), "--dry-run"]) == 0
-    assert 0 < json.loads(capsys.readouterr().out)["base_rate"] < 1
-    assert (folder / "calibration.json").read_bytes() == before
-
-
-def test_a_record_without_text_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "texts.jsonl"
-    path.write_text('{"sentences": ["One.", "Two."]}\n{"id": 1}\n', encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=r"line 2.*text or sentences, got id"):
-        read_texts(path)

@@ -146,18 +146,3 @@ def test_collection_moves_to_another_model(make_server):
     with pytest.raises(grpc.RpcError) as raised:
         reindex(collections, model="none")
     assert raised.value.code() == grpc.StatusCode.NOT_FOUND
-
-
-def test_failure_of_the_model_leaves_the_collection_as_it_was(make_server):
-    running = make_server(models=[FakeModel(), FakeModel("other")])
-    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
-    documents = documents_pb2_grpc.DocumentServiceStub(running.channel)
-    fill(documents)
-    running.others[0].poison = "wine"
-    with pytest.raises(grpc.RpcError) as raised:
-        reindex(collections, model="other")
-    assert raised.value.code() == grpc.StatusCode.INTERNAL
-    assert search(documents, queries=[text_query(TEXTS["d"])], top_k=1).results[0].hits[0].id == "d"
-    running.others[0].poison = ""
-    assert reindex(collections, model="other").done

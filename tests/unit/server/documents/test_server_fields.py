@@ -63,16 +63,6 @@ def test_fields_are_chosen_at_creation_and_by_reindex(client):
     assert first(client, "lovelace", "people").matched_words == ()
 
 
-def test_facets_of_titles_come_back_as_they_were_stored(client):
-    (found,) = client.get_documents("news", ["guitar"], include_facets=True).documents
-    assert max(span.end for span in found.facet_spans if span) > len(found.text), "the title stands behind the text"
-    client.create_collection("copy")
-    client.upsert("copy", [found])
-    (again,) = client.get_documents("copy", ["guitar"], include_facets=True).documents
-    assert again.facet_spans == found.facet_spans
-    assert first(client, "zyzzyva", "copy").answer.field == "title"
-
-
 @pytest.mark.parametrize(
     ("document", "match"),
     [

@@ -81,18 +81,6 @@ def test_parts_and_facets_come_back_and_may_be_given_again(stub):
     assert {hit.id for hit in hits} == {"book", "copy"} and hits[0].score == pytest.approx(hits[1].score, abs=1e-3)
 
 
-def test_sections_and_pages_that_the_caller_knows_are_kept(stub):
-    at = BOOK.index("# Weights")
-    marks = [
-        results_pb2.DocumentPart(start=0, headings=["Book", "One"], page=7),
-        results_pb2.DocumentPart(start=at, headings=["Book", "Two"], page=9),
-    ]
-    upsert(stub, documents_pb2.Document(id="book", text=BOOK, parts=marks))
-    part = search(stub, "garage")[0].part
-    assert (list(part.headings), part.page) == (["Book", "Two"], 9)
-    assert search(stub, "two", mode=documents_pb2.SEARCH_MODE_LEXICAL)[0].part.start >= at
-
-
 def test_sections_against_the_rules_are_named_and_nothing_is_stored(stub):
     marks = [results_pb2.DocumentPart(start=9), results_pb2.DocumentPart(start=3)]
     with pytest.raises(grpc.RpcError) as caught:
@@ -115,14 +103,3 @@ def test_parts_without_words_and_more_parts_than_are_read_at_once(stub, monkeypa
     facets = np.frombuffer(document.facet_embeddings.data, dtype=np.float32).reshape(document.facet_embeddings.shape)
     assert np.isfinite(facets).all() and len(document.facet_spans) == len(facets)
     assert document.facet_embeddings.dtype == common_pb2.DATA_TYPE_FLOAT32
-
-
-def test_a_part_without_words_has_no_facets_and_moves_with_its_document(stub):
-    hidden = MUSIC * 120 + "\n\n" + "\u200b \u2060" * 1200 + "\n\n" + WEIGHTS * 80
-    upsert(stub, documents_pb2.Document(id="book", text=hidden))
-    request = documents_pb2.ReindexCollectionRequest(name="news", search_fields=documents_pb2.SearchFields())
-    request.search_fields.fields.add(name="topic", weight=1.0)
-    moved = stub.collections.ReindexCollection(request, timeout=60)
-    assert moved.done and [one.name for one in moved.collection.search_fields] == ["topic"]
-    assert "garage" in search(stub, "garage")[0].text
-    assert read(stub, "book").text == hidden

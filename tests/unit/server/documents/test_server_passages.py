@@ -3,7 +3,6 @@
 import functools
 import threading
 from contextlib import closing
-from itertools import permutations
 
 import grpc
 import numpy as np
@@ -15,7 +14,7 @@ from facets_server.runtime.rooms import load_models
 from prometheus_client import CollectorRegistry
 from server_fakes import served_passages
 from tiny_encoders import tiny_encoder
-from toys import WORDS, toy_passage_model
+from toys import toy_passage_model
 
 from facets.documents import RelevanceCurve
 from facets.model import PassageModel
@@ -239,24 +238,3 @@ def test_facets_of_the_caller_may_bring_their_spans(documents):
     request = documents_pb2.GetDocumentsRequest(collection="news", ids=["own"], include_facets=True)
     stored = documents.GetDocuments(request, timeout=60).documents[0]
     assert [(span.start, span.end) for span in stored.facet_spans] == sent and not stored.HasField("token_stats")
-
-
-@pytest.mark.parametrize("spans", [[(0, 3)], [(0, 3), (0, 10), (0, 0), (0, 0)], [(3, 1), (0, 0), (0, 0), (0, 0)]])
-def test_wrong_spans_are_refused(documents, spans):
-    request = documents_pb2.UpsertRequest(collection="news", documents=[own(spans)])
-    code, details = code_of(documents.Upsert, request, timeout=60)
-    assert code is INVALID and "documents[0].facet_spans" in details
-
-
-def test_a_long_document_keeps_more_facets_and_can_be_written_back(documents):
-    text = " ".join(f"The {' '.join(pair)} plays." for pair in permutations(WORDS, 2))
-    long = documents_pb2.Document(id="book", text=text)
-    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[long]), timeout=60)
-    request = documents_pb2.GetDocumentsRequest(collection="news", ids=["book", "dog"], include_facets=True)
-    book, dog = documents.GetDocuments(request, timeout=60).documents
-    assert dog.facet_embeddings.shape[0] < book.facet_embeddings.shape[0] == len(book.facet_spans)
-    book.id = "again"
-    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[book]), timeout=60)
-    hits = search(documents, text[:60], mode=documents_pb2.SEARCH_MODE_FACETS, top_k=50).results[0].hits
-    scores = {hit.id: hit.score for hit in hits}
-    assert scores["book"] == scores["again"]

@@ -47,16 +47,6 @@ def test_every_method_equals_the_library(shared, score, number, attention):
     assert (reply.method, reply.attention) == (number, attention)
 
 
-def test_scores_are_calibrated_by_the_models_curve(shared, score, monkeypatch):
-    monkeypatch.setitem(shared.model.score_curves, "codebook", np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]]))
-    request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True)
-    for pair in score(request, timeout=60).scores:
-        expected = np.interp(pair.score, [-1.0, -0.5, 0.0], [0.1, 0.4, 1.0])
-        assert pair.calibrated_score == pytest.approx(expected, abs=1e-5)
-    plain = score(texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=60)
-    assert not any(pair.HasField("calibrated_score") for pair in plain.scores)
-
-
 def test_calibration_without_a_curve_is_refused(score):
     request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True)
     with pytest.raises(grpc.RpcError) as raised:
