@@ -31,7 +31,7 @@ def kkt_residual(coefficients: Tensor, gram: Tensor, correlations: Tensor, *, l1
     return float((coefficients - (coefficients - half_gradient).clamp(0, 1)).abs().max())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), num_facets=st.integers(1, 4), l1_weight=st.sampled_from([0.0, 0.1, 0.4, 1.5]))
 def test_coefficients_match_scipy(seed: int, num_facets: int, l1_weight: float) -> None:
     facets, targets = _problem(seed, num_facets, 3)
@@ -43,7 +43,7 @@ def test_coefficients_match_scipy(seed: int, num_facets: int, l1_weight: float) 
         np.testing.assert_allclose(fast, slow, atol=1e-4)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), num_facets=st.integers(1, 12), l1_weight=st.floats(0.0, 2.0))
 def test_coefficients_meet_optimality_conditions_in_float32(seed: int, num_facets: int, l1_weight: float) -> None:
     facets, targets = (x.float() for x in _problem(seed, num_facets, 5, batch=3))

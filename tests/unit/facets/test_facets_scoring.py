@@ -33,7 +33,7 @@ def test_codebook_score_equals_minus_both_errors() -> None:
     np.testing.assert_allclose(scores.numpy(), expected, atol=2e-4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), num_facets=st.integers(1, 6))
 def test_codebook_score_is_symmetric_in_range_and_blind_to_order_and_length(seed: int, num_facets: int) -> None:
     first, second = _facets(seed, 2, num_facets), _facets(seed + 1, 2, num_facets)
@@ -63,7 +63,7 @@ def test_codebook_contributions_add_up_to_the_score() -> None:
 
 
 @pytest.mark.parametrize("repetition", [0.0, 0.5, 1.0])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000))
 def test_coverage_gain_is_what_the_sentence_adds_and_never_grows(repetition: float, seed: int) -> None:
     words = torch.nn.functional.normalize(_facets(seed, 1, 8)[0] - 0.5, dim=-1)
@@ -147,7 +147,7 @@ class TestWordMoversDistance:
     def _needs_pot(self) -> None:
         pytest.importorskip("ot", reason="the extra 'wmd' is not installed")
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(seed=st.integers(0, 1000), num_first=st.integers(1, 5), num_second=st.integers(1, 5))
     def test_equals_the_linear_programme(self, seed: int, num_first: int, num_second: int) -> None:
         from scipy.optimize import linprog

@@ -25,7 +25,7 @@ def best_sum(scores, per_paper, least, most):
     return max((total for total in sums if np.isfinite(total)), default=None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0, -np.inf]), min_size=9, max_size=9),
     st.integers(1, 2),

@@ -54,7 +54,7 @@ def reference(scores: Array, shares: Array, alike: Array, strength: float, top_k
     return chosen
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(0, 4), st.floats(0, 1), st.integers(1, 12))
 def test_choice_follows_the_definition(seed: int, num: int, num_facets: int, strength: float, top_k: int) -> None:
     rng = np.random.default_rng(seed)

@@ -115,7 +115,7 @@ def test_headings_are_cut_to_what_counts() -> None:
     assert checked.headings == ("a b", *["x" * 200] * 6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     pieces=st.lists(
         st.tuples(
@@ -136,13 +136,13 @@ def test_any_text_is_cut_into_all_of_it(pieces: list[tuple[str, int]]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["word " * 100_000, "x" * 500_000, "".join(f"# {n}\n\n" for n in range(20_000)), "a\f" * 20_000, ". " * 100_000],
-    ids=["no stop", "no space", "20,000 headings", "20,000 empty pages", "stops"],
+    ["word " * 30_000, "x" * 150_000, "".join(f"# {n}\n\n" for n in range(5_000)), "a\f" * 5_000, ". " * 30_000],
+    ids=["no stop", "no space", "headings", "empty pages", "stops"],
 )
 def test_endless_texts_take_linear_time(text: str) -> None:
     start = time.process_time()
     parts = split_text(text)
-    assert time.process_time() - start < 4
+    assert time.process_time() - start < 2
     assert_whole(text, parts)
     assert all(part.end - part.start <= LONGEST_WHOLE_CHARS for part in parts)
 

@@ -120,6 +120,4 @@ class EngineMachine(RuleBasedStateMachine):
 
 
 TestEngine = EngineMachine.TestCase
-TestEngine.settings = settings(
-    max_examples=8, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestEngine.settings = settings(max_examples=8, stateful_step_count=20, suppress_health_check=list(HealthCheck))

@@ -119,7 +119,7 @@ def counts(rng: np.random.Generator) -> TermCounts:
     return TermCounts(terms.astype(np.uint32), rng.integers(1, 5, len(terms)).astype(np.uint16))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10_000), num_documents=st.integers(1, 80), batch=st.integers(1, 20))
 def test_scores_match_reference_through_writes(seed: int, num_documents: int, batch: int) -> None:
     rng = np.random.default_rng(seed)

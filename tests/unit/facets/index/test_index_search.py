@@ -65,7 +65,7 @@ def assert_contains_best(
 
 
 @pytest.mark.parametrize("kind", ["exact", "preselected", "faiss"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     num_documents=st.integers(1, 300),
@@ -241,7 +241,7 @@ def test_collection_of_zero_facets_alone_is_built_and_searched() -> None:
     assert (found.rows >= 0).sum() >= 5 and found.scores.max() == 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), query_facets=st.integers(1, 5), num_facets=st.integers(1, 4))
 def test_meet_matches_reference(seed: int, query_facets: int, num_facets: int) -> None:
     rng = np.random.default_rng(seed)

@@ -26,7 +26,7 @@ def split(text: str) -> list[str]:
     return [sentence.text for sentence in TOKENIZER.sentences(text)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(texts)
 def test_token_offsets_slice_back_and_cover_the_text(text: str) -> None:
     [tokens] = TOKENIZER.tokenize([text])
@@ -35,7 +35,6 @@ def test_token_offsets_slice_back_and_cover_the_text(text: str) -> None:
     assert all(first.end <= second.start for first, second in pairwise(tokens))
 
 
-@settings(deadline=None)
 @given(texts)
 def test_words_are_the_lower_cased_tokens(text: str) -> None:
     [tokens] = TOKENIZER.tokenize([text])
@@ -44,7 +43,6 @@ def test_words_are_the_lower_cased_tokens(text: str) -> None:
     assert TOKENIZER.words([text]) == [expected]  # from the cache
 
 
-@settings(deadline=None)
 @given(st.one_of(texts.filter(is_utf8), st.text(alphabet=st.characters(codec="utf-8"), max_size=60)))
 def test_tokens_are_those_of_spacy(text: str) -> None:
     expected = [(t.text, t.idx) for t in SPACY.tokenizer(text) if not t.is_space]

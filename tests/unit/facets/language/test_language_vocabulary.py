@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facets.errors import CheckpointError, InvalidInputError
@@ -29,7 +29,6 @@ def test_stop_words_are_function_words_and_tokens_without_letter_or_digit(vocabu
     assert vocabulary.is_stop.tolist() == [True, True, False, False, True, True]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1), unique=True))
 def test_any_words_survive_a_file(words: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:

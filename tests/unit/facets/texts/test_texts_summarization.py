@@ -53,7 +53,7 @@ def _reference_selection(
     return gains
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10_000),
     num_sentences=st.integers(1, 30),

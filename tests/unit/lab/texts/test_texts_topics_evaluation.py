@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from facets_lab.texts.topics import read_texts
 from source_tree import ROOT
 
 from facets.model import FacetModel, load
@@ -13,12 +12,6 @@ from facets.texts.topics import suggest_topics
 @pytest.fixture(scope="module")
 def model() -> FacetModel:
     return load("facets-en", FacetModel)
-
-
-def articles() -> list[str]:
-    """Five samples a text, long enough to be cut."""
-    texts = read_texts(ROOT / "samples/wikipedia.jsonl")
-    return [" ".join(texts[first : first + 5]) for first in range(0, len(texts), 5)]
 
 
 def test_most_prompts_get_a_word_that_a_person_expects(model: FacetModel) -> None:

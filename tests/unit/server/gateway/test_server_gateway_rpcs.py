@@ -250,7 +250,7 @@ def client():
     return browser({path: rpc.reply() for path, rpc in rpcs().items()}).client
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(path=st.sampled_from([*rpcs(), *COMPATIBLE]), data=st.data())
 def test_any_body_is_answered_or_rejected_but_never_an_internal_error(client, path, data):
     rpc = rpcs().get(path)

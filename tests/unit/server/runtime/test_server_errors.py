@@ -249,3 +249,10 @@ def test_an_error_with_a_huge_name_still_arrives(running, name):
     found = failure(documents.CountDocuments, documents_pb2.CountDocumentsRequest(collection=name), NOT_FOUND)
     assert "does not exist" in found.message
     assert found.details["ResourceInfo"].resource_name.startswith(name[:10])
+
+
+@pytest.mark.parametrize("token", ["nonsense", "!!", "YXQ6eA=="])
+def test_foreign_page_tokens_are_refused(shared, documents, token):
+    collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
+    failure(collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token), INVALID)
+    failure(documents.ListDocuments, documents_pb2.ListDocumentsRequest(collection="news", page_token=token), INVALID)
