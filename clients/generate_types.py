@@ -48,17 +48,22 @@ _MESSAGES = {
     "SummaryFields": "Summary",
     "TakenBackup": "TakeBackupResponse",
 }
-# Record -> its base class in core/values.py.
+# Record -> its base class in core/values.py or core/rows.py.
 _BASES = {
     "CandidateRankings": "Listed[tuple[RankedCandidate, ...]]",
+    "Collection": "Record",
+    "Document": "Record",
     "EntityPair": "OfPair[RelationScore]",
     "FoundCandidates": "Listed[tuple[Candidate, ...]]",
     "FoundDocuments": "Listed[Document]",
+    "Model": "Record",
     "PaperRankings": "Listed[tuple[RankedPaper, ...]]",
     "PatternScore": "OfPattern[RelationScore]",
     "RerankedTexts": "Listed[RankedText]",
     "SearchFields": "Listed[SearchResultFields]",
     "SearchResultFields": "Listed[SearchHit]",
+    "TextRelations": "Listed[EntityPair]",
+    "TextTopics": "Listed[Topic]",
     "Timings": "Added",
 }
 # Record that callers create -> number of its first fields that have no default.
@@ -115,7 +120,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from facets_client.core.values import Added, FacetsArray, Listed, OfPair, OfPattern
+from facets_client.core.rows import Listed, Record
+from facets_client.core.values import Added, FacetsArray, OfPair, OfPattern
 '''
 
 

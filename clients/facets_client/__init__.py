@@ -5,6 +5,7 @@ Importing this package reads and sends nothing; the connection opens with the fi
 
 from facets_client.client import AsyncFacetsClient, FacetsClient
 from facets_client.core.channel import TlsConfig
+from facets_client.core.rows import Results
 from facets_client.errors import (
     AlreadyExistsError,
     DeadlineExceededError,
@@ -40,6 +41,7 @@ __all__ = [
     "Paper",
     "PaperOptions",
     "PermissionDeniedError",
+    "Results",
     "ServerError",
     "TlsConfig",
     "UnauthenticatedError",

@@ -1,6 +1,7 @@
 """``facets embed``, ``explain``, ``similarity``, ``summarize`` and ``topics``."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -148,8 +149,9 @@ def similarity(
             console.print()
 
     def as_json(found: Scores) -> dict[str, object]:
-        rows = found.to_dicts()
-        listed = [{"first": pair[0], "second": pair[1], **row} for pair, row in zip(pairs, rows, strict=True)]
+        listed = [
+            {"first": pair[0], "second": pair[1], **asdict(score)} for pair, score in zip(pairs, found, strict=True)
+        ]
         return {"pairs": listed, **{name: getattr(found, name) for name in ("method", "attention", "model", "timings")}}
 
     ask(context, lambda client: call_with(client.similarity, options), show, as_json)

@@ -1,70 +1,75 @@
-"""Results as HTML for notebooks: one element with its style, readable on light and dark, without external files."""
+"""Results as HTML for notebooks: one element with its style, readable on light and dark, without scripts or files.
 
-from collections.abc import Iterable, Iterator, Sequence
+Text and background are the notebook's own, in every theme; colours are laid over them, half transparent.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
 from html import escape
-from itertools import pairwise
 
-from facets_client.generated.types import FacetMatch, NearestWord, Span
-
-# The notebook's own colours are kept; highlighting is transparent, so that it is readable in both themes.
 _STYLE = (
-    ".facets-out{font:inherit;color:inherit;line-height:1.45}"
+    ".facets-out{font:inherit;color:inherit;line-height:1.5;max-width:60em}"
     ".facets-out mark{background:rgba(255,190,0,.35);color:inherit;padding:0}"
-    ".facets-out .dim{opacity:.7;font-size:.9em}"
-    ".facets-out ol{padding-left:1.8em;margin:.3em 0}.facets-out li{margin:.5em 0}"
+    ".facets-out .dim{opacity:.72;font-size:.9em}.facets-out .dim .dim{opacity:1;font-size:1em}"
+    ".facets-out ol{padding-left:1.8em;margin:.3em 0}.facets-out li{margin:.7em 0}"
     ".facets-out p{margin:.2em 0}"
-    ".facets-out table{border-collapse:collapse;color:inherit;background:none;margin:.4em 0}"
-    ".facets-out th,.facets-out td{text-align:left;vertical-align:top;padding:.15em .8em .15em 0;background:none}"
+    ".facets-out summary{cursor:pointer}"
+    ".facets-out table{border-collapse:collapse;color:inherit;background:none;margin:.4em 0;font-size:.95em}"
+    ".facets-out tr{background:none}"
+    ".facets-out th,.facets-out td{text-align:left;vertical-align:top;padding:.2em .8em .2em .3em;"
+    "border-bottom:1px solid rgba(128,128,128,.3);white-space:normal}"
+    ".facets-out .f{background:hsl(var(--h) 85% 50%/var(--a));border-radius:.2em}"
+    ".facets-out .heat th{font-weight:normal;max-width:9em}.facets-out .heat td{padding:1px}"
+    ".facets-out .heat td .f{display:block;text-align:center;padding:.3em .8em}"
 )
+_CELL_CHARS = 300
+_MAX_ROWS = 20
+_GOLDEN_ANGLE = 137.5  # between the hues of consecutive facets, so that neighbours differ
+_MAX_OPACITY = 0.5  # of a colour behind text, which must stay readable
 
 
-def fragment(*parts: str) -> str:
-    """Pieces of HTML in one styled element."""
-    return f'<div class="facets-out"><style>{_STYLE}</style>{"".join(parts)}</div>'
+class Html(str):
+    """HTML, which is not escaped again."""
+
+    __slots__ = ()
 
 
-def pieces(text: str, shown: Span, answer: Span | None, words: Iterable[Span]) -> Iterator[tuple[str, bool, bool]]:
-    """The shown part of a text in pieces; with each, whether it is part of the answer, and of a word.
-
-    Spans refer to the whole text.
-    """
-    words = tuple(words)
-    edges = [edge for span in (*words, *((answer,) if answer else ())) for edge in (span.start, span.end)]
-    cuts = {shown.start, shown.end, *(min(max(edge, shown.start), shown.end) for edge in edges)}
-    for start, end in pairwise(sorted(cuts)):
-        in_answer = answer is not None and answer.start <= start < answer.end
-        yield text[start:end], in_answer, any(word.start <= start < word.end for word in words)
+def fragment(inner: str) -> str:
+    """HTML in one styled element."""
+    return f'<div class="facets-out"><style>{_STYLE}</style>{inner}</div>'
 
 
-def marked_html(text: str, shown: Span, *, answer: Span | None = None, words: Iterable[Span] = ()) -> str:
-    """The shown part of a text, escaped: the answer in ``mark``, words in ``strong``."""
-    parts = ["... " if shown.start else ""]
-    for piece, in_answer, in_word in pieces(text, shown, answer, words):
-        html = f"<strong>{escape(piece)}</strong>" if in_word else escape(piece)
-        parts.append(f"<mark>{html}</mark>" if in_answer else html)
-    parts.append(" ..." if shown.end < len(text) else "")
-    return "".join(parts).replace("</mark><mark>", "")  # one mark for the whole answer
+def html_of(value: object) -> str:
+    """A value as HTML: numbers rounded, long texts cut."""
+    if isinstance(value, Html):
+        return value
+    if value is None or isinstance(value, bool):
+        value = {None: "", True: "yes", False: "no"}[value]
+    elif isinstance(value, float):
+        value = f"{value:.3f}"
+    elif isinstance(value, datetime):
+        value = f"{value:%Y-%m-%d %H:%M}"
+    text = str(value)
+    return escape(text if len(text) <= _CELL_CHARS else f"{text[:_CELL_CHARS]} ...")
 
 
-def table_html(columns: Sequence[str], *rows: Sequence[str]) -> str:
-    """A small table."""
-    lines = [("th", columns), *(("td", row) for row in rows)]
-    cells = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in line) for tag, line in lines)
-    return f"<table>{''.join(f'<tr>{line}</tr>' for line in cells)}</table>"
+def table_html(columns: Sequence[object], rows: Sequence[Sequence[object]], *, kind: str = "") -> str:
+    """A table of at most twenty rows, with the number of those left out; with a kind, each row starts with its name."""
+    lines = ["".join(f"<th>{html_of(name)}</th>" for name in columns)] if columns else []
+    for row in rows[:_MAX_ROWS]:
+        tags = ["th" if kind and not place else "td" for place in range(len(row))]
+        lines.append("".join(f"<{tag}>{html_of(cell)}</{tag}>" for tag, cell in zip(tags, row, strict=True)))
+    table = f'<table class="{kind}">{"".join(f"<tr>{line}</tr>" for line in lines)}</table>'
+    return table + more_html(len(rows) - _MAX_ROWS)
 
 
-def words_html(words: Sequence[NearestWord], *, with_cosine: bool = False) -> str:
-    """Nearest words on one line."""
-    return escape(", ".join(f"{word.word} {word.cosine:.2f}" if with_cosine else word.word for word in words))
+def more_html(number: int) -> str:
+    """A line about rows that are not shown; empty if there are none."""
+    return f'<p class="dim">and {number:,} more</p>' if number > 0 else ""
 
 
-def match_html(match: FacetMatch, first: str, second: str) -> str:
-    """Two facets that matched, with the names of the two sides."""
-    sides = (
-        f"{side} facet {facet}" + (f" (<i>{words_html(words)}</i>)" if words else "")
-        for side, facet, words in (
-            (first, match.first_facet, match.first_words),
-            (second, match.second_facet, match.second_words),
-        )
-    )
-    return f"{' &harr; '.join(sides)}, cosine {match.cosine:.2f}"
+def span_html(text: object, strength: float, *, facet: int | None = None, title: str = "") -> Html:
+    """Text on the colour of a facet, or on orange; ``strength`` in [0, 1] is how strong the colour is."""
+    hue = 20 if facet is None else round(210 + facet * _GOLDEN_ANGLE) % 360
+    opacity = _MAX_OPACITY * min(1.0, max(0.0, strength))
+    return Html(f'<span class="f" style="--h:{hue};--a:{opacity:.2f}" title="{escape(title)}">{html_of(text)}</span>')

@@ -6,6 +6,7 @@ from grpc_health.v1 import health_pb2
 
 from facets_client.core.calls import AsyncCalls
 from facets_client.core.channel import SERVICES
+from facets_client.core.rows import Results
 from facets_client.errors import NotFoundError
 from facets_client.generated.types import Model, ServerStatus, TakenBackup
 
@@ -15,9 +16,9 @@ _SERVING = health_pb2.HealthCheckResponse.ServingStatus
 class AsyncModelCalls(AsyncCalls):
     """Methods of ModelService and health."""
 
-    async def models(self) -> list[Model]:
+    async def models(self) -> Results[Model]:
         """All models, the default first."""
-        return [from_message(model, Model) for model in await self._call_pages(pb.ListModelsRequest(), "models")]
+        return Results(from_message(model, Model) for model in await self._call_pages(pb.ListModelsRequest(), "models"))
 
     async def model(self, name: str = "") -> Model:
         """One model with its limits; without a name the default model."""

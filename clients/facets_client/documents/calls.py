@@ -25,6 +25,7 @@ from facets_client.core.requests import (
     warn_of,
     wire_bytes,
 )
+from facets_client.core.rows import Results
 from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, num_items, progress_bar, rejection_error
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document, to_write_result
 from facets_client.documents.results import RejectedDocument, SearchResult, SearchResults, StreamAck, WriteResult
@@ -82,10 +83,10 @@ class AsyncCollectionCalls(AsyncCalls):
         reply = await self._call(request_of(pb.GetCollectionRequest, name=name))
         return from_message(reply.collection, Collection)
 
-    async def list_collections(self) -> list[Collection]:
+    async def list_collections(self) -> Results[Collection]:
         """All collections, ordered by name."""
         collections = await self._call_pages(pb.ListCollectionsRequest(), "collections")
-        return [from_message(collection, Collection) for collection in collections]
+        return Results(from_message(collection, Collection) for collection in collections)
 
     async def delete_collection(self, name: str) -> WriteResult:
         """Deletes a collection with its documents."""

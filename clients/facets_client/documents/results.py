@@ -3,15 +3,25 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
-from facets_client.core.html import fragment, marked_html, match_html, table_html
+from facets_client.core.evidence import marked_html, matches_html
+from facets_client.core.html import html_of, more_html, table_html
 from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
 _DIM = ' class="dim"'
+_LINE_CHARS = 120
+_MAX_HITS = 20  # of a query in a notebook
 SURE_CONFIDENCE = 0.1  # hits below it are shown as unlikely to answer
+# Least confidence, and its words.
+_CONFIDENCE_WORDS = (
+    (0.9, "almost surely an answer"),
+    (0.6, "probably an answer"),
+    (0.3, "perhaps an answer"),
+    (SURE_CONFIDENCE, "less likely an answer"),
+    (float("-inf"), "hardly an answer"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +38,15 @@ class SearchResult(SearchResultFields):
 
     __slots__ = ()
 
-    def __str__(self) -> str:
-        return _results_text([self])
+    def __repr__(self) -> str:
+        """At most two lines a hit: how sure it is and where it is from, then the answer."""
+        if not self.hits:
+            return "nothing found"
+        heads = (f"{rank:>2}  {_sure(hit)}  {hit.id}  {path_of(hit)}".rstrip() for rank, hit in enumerate(self.hits, 1))
+        return "\n".join(f"{head}\n    {_line(hit)}" for head, hit in zip(heads, self.hits, strict=True))
 
-    def _repr_html_(self) -> str:
-        return _results_html([self])
-
-    def to_dicts(self) -> list[dict[str, object]]:
-        """One hit per row: rank, id, score, confidence, text, answer, payload."""
-        return [
-            {
-                "rank": rank,
-                **{name: getattr(hit, name) for name in ("id", "score", "confidence", "text")},
-                "answer": hit.answer.text if hit.answer else None,
-                "payload": dict(hit.payload),
-            }
-            for rank, hit in enumerate(self.hits, start=1)
-        ]
+    def _html(self) -> str:
+        return _hits_html(self.hits)
 
 
 class SearchResults(SearchFields):
@@ -52,15 +54,12 @@ class SearchResults(SearchFields):
 
     __slots__ = ()
 
-    def __str__(self) -> str:
-        return _results_text(self.results)
+    def __repr__(self) -> str:
+        return "\n".join(f"query {number}\n{result!r}" for number, result in enumerate(self.results, start=1))
 
-    def _repr_html_(self) -> str:
-        return _results_html(self.results)
-
-    def to_dicts(self) -> list[dict[str, object]]:
-        """One hit per row, with the number of its query, from 0."""
-        return [{"query": number, **row} for number, result in enumerate(self.results) for row in result.to_dicts()]
+    def _html(self) -> str:
+        shown = [_hits_html(result.hits) for result in self.results]
+        return "".join(f'<p class="dim">query {number}</p>{html}' for number, html in enumerate(shown, start=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,49 +86,45 @@ class StreamAck:
     truncated: tuple[TruncatedDocument, ...] = ()  # documents that were stored but not read to their end
 
 
-def _results_html(results: Sequence[SearchResultFields]) -> str:
-    lists = []
-    for number, result in enumerate(results):
-        heading = f'<p class="dim">query {number + 1}</p>' if len(results) > 1 else ""
-        items = "".join(f"<li{'' if is_sure(hit) else _DIM}>{_hit_html(hit)}</li>" for hit in result)
-        lists.append(heading + (f"<ol>{items}</ol>" if items else "<p>nothing found</p>"))
-    return fragment(*lists)
+def _hits_html(hits: Sequence[SearchHit]) -> str:
+    items = [f"<li{'' if is_sure(hit) else _DIM}>{_hit_html(hit)}</li>" for hit in hits[:_MAX_HITS]]
+    return f"<ol>{''.join(items)}</ol>{more_html(len(hits) - _MAX_HITS)}" if items else "<p>nothing found</p>"
 
 
 def _hit_html(hit: SearchHit) -> str:
-    title = f"<strong>{escape(path_of(hit))}</strong> " if path_of(hit) else ""
+    title = f"<strong>{html_of(path_of(hit))}</strong> " if path_of(hit) else ""
     answer, words = in_text(hit)
-    text = marked_html(hit.text, shown_part(hit.text, answer, _TEXT_CHARS), answer=answer, words=words)
-    field = ""
+    lines = [f'{title}<code>{html_of(hit.id)}</code> <span class="dim">{_sure(hit)}</span>']
+    if hit.answer and hit.answer.problem:
+        lines.append(f'<p class="dim">{html_of(hit.answer.problem)}</p>')
     if hit.answer and hit.answer.field:
         whole, start = Span(0, len(hit.answer.text)), hit.answer.start
         matched = [Span(word.start - start, word.end - start) for word in hit.matched_spans]
         marked = marked_html(hit.answer.text, whole, answer=whole, words=matched)
-        field = f'<p><span class="dim">{escape(hit.answer.field)}:</span> {marked}</p>'
-    if hit.answer and hit.answer.problem:
-        field = f'<p class="dim">{escape(hit.answer.problem)}</p>{field}'
-    shown = table_html(hit.answer.columns, hit.answer.cells) if hit.answer and hit.answer.cells else f"<p>{text}</p>"
-    facets = "".join(f'<p class="dim">{match_html(match, "query", "document")}</p>' for match in hit.evidence[:1])
-    return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span>{field}{shown}{facets}'
+        lines.append(f'<p><span class="dim">{html_of(hit.answer.field)}:</span> {marked}</p>')
+    if hit.answer and hit.answer.cells:
+        lines.append(table_html(hit.answer.columns, [hit.answer.cells]))
+    elif hit.text:
+        part = shown_part(hit.text, answer, _TEXT_CHARS)
+        lines.append(f"<p>{marked_html(hit.text, part, answer=answer, words=words)}</p>")
+    if hit.evidence:
+        matches = matches_html(hit.evidence, "query", "document")
+        lines.append(f"<details{_DIM}><summary>facets that match</summary>{matches}</details>")
+    return "".join(lines)
 
 
-def _results_text(results: Sequence[SearchResultFields]) -> str:
-    lines = []
-    for number, result in enumerate(results):
-        lines += [f"query {number + 1}"] if len(results) > 1 else []
-        lines += [] if result.hits else ["nothing found"]
-        for rank, hit in enumerate(result, start=1):
-            lines.append(f"{rank:>2}  {_sure(hit)}  {hit.id}  {path_of(hit)}".rstrip())
-            if hit.answer and hit.answer.problem:
-                lines.append(f"    {' '.join(hit.answer.problem.split())}")
-            if hit.answer and hit.answer.field:
-                lines.append(f"    {field_line(hit.answer)}")
-            part = shown_part(hit.text, in_text(hit)[0], _TEXT_CHARS)
-            shown = [" ".join(hit.text[part.start : part.end].split())]
-            if hit.answer and hit.answer.cells:
-                shown = [" | ".join(hit.answer.columns), " | ".join(hit.answer.cells)]
-            lines += [f"    {line}" for line in shown]
-    return "\n".join(lines)
+def _line(hit: SearchHit) -> str:
+    """The answer on one line, or the beginning of the text."""
+    answer = hit.answer
+    if answer and answer.cells:
+        pairs = zip(answer.columns, answer.cells, strict=False)
+        text = ", ".join(f"{column}: {cell}" for column, cell in pairs if cell)
+    elif answer and answer.text:
+        text = f"{answer.field}: {answer.text}" if answer.field else answer.text
+    else:
+        text = hit.text
+    text = " ".join(text[: 2 * _LINE_CHARS].split())
+    return text if len(text) <= _LINE_CHARS else f"{text[: _word_end(text, 0, _LINE_CHARS)]} ..."
 
 
 def path_of(hit: SearchHit) -> str:
@@ -146,7 +141,8 @@ def path_of(hit: SearchHit) -> str:
 def _sure(hit: SearchHit) -> str:
     if hit.confidence is None:
         return f"score {hit.score:.3f}"
-    return f"confidence {hit.confidence:.2f}{'' if is_sure(hit) else ', hardly an answer'}"
+    words = next(words for least, words in _CONFIDENCE_WORDS if hit.confidence >= least)
+    return f"{words}, confidence {hit.confidence:.2f}"
 
 
 def is_sure(hit: SearchHit) -> bool:

@@ -6,6 +6,7 @@ from facets_proto.v1 import models_pb2 as pb
 from grpc_health.v1 import health_pb2
 
 from facets_client.core.channel import SERVICES
+from facets_client.core.rows import Results
 from facets_client.errors import NotFoundError
 from facets_client.generated.calls import Calls
 from facets_client.generated.types import Model, ServerStatus, TakenBackup
@@ -16,9 +17,9 @@ _SERVING = health_pb2.HealthCheckResponse.ServingStatus
 class ModelCalls(Calls):
     """Methods of ModelService and health."""
 
-    def models(self) -> list[Model]:
+    def models(self) -> Results[Model]:
         """All models, the default first."""
-        return [from_message(model, Model) for model in self._call_pages(pb.ListModelsRequest(), "models")]
+        return Results(from_message(model, Model) for model in self._call_pages(pb.ListModelsRequest(), "models"))
 
     def model(self, name: str = "") -> Model:
         """One model with its limits; without a name the default model.

@@ -7,6 +7,7 @@ from facets_proto.codec import from_message
 from facets_proto.v1 import relations_pb2 as pb
 
 from facets_client.core.requests import request_from, request_of
+from facets_client.core.rows import Results
 from facets_client.generated.calls import Calls
 from facets_client.generated.types import (
     Entailment,
@@ -35,7 +36,7 @@ class RelationCalls(Calls):
         top_k: int | None = None,
         evidence: bool = False,
         model: str = "",
-    ) -> list[TextRelations]:
+    ) -> Results[TextRelations]:
         """Relations that texts assert between pairs of entities in a sentence.
 
         ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
@@ -56,7 +57,7 @@ class RelationCalls(Calls):
         """
         request = request_from(pb.ExtractRelationsRequest, locals(), **texts_with_entities(texts, spans, entity_source))
         parts = self._call_parts(request, "texts", "max_texts_per_request")
-        return [from_message(text, TextRelations) for part in parts for text in part.texts]
+        return Results(from_message(text, TextRelations) for part in parts for text in part.texts)
 
     def fill_slots(
         self,
@@ -69,7 +70,7 @@ class RelationCalls(Calls):
         top_k: int | None = None,
         evidence: bool = False,
         model: str = "",
-    ) -> list[tuple[RankedTail, ...]]:
+    ) -> Results[tuple[RankedTail, ...]]:
         """Tail entities for heads and relations, best first.
 
         ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
@@ -86,7 +87,9 @@ class RelationCalls(Calls):
         """
         request = request_from(pb.FillSlotsRequest, locals(), **texts_with_entities(texts, spans, entity_source))
         parts = self._call_parts(request, "slots", "max_slots_per_request")
-        return [tuple(from_message(tail, RankedTail) for tail in slot.tails) for part in parts for slot in part.slots]
+        return Results(
+            tuple(from_message(tail, RankedTail) for tail in slot.tails) for part in parts for slot in part.slots
+        )
 
     def score_relations(
         self,
@@ -96,7 +99,7 @@ class RelationCalls(Calls):
         top_k: int | None = None,
         evidence: bool = False,
         model: str = "",
-    ) -> list[PatternScore]:
+    ) -> Results[PatternScore]:
         """Scores how well relations fit sentence patterns.
 
         Args:
@@ -111,9 +114,9 @@ class RelationCalls(Calls):
         parts = self._call_parts(
             request, "patterns", "max_patterns_per_request", lambda limits: max_patterns(limits, request)
         )
-        return [from_message(score, PatternScore) for part in parts for score in part.scores]
+        return Results(from_message(score, PatternScore) for part in parts for score in part.scores)
 
-    def detect_entailment(self, pairs: Sequence[tuple[str, str]], *, model: str = "") -> list[Entailment]:
+    def detect_entailment(self, pairs: Sequence[tuple[str, str]], *, model: str = "") -> Results[Entailment]:
         """Whether one sentence pattern entails another, in both directions.
 
         Args:
@@ -123,16 +126,16 @@ class RelationCalls(Calls):
         parts = self._call_parts(
             request_of(pb.DetectEntailmentRequest, pairs=pairs, model=model), "pairs", "max_pairs_per_request"
         )
-        return [from_message(item, Entailment) for part in parts for item in part.entailments]
+        return Results(from_message(item, Entailment) for part in parts for item in part.entailments)
 
-    def list_relations(self, *, model: str = "") -> list[Relation]:
+    def list_relations(self, *, model: str = "") -> Results[Relation]:
         """The relations that a model knows, trained and added, by name.
 
         Args:
             model: Model name; empty: the server's default model for relations.
         """
         relations = self._call_pages(request_of(pb.ListRelationsRequest, model=model), "relations")
-        return [from_message(relation, Relation) for relation in relations]
+        return Results(from_message(relation, Relation) for relation in relations)
 
     def add_relation(
         self, name: str, examples: Sequence[str], *, threshold: float | None = None, model: str = ""

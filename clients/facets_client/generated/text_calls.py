@@ -20,6 +20,7 @@ from facets_client.core.requests import (
     slices,
     wire_bytes,
 )
+from facets_client.core.rows import Results
 from facets_client.core.status import status_error
 from facets_client.core.values import FacetsArray
 from facets_client.generated.calls import Calls
@@ -130,7 +131,7 @@ class TextCalls(Calls):
             if stream:
                 stream.close()
 
-    def explain(self, texts: Sequence[str], *, model: str = "", num_words: int | None = None) -> list[Explanation]:
+    def explain(self, texts: Sequence[str], *, model: str = "", num_words: int | None = None) -> Results[Explanation]:
         """Tokens of each text with their attention, and the nearest words of each facet.
 
         Args:
@@ -140,7 +141,7 @@ class TextCalls(Calls):
         """
         request = request_from(pb.ExplainRequest, locals())
         parts = self._call_parts(request, "texts", "max_texts_per_request")
-        return [from_message(item, Explanation) for part in parts for item in part.explanations]
+        return Results(from_message(item, Explanation) for part in parts for item in part.explanations)
 
     def similarity(
         self,
@@ -178,7 +179,7 @@ class TextCalls(Calls):
         max_words: int | None = None,
         query: str = "",
         model: str = "",
-    ) -> list[Summary]:
+    ) -> Results[Summary]:
         """Extractive summaries; never empty.
 
         Args:
@@ -195,7 +196,7 @@ class TextCalls(Calls):
         messages = [document_message(document) for document in documents]
         request = request_from(pb.SummarizeRequest, locals(), documents=messages)
         parts = self._call_parts(request, "documents", "max_texts_per_request")
-        return [from_message(item, Summary) for part in parts for item in part.summaries]
+        return Results(from_message(item, Summary) for part in parts for item in part.summaries)
 
     def suggest_topics(
         self,
@@ -206,7 +207,7 @@ class TextCalls(Calls):
         keep: Sequence[str] = (),
         avoid: Sequence[str] = (),
         model: str = "",
-    ) -> list[TextTopics]:
+    ) -> Results[TextTopics]:
         """Topics that may come next after each text, the likeliest first.
 
         Args:
@@ -219,4 +220,4 @@ class TextCalls(Calls):
         """
         request = request_from(pb.SuggestTopicsRequest, locals())
         parts = self._call_parts(request, "texts", "max_texts_per_request")
-        return [from_message(item, TextTopics) for part in parts for item in part.texts]
+        return Results(from_message(item, TextTopics) for part in parts for item in part.texts)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from facets_client.core.values import Added, FacetsArray, Listed, OfPair, OfPattern
+from facets_client.core.rows import Listed, Record
+from facets_client.core.values import Added, FacetsArray, OfPair, OfPattern
 
 DTypeName = Literal["float32", "float16"]
 Method = Literal[
@@ -246,7 +247,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class Model(Record):
     """Model.
 
     Attributes:
@@ -457,7 +458,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class TextTopics:
+class TextTopics(Listed[Topic]):
     """Text topics.
 
     Attributes:
@@ -548,7 +549,7 @@ class MapTheme:
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Record):
     """Collection.
 
     Attributes:
@@ -641,7 +642,7 @@ class DocumentPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class Document(Record):
     """Document.
 
     Attributes:
@@ -997,7 +998,7 @@ class EntityPair(OfPair[RelationScore]):
 
 
 @dataclass(frozen=True, slots=True)
-class TextRelations:
+class TextRelations(Listed[EntityPair]):
     """Text relations.
 
     Attributes:

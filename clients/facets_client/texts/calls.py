@@ -20,6 +20,7 @@ from facets_client.core.requests import (
     slices,
     wire_bytes,
 )
+from facets_client.core.rows import Results
 from facets_client.core.status import status_error
 from facets_client.core.values import FacetsArray
 from facets_client.generated.types import DTypeName, Method, TextTopics
@@ -113,11 +114,11 @@ class AsyncTextCalls(AsyncCalls):
 
     async def explain(
         self, texts: Sequence[str], *, model: str = "", num_words: int | None = None
-    ) -> list[Explanation]:
+    ) -> Results[Explanation]:
         """Tokens of each text with their attention, and the nearest words of each facet."""
         request = request_from(pb.ExplainRequest, locals())
         parts = await self._call_parts(request, "texts", "max_texts_per_request")
-        return [from_message(item, Explanation) for part in parts for item in part.explanations]
+        return Results(from_message(item, Explanation) for part in parts for item in part.explanations)
 
     async def similarity(
         self,
@@ -143,7 +144,7 @@ class AsyncTextCalls(AsyncCalls):
         max_words: int | None = None,
         query: str = "",
         model: str = "",
-    ) -> list[Summary]:
+    ) -> Results[Summary]:
         """Extractive summaries; never empty."""
         if num_sentences is not None and max_words is not None:
             raise ValueError("num_sentences and max_words exclude each other, got both")
@@ -151,7 +152,7 @@ class AsyncTextCalls(AsyncCalls):
         messages = [document_message(document) for document in documents]
         request = request_from(pb.SummarizeRequest, locals(), documents=messages)
         parts = await self._call_parts(request, "documents", "max_texts_per_request")
-        return [from_message(item, Summary) for part in parts for item in part.summaries]
+        return Results(from_message(item, Summary) for part in parts for item in part.summaries)
 
     async def suggest_topics(
         self,
@@ -162,8 +163,8 @@ class AsyncTextCalls(AsyncCalls):
         keep: Sequence[str] = (),
         avoid: Sequence[str] = (),
         model: str = "",
-    ) -> list[TextTopics]:
+    ) -> Results[TextTopics]:
         """Topics that may come next after each text, the likeliest first."""
         request = request_from(pb.SuggestTopicsRequest, locals())
         parts = await self._call_parts(request, "texts", "max_texts_per_request")
-        return [from_message(item, TextTopics) for part in parts for item in part.texts]
+        return Results(from_message(item, TextTopics) for part in parts for item in part.texts)

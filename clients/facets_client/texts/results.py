@@ -1,13 +1,15 @@
 """Results of text calls, and their notebook and plain-text output."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
-from facets_client.core.html import fragment, match_html, words_html
-from facets_client.core.values import FacetsArray, Listed
+from facets_client.core.evidence import matches_html
+from facets_client.core.html import more_html, span_html, table_html
+from facets_client.core.rows import Listed, Shown
+from facets_client.core.values import FacetsArray
 from facets_client.generated.types import (
     Difference,
     EmbeddingsFields,
@@ -19,7 +21,7 @@ from facets_client.generated.types import (
     TokenAttention,
 )
 
-_MAX_OPACITY = 0.6  # of the shading behind a token, which must stay readable
+_MAX_TOKENS = 400  # shown of a text
 
 
 class Embeddings(EmbeddingsFields):
@@ -37,7 +39,7 @@ class Embeddings(EmbeddingsFields):
         return self.facet_embeddings[index]
 
 
-class Explanation(ExplanationFields):
+class Explanation(Shown, ExplanationFields):
     """Tokens of a text with their attention, and facets with their nearest words."""
 
     __slots__ = ()
@@ -48,17 +50,21 @@ class Explanation(ExplanationFields):
             lines.append(f"{facet.facet:>2}  {', '.join(f'{word.word} {word.cosine:.2f}' for word in facet.words)}")
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        rows = [f'<th scope="col">{name}</th>' for name in ("facet", "nearest words", "attends to")]
+    def _html(self) -> str:
+        closest: dict[int, tuple[float, int]] = {}  # token -> cosine and number of its closest facet
+        rows = []
         for facet in self.facets:
-            attended = escape(", ".join(self.tokens[item.token].text for item in facet.tokens))
-            cells = (str(facet.facet), words_html(facet.words, with_cosine=True), attended)
-            rows.append("</tr><tr>" + "".join(f"<td>{cell}</td>" for cell in cells))
-        return fragment(f"<p>{_shaded(self.tokens)}</p>", f"<table><tr>{''.join(rows)}</tr></table>")
+            for item in facet.tokens:
+                closest[item.token] = max(closest.get(item.token, (0.0, 0)), (item.cosine, facet.facet))
+            tokens = ", ".join(self.tokens[item.token].text for item in facet.tokens)
+            words = ", ".join(f"{word.word} {word.cosine:.2f}" for word in facet.words)
+            rows.append((span_html(facet.facet, 1.0, facet=facet.facet), words, tokens))
+        text = _shaded(self.tokens, {token: facet for token, (_, facet) in closest.items()})
+        return f"<p>{text}</p>{table_html(('facet', 'nearest words (cosine)', 'attends to'), rows)}"
 
 
 @dataclass(frozen=True, slots=True)
-class PairScore:
+class PairScore(Shown):
     """Score of one pair of texts; matches and tokens are empty unless requested."""
 
     score: float  # higher is more similar; the range depends on the method
@@ -80,10 +86,10 @@ class PairScore:
         """The differences on one line, such as ``open / closed (antonym)``; empty when there are none."""
         return ", ".join(dict.fromkeys(f"{item.first} / {item.second} ({item.kind})" for item in self.differences))
 
-    def _repr_html_(self) -> str:
+    def _html(self) -> str:
         texts = [f"<p>{_shaded(tokens)}</p>" for tokens in (self.first_tokens, self.second_tokens) if tokens]
-        matches = "".join(f'<p class="dim">{match_html(match, "first", "second")}</p>' for match in self.matches)
-        return f"<p><strong>{escape(str(self))}</strong></p>{''.join(texts)}{matches}"
+        matches = matches_html(self.matches, "first", "second") if self.matches else ""
+        return f"<p><strong>{escape(str(self))}</strong> {self.label}</p>{''.join(texts)}{matches}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +105,8 @@ class Scores(Listed[PairScore]):
     def __str__(self) -> str:
         return "\n".join(map(str, self.pairs))
 
-    def _repr_html_(self) -> str:
-        return fragment(*(pair._repr_html_() for pair in self.pairs))
 
-
-class Summary(SummaryFields):
+class Summary(Shown, SummaryFields):
     """The picked sentences of one document, in document order."""
 
     __slots__ = ()
@@ -116,24 +119,24 @@ class Summary(SummaryFields):
     def __str__(self) -> str:
         return self.text
 
-    def _repr_html_(self) -> str:
-        items = "".join(
+    def _html(self) -> str:
+        return "".join(
             f'<p>{escape(sentence.text)} <span class="dim">sentence {sentence.sentence + 1} of '
             f"{self.num_sentences_in_document}, gain {sentence.gain:.3f}</span></p>"
             for sentence in self.sentences
         )
-        return fragment(items or "<p>no sentence</p>")
 
 
-def _shaded(tokens: Sequence[TokenAttention]) -> str:
-    """Tokens shaded by their weight in a score, or else their attention; the value is shown as a tooltip."""
+def _shaded(tokens: Sequence[TokenAttention], facets: Mapping[int, int] | None = None) -> str:
+    """The first tokens shaded by their weight in a score, or else their attention, in the colours of their facets."""
     strengths = [token.attention if token.weight is None else token.weight for token in tokens]
     strongest = max(strengths, default=0.0) or 1.0
-    return "".join(
-        f'{space}<span style="background:rgba(220,80,40,{_MAX_OPACITY * max(0.0, strength) / strongest:.2f})" '
-        f'title="{strength:.3f}">{escape(token.text)}</span>'
-        for (space, token), strength in zip(_spaced(tokens), strengths, strict=True)
+    html = "".join(
+        space + span_html(token.text, strength / strongest, facet=(facets or {}).get(number), title=f"{strength:.3f}")
+        for number, ((space, token), strength) in enumerate(zip(_spaced(tokens), strengths, strict=True))
+        if number < _MAX_TOKENS
     )
+    return html + more_html(len(tokens) - _MAX_TOKENS)
 
 
 def _spaced(tokens: Sequence[TokenAttention]) -> list[tuple[str, TokenAttention]]:

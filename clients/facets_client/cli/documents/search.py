@@ -24,7 +24,7 @@ from facets_client.cli.options import (
 )
 from facets_client.cli.output import clean, count_of, match_line, print_json, print_table, shortened, stdout, table_of
 from facets_client.cli.settings import ask, call_with, settings_of
-from facets_client.core.html import pieces
+from facets_client.core.evidence import pieces
 from facets_client.documents.results import SearchResults, field_line, in_text, is_sure, path_of, shown_part
 from facets_client.generated.types import RerankedTexts, SearchHit, SearchMode
 

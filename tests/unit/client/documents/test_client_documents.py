@@ -142,7 +142,12 @@ def hit(**fields):
     known = {
         **{"id": 'a"<b>', "score": 0.5, "text": TEXT, "payload": {"title": "Q&A <1>"}},
         **{"evidence": (FacetMatch(0, 1, 0.7, 1.0, word, word),), "revision": 1, "facets_score": 0.5},
-        **{"lexical_score": 1.0, "matched_words": ("wed",), "answer": Span(start, start + 11), "confidence": 0.9},
+        **{
+            "lexical_score": 1.0,
+            "matched_words": ("wed",),
+            "answer": Span(start, start + 11, text="wed in 1900"),
+            "confidence": 0.9,
+        },
         **{"matched_spans": (Span(start, start + 3),), "part": None, "part_number": 0, "num_parts": 1},
     }
     return SearchHit(**{**known, **fields})
@@ -154,8 +159,7 @@ def results(*hits):
     )
 
 
-def parsed(html):
-    return ElementTree.fromstring(html.replace("&harr;", "-"))
+parsed = ElementTree.fromstring
 
 
 def test_html_is_well_formed_escaped_and_marked():
@@ -172,26 +176,40 @@ def test_html_is_well_formed_escaped_and_marked():
 def test_a_row_is_shown_as_a_table_and_a_solution_below_its_problem():
     row = Span(0, 10, columns=("Model", "<b>"), cells=("X-20S", "3.1 kg"))
     solution = Span(0, 10, field="fix", text="Turn it on.", problem="It is <dark>.")
-    found = results((hit(answer=row, matched_spans=()), hit(answer=solution, matched_spans=())))
+    found = results((hit(answer=row, matched_spans=(), evidence=()), hit(answer=solution, matched_spans=())))
     first, second = parsed(in_notebook(found)).iter("li")
     assert [[cell.text for cell in line] for line in first.iter("tr")] == [["Model", "<b>"], ["X-20S", "3.1 kg"]]
     assert "wed" not in "".join(first.itertext()).replace("<i>wed", "")
     assert ["".join(line.itertext()) for line in second.iter("p")][:2] == ["It is <dark>.", "fix: Turn it on."]
     lines = [line.strip() for line in str(found).splitlines()]
-    assert lines[1:3] == ["Model | <b>", "X-20S | 3.1 kg"] and lines[4:6] == ["It is <dark>.", "fix: Turn it on."]
+    assert lines[2::2] == ["Model: X-20S, <b>: 3.1 kg", "fix: Turn it on."]
 
 
 def test_a_hit_that_hardly_answers_is_marked():
     found = results((hit(), hit(id="second", confidence=0.08)))
     assert [item.get("class") for item in parsed(in_notebook(found)).iter("li")] == [None, "dim"]
-    assert "confidence 0.08, hardly an answer" in str(found) and str(found).count("hardly") == 1
+    assert "hardly an answer, confidence 0.08" in str(found) and str(found).count("hardly") == 1
 
 
 def test_as_text():
     assert "query 2" in in_notebook(results((hit(),), ()))
-    first, second = str(results((hit(),))).splitlines()
-    assert first == ' 1  confidence 0.90  a"<b>  Q&A <1>'
-    assert second.startswith("    A & B <script>")
-    assert str(results(())) == "nothing found"
+    first, second = str(results((hit(text=TEXT * 99),))[0]).splitlines()
+    assert first == ' 1  almost surely an answer, confidence 0.90  a"<b>  Q&A <1>'
+    assert second == "    wed in 1900"
+    assert str(results(())[0]) == "nothing found"
     (row,) = results((hit(),)).to_dicts()
-    assert (row["query"], row["rank"], row["id"], row["payload"]) == (0, 1, 'a"<b>', {"title": "Q&A <1>"})
+    assert (row["input"], row["id"], row["payload.title"], row["answer"]) == (0, 'a"<b>', "Q&A <1>", "wed in 1900")
+    assert all(isinstance(value, str | int | float | None) for value in row.values())
+
+
+def test_collections_and_documents_are_tables_in_a_notebook(client):
+    client.upsert("news", [Document("a<b>", "text", {"title": "T"})])
+    rows = [
+        ["".join(cell.itertext()) for cell in row]
+        for row in parsed(in_notebook(client.get_collection("news"))).iter("tr")
+    ]
+    assert ["name", "news"] in rows and ["num_documents", "1"] in rows
+    found = client.get_documents("news", ["a<b>"])
+    assert [cell.text for cell in parsed(in_notebook(found)).iter("td")] == ["a<b>", "text", "T"]
+    assert "payload.title" in in_notebook(found[0]) and "payload.title" in found.to_dicts()[0]
+    assert "news" in in_notebook(client.list_collections())

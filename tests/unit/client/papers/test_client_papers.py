@@ -24,7 +24,7 @@ def test_rankings_are_gone_through_indexed_and_rows(client):
     found = client.recommend_authors(PAPERS[:3], PaperOptions(top_k=2))
     assert found[1] == found.results[1] and len(found) == 3 and [len(ranking) for ranking in found] == [2, 2, 2]
     rows = found.to_dicts()
-    assert [(row["query"], row["id"]) for row in rows[2:4]] == [(1, item.id) for item in found[1]]
+    assert [(row["input"], row["id"]) for row in rows[2:4]] == [(1, item.id) for item in found[1]]
     near = client.find_candidates("authors", ["An"])
     assert [candidate.id for candidate in near[0]] == ["Ann"] and near.num_candidates == len(AUTHORS)
     embeddings = client.embed(["one", "two"])

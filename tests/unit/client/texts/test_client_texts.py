@@ -1,11 +1,14 @@
 """Methods of the clients about texts, and their results in a notebook and as text."""
 
+import sys
+from importlib.machinery import ModuleSpec
 from operator import methodcaller
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from facets_client import DeadlineExceededError, InvalidArgumentError
+from facets_client import DeadlineExceededError, Document, InvalidArgumentError, Results
 from facets_client.generated.types import (
     AttendedToken,
     FacetMatch,
@@ -29,8 +32,7 @@ TOKENS = (
 WORDS = (NearestWord("labs<", 0.5),)
 
 
-def parsed(html):
-    return ElementTree.fromstring(html.replace("&harr;", "-"))
+parsed = ElementTree.fromstring
 
 
 def test_embeddings_in_half_precision_belong_to_the_caller(client):
@@ -79,8 +81,10 @@ def test_similarity(client, world):
 def test_an_explanation_shows_attention_and_nearest_words():
     shown = Explanation(TOKENS, (FacetWords(0, WORDS, (AttendedToken(1, 0.4),)),), TokenStats(3, 0, False, 3))
     tree = parsed(in_notebook(shown))
-    assert tree.find(".//span").get("style") == "background:rgba(220,80,40,0.60)"
-    assert [cell.text for cell in tree.iter("td")] == ["0", "labs< 0.50", "<b>"]
+    first, second, third = (token.get("style") for token in tree.find("p").iter("span"))
+    assert first.endswith("--a:0.50") and second.endswith("--a:0.12") and third.endswith("--a:0.00")
+    assert first.split(";")[0] != second.split(";")[0], "a token of a facet has the colour of the facet"
+    assert ["".join(cell.itertext()) for cell in tree.iter("td")] == ["0", "labs< 0.50", "<b>"]
     assert str(shown) == "R&D <b>.\n 0  labs< 0.50"
 
 
@@ -88,7 +92,7 @@ def test_a_score_shows_which_facets_matched():
     pair = PairScore(0.25, 0.8, (FacetMatch(0, 3, 0.7, 1.0, WORDS, WORDS),), TOKENS, TOKENS)
     scores = Scores((pair,), "max_facet", True, ModelVersion("m", "r"), Timings())
     text = "".join(parsed(in_notebook(scores)).itertext())
-    assert "0.80 (0.2500)" in text and "first facet 0 (labs<) - second facet 3 (labs<), cosine 0.70" in text
+    assert "0.80 (0.2500)" in text and "3 labs<0 labs<0.70" in text
     assert str(scores) == "0.80 (0.2500)"
 
 
@@ -96,3 +100,26 @@ def test_a_summary_shows_its_sentences_with_their_place():
     summary = Summary((SummarySentence("A < B.", 2, 10, 16, 0, 0.5),), 7, 3, has_prose=True)
     assert "A < B. sentence 3 of 7, gain 0.500" in "".join(parsed(in_notebook(summary)).itertext())
     assert str(summary) == "A < B."
+
+
+def test_lists_of_results_are_rows(client):
+    topics = client.suggest_topics(["one", "two"])
+    assert [row["input"] for row in topics.to_dicts()] == [0, 1]
+    assert topics[0].to_dicts()[0]["words"] == ", ".join(word.word for word in topics[0][0].words)
+    assert len(list(parsed(in_notebook(topics)).iter("tr"))) == 3
+    assert len(list(parsed(in_notebook(client.explain(["one", "two"]))).iter("table"))) == 2
+
+
+def test_a_long_list_is_cut_in_a_notebook(client):
+    found = client.similarity([("<a>" * 500, "b")] * 3)
+    assert len(in_notebook(Results(Document(str(i), "<text>" * 500) for i in range(500)))) < 50_000
+    assert [row["score"] for row in found.to_dicts()] == [pair.score for pair in found]
+
+
+def test_a_data_frame_has_a_row_for_each_pair(client, monkeypatch):
+    found = client.similarity([("a", "b"), ("c", "d")], calibrated=True)
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list, __spec__=ModuleSpec("pandas", None)))
+    assert found.to_pandas() == found.to_dicts() and len(found) == 2
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install 'multifacet-client\\[pandas\\]'"):
+        found.to_pandas()
