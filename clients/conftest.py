@@ -8,8 +8,7 @@ _MODULES = {
     "adapters/haystack": "haystack",
     "adapters/parquet": "pyarrow",
     "adapters/encoded": "pyarrow",
-    "mcp/server": "mcp",
-    "mcp/tools": "mcp",
+    "mcp": "mcp",
 }
 collect_ignore = [
     f"facets_client/{path}.py" for path, module in _MODULES.items() if importlib.util.find_spec(module) is None

@@ -21,11 +21,7 @@ FORBIDDEN = {
     "facets_client": {"torch", "faiss", "spacy", "scipy", "transformers", "sentence_transformers", "pydantic"},
 }
 # Module behind an extra -> package of others that it imports all the same.
-OPTIONAL = {
-    "facets_client.papers.assignment": "scipy",
-    "facets_client.mcp.server": "pydantic",
-    "facets_client.mcp.tools": "pydantic",
-}
+OPTIONAL = {"facets_client.papers.assignment": "scipy", "facets_client.mcp": "pydantic"}
 # Module -> what it imports for type checkers alone: `facets.open` finds the server by name.
 FOR_TYPE_CHECKERS = {"facets": "facets_server.local.LocalClient"}
 # Room of the library -> rooms it may import besides itself. "" is facets/__init__.py.

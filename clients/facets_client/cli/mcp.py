@@ -39,7 +39,7 @@ def mcp(
     if not host or not port.isdecimal():
         raise typer.BadParameter(f"--http expects HOST:PORT, got {address!r}")
     require_extra("mcp", "mcp")
-    from facets_client.mcp.server import FacetsMcpServer
+    from facets_client.mcp import FacetsMcpServer
 
     settings = settings_of(context)
 

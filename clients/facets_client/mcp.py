@@ -1,26 +1,35 @@
-"""The tools that assistants see. Docstrings and descriptions of fields are written for the assistant."""
+"""Tools for assistants by the Model Context Protocol (MCP); needs the extra ``mcp``.
 
+Docstrings of tools and descriptions of fields are written for the assistant, which reads them.
+"""
+
+import socket
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from inspect import signature
 from typing import Annotated, Any
 
-from mcp.types import CallToolResult, TextContent
-from pydantic import BaseModel, Field
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
 from facets_client.client import FacetsClient
+from facets_client.core.extras import DISTRIBUTION, version_of
 from facets_client.documents.results import in_text, is_sure, path_of
-from facets_client.errors import AlreadyExistsError
-from facets_client.generated.types import (
-    Collection,
-    Document,
-    Paper,
-    PaperOptions,
-    RankedCandidate,
-    SearchHit,
-    SummarySentence,
-)
+from facets_client.errors import AlreadyExistsError, NotFoundError
+from facets_client.generated import types
 
+_INSTRUCTIONS = """\
+Facets searches collections of the user's own documents. Search before you answer a question about them, and cite the
+source of what you use. Each hit has the sentence that answers and a confidence. If search finds nothing relevant, tell
+the user so instead of guessing. The default collection is {collection!r}.
+"""
+_READ = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_WRITE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 _PASSAGE_CHARS = 1200
 _PAGE_CHARS = 20_000
 _MAX_ITEMS = 100
@@ -37,7 +46,6 @@ class Hit(BaseModel):
     source: str = Field(description="Title, headings above the passage, and page, to cite.")
     answer: str = Field(description="The sentence or table row that answers.")
     passage: str = Field(description="The text around the answer.")
-    page: int = Field(description="Page on which the part starts; 0: unknown.")
     start: int = Field(description="First character of the part in the document, for get_document.")
     confidence: float | None = Field(description="Probability that the hit answers the query, 0 to 1.")
 
@@ -51,7 +59,8 @@ class Page(BaseModel):
     payload: dict[str, Any] = Field(description="Further fields of the document, such as title or url.")
 
 
-class FoundRelation(BaseModel):
+@dataclass
+class FoundRelation:
     """What a sentence states: relation(head, tail)."""
 
     head: str
@@ -69,13 +78,65 @@ class NewDocument(BaseModel):
     payload: dict[str, Any] = Field({}, description="Further fields, such as title, author or url.")
 
 
-class Tools:
-    """The tools over a server. Each call makes a client of its own, so that a restarted server is found again."""
+class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
+    """Serves the tools. Each call makes a client of its own, so that a restarted Facets server is found again.
 
-    def __init__(self, connect: Callable[[], FacetsClient], *, collection: str) -> None:
-        """``collection`` is the default one."""
+    Args:
+        connect: Makes a client.
+        explain: The sentence that tells the user what went wrong; None: a bug.
+        collection: Name of the default collection.
+        write: Whether to offer ``add_documents``; the other tools only read.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], FacetsClient],
+        explain: Callable[[BaseException], str | None],
+        *,
+        collection: str,
+        write: bool,
+    ) -> None:
+        instructions, version = _INSTRUCTIONS.format(collection=collection), version_of(DISTRIBUTION)
+        super().__init__("facets", title="Facets", version=version, instructions=instructions, log_level="ERROR")
         self._connect = connect
+        self._explain = explain
         self._collection = collection
+        tools: list[Callable[..., CallToolResult]] = [
+            self.search,
+            self.list_collections,
+            self.get_document,
+            self.summarize,
+        ]
+        tools += [self.extract_relations, self.recommend_reviewers, *([self.add_documents] if write else [])]
+        self._arguments = {tool.__name__: list(signature(tool).parameters) for tool in tools}
+        for tool in tools:
+            self.add_tool(tool, annotations=_WRITE if tool == self.add_documents else _READ)
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Runs a tool; a failure that the caller can act on is a ToolError with one sentence."""
+        known = self._arguments.get(name, list(arguments))
+        for argument in arguments:
+            if argument not in known:
+                raise ToolError(f"unknown argument {argument!r}, expected some of {', '.join(known)}")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            cause = error.__cause__
+            sentence = _first_problem(cause) if isinstance(cause, ValidationError) else cause and self._explain(cause)
+            if not sentence:
+                raise
+            if isinstance(cause, NotFoundError) and cause.resource_type == "collection":
+                sentence += "; list_collections names those that exist"
+            raise ToolError(sentence) from cause
+
+    def listen(self, host: str, port: int) -> None:
+        """Serves streamable HTTP at ``/mcp`` until a signal; OSError when the port cannot be used.
+
+        On loopback, requests must name this machine as host, so that web pages cannot reach it by a name of theirs.
+        """
+        bound = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        app = self.streamable_http_app(host=host)
+        uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[bound])
 
     def search(
         self,
@@ -98,7 +159,7 @@ class Tools:
         ]
         return _result("\n\n".join(lines), hits)
 
-    def list_collections(self) -> Annotated[CallToolResult, list[Collection]]:
+    def list_collections(self) -> Annotated[CallToolResult, list[types.Collection]]:
         """List the collections of documents that can be searched."""
         with self._connect() as client:
             found = client.list_collections()[:_MAX_ITEMS]
@@ -127,7 +188,7 @@ class Tools:
         collection: CollectionName = "",
         num_sentences: Annotated[int, Field(ge=1, le=50)] = 3,
         query: Annotated[str, Field(description="What the summary should be about. Empty: everything.")] = "",
-    ) -> Annotated[CallToolResult, list[SummarySentence]]:
+    ) -> Annotated[CallToolResult, list[types.SummarySentence]]:
         """Summarize a text, or a document by its id, by its most representative sentences."""
         whole = self._text(text, id, collection)
         with self._connect() as client:
@@ -145,17 +206,10 @@ class Tools:
         whole = self._text(text, id, collection)
         with self._connect() as client:
             (found,) = client.extract_relations([whole], relations=relations)
-        stated = [
-            FoundRelation(
-                head=pair.head.text,
-                relation=score.relation,
-                tail=pair.tail.text,
-                probability=score.probability,
-                sentence=whole[pair.sentence_start : pair.sentence_end],
-            )
-            for pair in found.pairs
-            for score in pair.relations
-        ]
+        stated = []
+        for pair in found.pairs:
+            head, tail, sentence = pair.head.text, pair.tail.text, whole[pair.sentence_start : pair.sentence_end]
+            stated += [FoundRelation(head, it.relation, tail, it.probability, sentence) for it in pair.relations]
         shown = sorted(stated, key=lambda relation: -relation.probability)[:_MAX_ITEMS]
         lines = [f"{each.relation}({each.head}, {each.tail}), probability {each.probability:.2f}" for each in shown]
         return _result("\n".join(lines) or "The text states no known relation.", shown)
@@ -166,11 +220,11 @@ class Tools:
         abstract: str = "",
         top_k: Annotated[int, Field(ge=1, le=50)] = 10,
         excluded: Annotated[tuple[str, ...], Field(description="Names to leave out, such as the authors.")] = (),
-    ) -> Annotated[CallToolResult, list[RankedCandidate]]:
+    ) -> Annotated[CallToolResult, list[types.RankedCandidate]]:
         """Find researchers who could review a paper, with the papers of theirs that are closest to it."""
-        options = PaperOptions(top_k=top_k, excluded_ids=excluded, evidence=True)
+        options = types.PaperOptions(top_k=top_k, excluded_ids=excluded, evidence=True)
         with self._connect() as client:
-            (found,) = client.recommend_authors([Paper(title, abstract)], options)
+            (found,) = client.recommend_authors([types.Paper(title, abstract)], options)
         lines = []
         for author in found:
             papers = author.evidence.nearest_papers if author.evidence else ()
@@ -187,7 +241,7 @@ class Tools:
         with self._connect() as client:
             with suppress(AlreadyExistsError):
                 client.create_collection(name)
-            client.upsert(name, [Document(**document.model_dump()) for document in documents])
+            client.upsert(name, [types.Document(**document.model_dump()) for document in documents])
         return _result(f"Stored {len(documents)} documents in collection {name!r}.", len(documents))
 
     def _text(self, text: str, id: str, collection: str) -> str:
@@ -195,7 +249,7 @@ class Tools:
             raise ValueError("expected either text or id, got " + ("both" if id else "none"))
         return text or self._document(id, collection).text
 
-    def _document(self, id: str, collection: str) -> Document:
+    def _document(self, id: str, collection: str) -> types.Document:
         name = collection or self._collection
         with self._connect() as client:
             found = client.get_documents(name, [id])
@@ -204,7 +258,7 @@ class Tools:
         return found.documents[0]
 
 
-def _hit(hit: SearchHit) -> Hit:
+def _hit(hit: types.SearchHit) -> Hit:
     answer, in_passage = hit.answer, in_text(hit)[0]
     row = "; ".join(map(": ".join, zip(answer.columns, answer.cells, strict=True))) if answer else ""
     first = max(0, in_passage.start - _PASSAGE_CHARS // 2) if in_passage else 0
@@ -213,13 +267,12 @@ def _hit(hit: SearchHit) -> Hit:
         source=path_of(hit) or hit.id,
         answer=(row or (answer.text if answer else ""))[:_PASSAGE_CHARS],
         passage=hit.text[first : first + _PASSAGE_CHARS].strip(),
-        page=hit.part.page,
         start=hit.part.start,
         confidence=hit.confidence,
     )
 
 
-def _sure(found: Hit | RankedCandidate) -> str:
+def _sure(found: Hit | types.RankedCandidate) -> str:
     return "" if found.confidence is None else f", confidence {found.confidence:.2f}"
 
 
@@ -228,3 +281,10 @@ def _result(text: str, value: object) -> CallToolResult:
     structured = to_jsonable_python(value)
     structured = structured if isinstance(value, Page) else {"result": structured}
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=structured)
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    name, *steps = map(str, problem["loc"])
+    message = problem["msg"].replace("Input should", "must", 1).removeprefix("Value error, ")
+    return f"{name}{''.join(f'[{step}]' for step in steps)}: {message[0].lower()}{message[1:]}"
