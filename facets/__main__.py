@@ -8,17 +8,19 @@ trusts the process that started it.
 import os
 import pickle
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields, searched_parts
-from facets.documents.parts import EncodedText, from_encoded, split_text
+from facets.documents.encoders import ModelEncoder, described
+from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
+from facets.documents.ingest import DocumentReader
+from facets.documents.records import CollectionModel
 from facets.documents.types import Document, JsonValue
 from facets.errors import FacetsError
+from facets.index.config import MAX_DOCUMENT_BYTES
 from facets.model import load
 from facets.model.passage_model import PassageModel
 
-_BATCH_TEXTS = 128
 Sent: TypeAlias = tuple[str, str, Mapping[str, JsonValue]]  # id, text, payload
 Answer: TypeAlias = dict[str, object] | str
 
@@ -27,29 +29,16 @@ def encode(model: PassageModel, documents: Sequence[Sent], search_fields: Mappin
     """Encodes documents as a server does before it stores them.
 
     ``search_fields``: fields of the payload that are encoded with the text. Returns for each document the encoded
-    fields of :class:`facets.documents.Document`, or the rule that its text breaks.
+    fields of :class:`facets.documents.Document`, or what is wrong with it.
     """
-    plans, readable = [], []
-    for document in documents:
-        _, text, payload = document
-        problem, parts = model.problem(searched_parts(text, payload, search_fields)[0].read), split_text(text)
-        searched = () if problem else searched_parts(text, payload, search_fields, parts=parts)
-        plans.append((document, problem, parts, searched))
-        readable += [part.read for part in searched if not model.problem(part.read)]
-    encoded_texts, nothing = _encoded(model, readable), EncodedText.of_nothing(model.num_facets, model.dim)
-    answers: list[Answer] = []
-    for document, problem, parts, searched in plans:
-        encoded = [nothing if model.problem(part.read) else next(encoded_texts) for part in searched]
-        found = problem or _answer(from_encoded(*document, parts=parts, searched=searched, encoded=encoded))
-        answers.append(found)
-    return answers
-
-
-def _encoded(model: PassageModel, texts: Sequence[str]) -> Iterator[EncodedText]:
-    for start in range(0, len(texts), _BATCH_TEXTS):
-        passages = model.encode_passages(texts[start : start + _BATCH_TEXTS])
-        for row, num_tokens in enumerate(passages.num_tokens.tolist()):
-            yield EncodedText(*passages.document(row), num_tokens, num_tokens)
+    collection = CollectionModel(**described(model), search_fields=search_fields, language="")
+    reader = DocumentReader(collection, ModelEncoder(model), MAX_DOCUMENT_BYTES)
+    batch = reader.prepare([Document(id=id, text=text, payload=payload) for id, text, payload in documents])
+    answers: dict[int, Answer] = {position: _answer(document) for position, document in reader.encoded(batch)}
+    for rejection in batch.rejections:
+        _, _, *path = rejection.error.path
+        answers[rejection.position] = str(rejection.error.at(path))
+    return [answers[position] for position in range(len(documents))]
 
 
 def _answer(document: Document) -> dict[str, object]:

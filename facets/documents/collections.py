@@ -11,7 +11,7 @@ import numpy as np
 
 from facets.documents.answers import AnswerReader
 from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
-from facets.documents.encoders import Encoder, Encoders, check_readable_by, encoders_of
+from facets.documents.encoders import Encoder, Encoders, check_readable_by, described, encoders_of
 from facets.documents.engine import CollectionEngine
 from facets.documents.ingest import DocumentReader, Ingest, StoredBatch
 from facets.documents.parts import EncodedText
@@ -126,17 +126,8 @@ class Collections:
         self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None, language: str = ""
     ) -> CollectionInfo:
         """Creates an empty collection for a model, empty: the default; see ``CollectionEngine.create_collection``."""
-        of_model = self._encoders(model).model
-        return self.engine.create_collection(
-            name,
-            model=of_model.name,
-            model_revision=of_model.revision,
-            num_facets=of_model.num_facets,
-            dim=of_model.dim,
-            space=of_model.space,
-            search_fields=search_fields,
-            language=language,
-        )
+        shape = described(self._encoders(model).model)
+        return self.engine.create_collection(name, **shape, search_fields=search_fields, language=language)
 
     def upsert(self, name: str, documents: Sequence[Document]) -> StoredBatch:
         """Encodes and stores documents, replacing those with the same ids; all or none.
@@ -179,23 +170,15 @@ class Collections:
         ``model`` empty, ``search_fields`` None: those of the collection.
         """
         encoder = self._encoders(model or self.engine.record(name).model)
-        to = encoder.model
+        shape = described(encoder.model)
+        nothing = EncodedText.of_nothing(shape["num_facets"], shape["dim"])
 
         def encode(texts: Sequence[str]) -> list[EncodedText]:
             readable = [text for text in texts if not encoder.problem(text)]
             encoded = dict(zip(readable, encoder.submit(readable).result().texts(), strict=True)) if readable else {}
-            nothing = EncodedText.of_nothing(to.num_facets, to.dim)
             return [encoded.get(text, nothing) for text in texts]
 
-        target = TargetModel(
-            model=to.name,
-            model_revision=to.revision,
-            space=to.space,
-            num_facets=to.num_facets,
-            dim=to.dim,
-            encode=encode,
-            search_fields=search_fields,
-        )
+        target = TargetModel(**shape, encode=encode, search_fields=search_fields)
         return self.engine.reindex(name, target, budget_s=budget_s)
 
     def search(self, name: str, query: DocumentQuery) -> SearchResult:
@@ -302,13 +285,10 @@ class Collections:
 
 
 def _with_themes(layout: CollectionMap, words: WordVectors | None) -> CollectionMap:
-    centers = layout.centers
-    counts = np.bincount(layout.document_themes, minlength=len(centers)).tolist()
-    nearest = (
-        words.nearest(centers, _NUM_CANDIDATE_WORDS, excluded=words.vocabulary.is_stop)
-        if words
-        else [[]] * len(centers)
-    )
+    nearest: list[list[tuple[str, float]]] = [[]] * len(layout.centers)
+    if words:
+        nearest = words.nearest(layout.centers, _NUM_CANDIDATE_WORDS, excluded=words.vocabulary.is_stop)
+    counts = np.bincount(layout.document_themes, minlength=len(nearest)).tolist()
     used: set[str] = set()
     themes = []
     for candidates, num_documents in zip(nearest, counts, strict=True):

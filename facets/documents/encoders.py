@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -56,21 +56,13 @@ class PendingTexts(Protocol):
 class Encoder(Protocol):
     """A model of texts that encodes on behalf of one caller."""
 
-    @property
-    def model(self) -> TextModel:
-        """The model."""
-
-    @property
-    def relevance(self) -> RelevanceCurve | None:
-        """Gives hits their confidence; None: they have none."""
+    model: TextModel
+    relevance: RelevanceCurve | None  # gives hits their confidence; None: they have none
+    borrows_words: bool  # whether the words of a collection name its facets better than those of the model
 
     @property
     def reader(self) -> AnswerReader | None:
         """Chooses the answers of hits; None: facets and words do."""
-
-    @property
-    def borrows_words(self) -> bool:
-        """Whether the words of a collection name its facets better than those of the model."""
 
     def submit(self, texts: Sequence[str]) -> PendingTexts:
         """Begins to encode at least one text of documents, each without ``problem``."""
@@ -86,6 +78,12 @@ class Encoder(Protocol):
 
     def measured(self, stage: str, *, num_items: int = 0) -> AbstractContextManager[None]:
         """Measures the time of a ``with`` block, whose stage is ``search`` or ``store``."""
+
+
+def described(model: TextModel) -> dict[str, Any]:
+    """A model as the fields of a ``CollectionModel``."""
+    fields = {name: getattr(model, name) for name in ("space", "num_facets", "dim")}
+    return {"model": model.name, "model_revision": model.revision, **fields}
 
 
 Encoders: TypeAlias = Callable[[str], Encoder]

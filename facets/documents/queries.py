@@ -137,25 +137,16 @@ def explained(
     """Adds to each hit the matches that contribute most, with their nearest ``words``; 0 words: no evidence."""
     if not num_words:
         return tuple(tuple(replace(hit, evidence=()) for hit in query_hits) for query_hits in hits)
-    matches = [
-        (query, match)
-        for query, query_hits in enumerate(hits)
-        for hit in query_hits
-        for match in hit.evidence[:_MAX_MATCHES]
-    ]
-    if not matches:
-        return tuple(map(tuple, hits))
-    query_facets = sorted({(query, match.first_facet) for query, match in matches})
-
-    def nearest(facets: Floats) -> list[tuple[tuple[str, float], ...]]:
-        return [()] * len(facets) if words is None else list(map(tuple, words.nearest(facets, num_words)))
-
-    first = nearest(np.stack([encoded[query].facets[facet] for query, facet in query_facets]))
-    first_words = dict(zip(query_facets, first, strict=True))
-    second_words = nearest(np.stack([match.facet for _, match in matches]))
+    matches = [(query, match) for query, own in enumerate(hits) for hit in own for match in hit.evidence[:_MAX_MATCHES]]
+    places = sorted({(query, match.first_facet) for query, match in matches})
+    facets = [encoded[query].facets[facet] for query, facet in places] + [match.facet for _, match in matches]
+    nearest: list[tuple[tuple[str, float], ...]] = [()] * len(facets)
+    if words is not None and facets:
+        nearest = list(map(tuple, words.nearest(np.stack(facets), num_words)))
+    first_words = dict(zip(places, nearest, strict=False))
     explained_matches = (
         replace(match, first_words=first_words[query, match.first_facet], second_words=own)
-        for (query, match), own in zip(matches, second_words, strict=True)
+        for (query, match), own in zip(matches, nearest[len(places) :], strict=True)
     )
     return tuple(
         tuple(replace(hit, evidence=tuple(next(explained_matches) for _ in hit.evidence[:_MAX_MATCHES])) for hit in own)

@@ -54,7 +54,7 @@ class EncodedFolder:
         """Writes a part; documents that could not be read are rejected."""
         self._num_parts += 1
         rejections = [
-            record.rejected("unreadable_text", f"text {rule}")
+            record.rejected("unreadable_text", rule)
             for record, rule in zip(records, encoded, strict=True)
             if isinstance(rule, str)
         ]

@@ -167,7 +167,7 @@ class Workers:
         return EncodedBy(**described)
 
     def encode(self, messages: Sequence[DocumentMessage]) -> list[Document | str]:
-        """The encoded documents; for one that cannot be encoded, the rule that its text violates."""
+        """The encoded documents; for one that cannot be encoded, what is wrong."""
         documents = list(map(to_document, messages))
         answers = self._ask([(document.id, document.text, dict(document.payload)) for document in documents])
         return [

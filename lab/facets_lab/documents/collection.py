@@ -1,18 +1,20 @@
-"""Texts as a searchable collection, in the same engine that the server uses."""
+"""Texts as a searchable collection, by the same code that a server runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from facets.documents.answers import AnswerReader
+from facets.documents.collections import Collections
 from facets.documents.confidence import RelevanceCurve
+from facets.documents.encoders import ModelEncoder
 from facets.documents.engine import CollectionEngine
-from facets.documents.parts import EncodedText, from_encoded, split_text
-from facets.documents.request import SearchRequest
-from facets.documents.types import SearchHit, SearchMode
+from facets.documents.queries import DocumentQuery
+from facets.documents.types import Document, SearchHit, SearchMode
 from facets.index.config import EngineConfig
 from facets.model.checkpoint import read_settings
+from facets.model.contract import is_foreign
 from facets.model.facet_model import FacetModel
 from facets.model.loading import TASKS, load
 from facets.model.passage_checkpoint import TASK
@@ -39,68 +41,54 @@ def load_searched(name_or_path: str | None) -> SearchedModel:
 class Collection:
     """A collection and the model of its facets."""
 
-    engine: CollectionEngine
+    collections: Collections
     model: SearchedModel
 
     def search(
-        self, queries: Sequence[str], modes: Sequence[SearchMode], *, top_k: int, reasons: bool = False
+        self,
+        queries: Sequence[str],
+        modes: Sequence[SearchMode],
+        *,
+        top_k: int,
+        reasons: bool = False,
+        reader: AnswerReader | None = None,
     ) -> dict[SearchMode, list[tuple[SearchHit, ...]]]:
-        """Hits of every query, by mode; with ``reasons`` the hits have evidence and an answer."""
-        hits: dict[SearchMode, list[tuple[SearchHit, ...]]] = {mode: [] for mode in modes}
+        """Hits of every query, by mode; with ``reasons`` they have an answer.
+
+        ``reader``: chooses the answers; None: facets and words do. In mode facets a query in a script that the model
+        does not know has no hits.
+        """
         curve = None
         if isinstance(self.model, PassageModel) and self.model.score_scale is not None:
             curve = RelevanceCurve(revision=self.model.revision, weights={}, scale=self.model.score_scale)
-        for start in range(0, len(queries), _QUERY_BATCH):
-            texts = queries[start : start + _QUERY_BATCH]
-            if isinstance(self.model, PassageModel):
-                encoded = self.model.encode_queries(texts)
-                facets, weights = encoded.facets, encoded.weights
-            else:
-                facets, weights = self.model.encode(texts), None
-            for mode in modes:
-                request = SearchRequest(
-                    facets=facets, weights=weights, texts=texts, mode=mode, top_k=top_k, reasons=reasons
-                )
-                hits[mode] += self.engine.search(_NAME, request, curve=curve).hits
-        return hits
+        encoder = ModelEncoder(self.model, relevance=curve, reader=reader)
+        collections = self.collections.using(lambda _: encoder)
+        found: dict[SearchMode, list[tuple[SearchHit, ...]]] = {}
+        for mode in modes:
+            hits = found[mode] = [()] * len(queries)
+            searched = [i for i, text in enumerate(queries) if mode != "facets" or not is_foreign(self.model, text)]
+            for start in range(0, len(searched), _QUERY_BATCH):
+                batch = searched[start : start + _QUERY_BATCH]
+                texts = [queries[i] for i in batch]
+                query = DocumentQuery(queries=texts, mode=mode, top_k=top_k, reasons=reasons)
+                for i, own in zip(batch, collections.search(_NAME, query).hits, strict=True):
+                    hits[i] = own
+        return found
 
 
 @contextmanager
 def indexed(model: SearchedModel, documents: Mapping[str, str]) -> Iterator[Collection]:
-    """A temporary collection of texts by id, cut into parts and indexed as a server does."""
-    config = EngineConfig(background=False, snapshot_on_close=False)
-    with TemporaryDirectory(prefix="facets-eval-") as folder, CollectionEngine.open(Path(folder), config) as engine:
-        engine.create_collection(
-            _NAME,
-            model=model.name,
-            model_revision=model.revision,
-            num_facets=model.num_facets,
-            dim=model.dim,
-            space=model.space,
-        )
-        record = engine.record(_NAME)
-        items = list(documents.items())
-        for start in range(0, len(items), _DOCUMENT_BATCH):
-            batch = items[start : start + _DOCUMENT_BATCH]
-            parts = [split_text(text) for _, text in batch]
-            read = [record.searched(text, {}, own) for (_, text), own in zip(batch, parts, strict=True)]
-            encoded = _encode(model, [part.read for texts in read for part in texts])
-            stored = [
-                from_encoded(key, text, {}, parts=own, searched=texts, encoded=[encoded[part.read] for part in texts])
-                for (key, text), own, texts in zip(batch, parts, read, strict=True)
-            ]
-            engine.upsert(_NAME, stored)
+    """A temporary collection of texts by id; those without words are left out, as a server rejects them."""
+    config, encoder = EngineConfig(background=False, snapshot_on_close=False), ModelEncoder(model)
+    with (
+        TemporaryDirectory(prefix="facets-eval-") as folder,
+        CollectionEngine.open(folder, config) as engine,
+        Collections(engine, lambda _: encoder) as collections,
+    ):
+        collections.create_collection(_NAME)
+        ingest = collections.ingest(_NAME)
+        texts = [Document(id=key, text=text) for key, text in documents.items()]
+        for start in range(0, len(texts), _DOCUMENT_BATCH):
+            ingest.store_good(ingest.reader.prepare(texts[start : start + _DOCUMENT_BATCH]))
         engine.maintain()  # folds a large collection into its index, as a server does in the background
-        yield Collection(engine, model)
-
-
-def _encode(model: SearchedModel, texts: Sequence[str]) -> dict[str, EncodedText]:
-    """Encodes each distinct text; a blank text has no facets."""
-    encoded = dict.fromkeys(texts, EncodedText.of_nothing(model.num_facets, model.dim))
-    visible = [text for text in encoded if text.strip()]
-    if visible and isinstance(model, PassageModel):
-        passages = model.encode_passages(visible)
-        encoded |= {text: EncodedText(*passages.document(row)) for row, text in enumerate(visible)}
-    elif visible:
-        encoded |= zip(visible, map(EncodedText, model.encode(visible)), strict=True)
-    return encoded
+        yield Collection(collections, model)

@@ -202,32 +202,17 @@ class ServedSentences(ServedTexts):
         return rows
 
 
-@dataclass(frozen=True, slots=True)
 class CallEncoder:
     """Encoder for the library that encodes for one call, through the batchers; see ``facets.documents.encoders``."""
 
-    served: ServedTexts
-    call: CallContext
-
-    @property
-    def model(self) -> TextModel:
-        """The model."""
-        return self.served.model
-
-    @property
-    def relevance(self) -> RelevanceCurve | None:
-        """Gives hits their confidence."""
-        return self.served.relevance
+    def __init__(self, served: ServedTexts, call: CallContext) -> None:
+        self.served, self.call = served, call
+        self.model, self.relevance, self.borrows_words = served.model, served.relevance, served.borrows_words
 
     @property
     def reader(self) -> AnswerReader | None:
         """Chooses the answers of searches."""
         return self.served.reader
-
-    @property
-    def borrows_words(self) -> bool:
-        """Whether the words of a collection name its facets better."""
-        return self.served.borrows_words
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facets with magnitudes, ``[len(texts), K, D]``."""
