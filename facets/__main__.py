@@ -17,7 +17,6 @@ from facets.documents.ingest import DocumentReader
 from facets.documents.records import CollectionModel
 from facets.documents.types import Document, JsonValue
 from facets.errors import FacetsError
-from facets.index.config import MAX_DOCUMENT_BYTES
 from facets.model import load
 from facets.model.passage_model import PassageModel
 
@@ -32,7 +31,7 @@ def encode(model: PassageModel, documents: Sequence[Sent], search_fields: Mappin
     fields of :class:`facets.documents.Document`, or what is wrong with it.
     """
     collection = CollectionModel(**described(model), search_fields=search_fields, language="")
-    reader = DocumentReader(collection, ModelEncoder(model), MAX_DOCUMENT_BYTES)
+    reader = DocumentReader(collection, ModelEncoder(model))
     batch = reader.prepare([Document(id=id, text=text, payload=payload) for id, text, payload in documents])
     answers: dict[int, Answer] = {position: _answer(document) for position, document in reader.encoded(batch)}
     for rejection in batch.rejections:

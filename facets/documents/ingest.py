@@ -12,6 +12,7 @@ from facets.documents.parts import EncodedText, check_sections, from_encoded, sp
 from facets.documents.records import CollectionModel, CollectionRecord
 from facets.documents.types import MAX_PAYLOAD_BYTES, Document, DocumentPart, TokenStats
 from facets.errors import ErrorPath, InvalidInputError, raise_first
+from facets.index.config import MAX_DOCUMENT_BYTES
 from facets.language.tokenizer import check_text
 
 TEXTS_AT_A_TIME = 1024  # encoded together: their results are in memory at once
@@ -62,7 +63,7 @@ class DocumentReader:
 
     collection: CollectionModel
     encoder: Encoder
-    max_text_bytes: int
+    max_text_bytes: int = MAX_DOCUMENT_BYTES
 
     def prepare(self, documents: Sequence[Document | Rejection]) -> PreparedBatch:
         """Checks documents and gives their texts to the model, without waiting; some may be rejected already."""
