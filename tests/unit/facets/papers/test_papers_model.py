@@ -1,14 +1,22 @@
 """The checkpoint of a model of papers: what is written is read back, and damage is reported."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import facets
 from facets.errors import CheckpointError, InvalidInputError
+from facets.papers.confidence import PaperConfidence, features_of
+from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
+from facets.papers.records import CandidateKind, Paper, PaperOptions
+from facets.papers.scoring import best_columns, relevance_score
 
 
 def test_a_paper_is_encoded_the_same_alone_and_in_a_batch(model: PaperModel) -> None:
@@ -50,3 +58,77 @@ def test_damage_is_reported_in_one_sentence(with_sentences: Path, tmp_path: Path
         path.unlink()
     with pytest.raises(CheckpointError, match=name):
         facets.load(path.parent)
+
+
+def made(num_papers: int, num_facets: int = 3, dim: int = 8, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((num_papers, num_facets, dim)).astype(np.float32)
+
+
+def reference_relevance(papers: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """``relevance_score`` computed pair by pair."""
+    return np.array([[max(0.0, *(float(facet @ vector) for facet in own)) for vector in table] for own in papers])
+
+
+def test_relevance_equals_the_reference() -> None:
+    papers, table = made(5), made(7, 1, seed=1)[:, 0]
+    assert_allclose(relevance_score(papers, table), reference_relevance(papers, table), atol=1e-5)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0]), min_size=6, max_size=6), max_size=4),
+    st.permutations(range(6)),
+    st.integers(1, 8),
+)
+def test_best_columns_are_those_of_sorting(rows: list[list[float]], ranks: list[int], top_k: int) -> None:
+    scores = np.array(rows, dtype=np.float32).reshape(-1, 6)
+    columns, best = best_columns(scores, top_k, ranks=lambda: np.array(ranks))
+    for row, own in enumerate(rows):
+        expected = sorted((c for c in range(6) if own[c] > -np.inf), key=lambda c: (-own[c], ranks[c]))[:top_k]
+        assert [column for column in columns[row] if column >= 0] == expected
+        assert best[row, : len(expected)].tolist() == [own[column] for column in expected]
+
+
+WEIGHTS = {"authors": {"intercept": -3.0, "known": 6.0, "document": 1.0}}
+
+
+def test_confidence_never_rises_with_the_rank() -> None:
+    curve = PaperConfidence(revision="r", weights={"authors": {"document": 5.0}})
+    features = features_of(np.array([0.5, 0.9, 0.1]), np.zeros(3), known=1.0, words=1.0)
+    found = curve.confidence(CandidateKind.AUTHORS, features)
+    assert found is not None and (np.diff(found) <= 0).all() and found[0] == found[1]
+    assert curve.confidence(CandidateKind.CITATIONS, features) is None
+
+
+@pytest.mark.parametrize(
+    ("kinds", "match"),
+    [('{"readers": {}}', "kinds"), ('{"authors": {"luck": 1}}', "luck"), ('{"authors": {"facet": NaN}}', "finite")],
+)
+def test_damaged_file_is_named(tmp_path: Path, kinds: str, match: str) -> None:
+    (tmp_path / "relevance.json").write_text(f'{{"format": 1, "revision": "r", "kinds": {kinds}}}')
+    with pytest.raises(CheckpointError, match=match):
+        PaperConfidence.read(tmp_path, "r")
+
+
+@pytest.fixture
+def sure(model: PaperModel) -> Iterator[PaperEngine]:
+    """An engine whose model has a curve for authors."""
+    model.confidence = PaperConfidence(revision=model.revision, weights=WEIGHTS)
+    yield PaperEngine(model)
+    model.confidence = None
+
+
+def test_paper_of_unknown_words_has_less_confidence(sure: PaperEngine) -> None:
+    title = sure.model.papers.titles[0]
+    known, strange = sure.recommend_authors([Paper(title), Paper("qwxz vbnm zxcv")])
+    assert known[0].confidence is not None and strange[0].confidence is not None
+    assert known[0].confidence > 0.9 > 0.3 > strange[0].confidence
+    assert [item.confidence for item in known] == sorted((i.confidence or 0 for i in known), reverse=True)
+    assert sure.recommend_citations([Paper(title)])[0][0].confidence is None
+
+
+def test_diverse_answer_begins_with_the_best_and_has_as_many(engine: PaperEngine) -> None:
+    paper = Paper(engine.model.papers.titles[0])
+    (plain,) = engine.recommend_authors([paper], PaperOptions(top_k=4))
+    (diverse,) = engine.recommend_authors([paper], PaperOptions(top_k=4, diversify=0.7))
+    assert diverse[0].id == plain[0].id and len(diverse) == len(plain)
+    assert len({item.id for item in diverse}) == len(diverse)

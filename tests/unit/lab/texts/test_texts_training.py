@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from facets_lab.texts.data import SentenceStream, SentenceTrainingConfig
+from facets_lab.texts.data import PhraseStream, SentenceStream, SentenceTrainingConfig, word_pieces
 from facets_lab.texts.training import SentenceTrainer, export_sentence_model
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import TrainingLoop, train
-from toy_texts import make_toy_corpus, toy_sentence_config
+from toy_texts import make_toy_corpus, packed_corpus, toy_sentence_config
 
 import facets
 from facets.config import FacetModelConfig
 from facets.errors import CheckpointError
+from facets.model.network import BackboneEncoder
 
 Settings = Callable[..., SentenceTrainingConfig]
 
@@ -76,3 +77,74 @@ def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Pat
     assert model.name == "tiny"
     assert set(model.common_components) == {"plain", "attention"}
     assert model.config.training["presentations"] == 12 * 16
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> PackedCorpus:
+    folder = tmp_path_factory.mktemp("corpus")
+    sentence = "The red fox number{0} quickly ate 42 ripe apples of the farmer beside an old mill ."
+    documents = [f"# Title {d}\n" + " ".join(sentence.format(d) for _ in range(6)) + "\n" for d in range(40)]
+    (folder / "text.txt").write_text("\n".join(documents), encoding="utf-8")
+    return packed_corpus([folder / "text.txt"], folder / "packed")
+
+
+def make_config(corpus: PackedCorpus, **changes: object) -> SentenceTrainingConfig:
+    values = {"batch_size": 32, "validation_sentences": 64, "validation_share": 0.1, "inputs": "phrases"} | changes
+    return SentenceTrainingConfig(corpus=str(corpus.path), words="", **values)  # type: ignore[arg-type]
+
+
+def test_phrases_are_runs_of_content_words_and_targets_are_around_them(corpus: PackedCorpus) -> None:
+    words = corpus.vocabulary.words
+    text = [words[row] for row in corpus.tokens]
+    batch = next(PhraseStream(corpus, make_config(corpus)).training_batches(0))
+    assert len(batch.rows) == 32 and set(batch.lengths) <= {1, 2, 3}
+    stop = {"the", "42", "of", "beside", "an", "."}
+    for row, length, targets, mask in zip(batch.rows, batch.lengths, batch.targets, batch.target_mask, strict=True):
+        phrase = [words[i] for i in row[:length]]
+        assert not stop & set(phrase)
+        places = [i for i in range(len(text)) if text[i : i + length] == phrase]
+        wanted = [words[i] for i in targets[mask]]
+        assert wanted and any(
+            [w for w in text[max(0, i - 5) : i] + text[i + length : i + length + 5] if w not in stop - {"42"}] == wanted
+            or set(wanted) <= set(text[max(0, i - 5) : i + length + 5])
+            for i in places
+        )
+
+
+STREAMS = pytest.mark.parametrize("stream_of", [SentenceStream, PhraseStream])
+
+
+StreamOf = type[SentenceStream] | type[PhraseStream]
+
+
+@STREAMS
+def test_batches_are_the_same_again_from_any_step(corpus: PackedCorpus, stream_of: StreamOf) -> None:
+    config = make_config(corpus, batch_size=8)
+    first = stream_of(corpus, config).training_batches(0)
+    batches = [next(first) for _ in range(4)]
+    again = next(stream_of(corpus, config).training_batches(3))
+    np.testing.assert_array_equal(again.rows, batches[3].rows)
+    np.testing.assert_array_equal(again.targets, batches[3].targets)
+    assert (batches[0].negatives != np.arange(8)).all()
+
+
+@STREAMS
+def test_validation_documents_are_never_trained_on(corpus: PackedCorpus, stream_of: StreamOf) -> None:
+    stream = stream_of(corpus, make_config(corpus, batch_size=8))
+    names = {row for row, word in enumerate(corpus.vocabulary.words) if word.startswith("number")}
+    held_out = {int(row) for batch in stream.validation_batches() for row in batch.rows.flat} & names
+    batches = stream.training_batches(0)
+    trained = {int(row) for _ in range(30) for row in next(batches).rows.flat} & names
+    assert held_out and trained and not held_out & trained
+
+
+def test_pieces_of_a_text_are_those_of_its_words() -> None:
+    encoder = BackboneEncoder(FacetModelConfig(encoder="backbone", backbone="all-MiniLM-L6-v2"))
+    words = ["goatherds", "the", "qwxzvbnm", "."]
+    rows, lengths = np.array([[1, 0, 4, 3], [2, 1, 0, 0], [0, 0, 0, 0]]), np.array([4, 2, 0])
+    pieces, counts = word_pieces(encoder, words, rows, lengths, max_pieces=6)
+    unknown = [encoder.pieces.unknown_id]
+    of_word = [ids.tolist() for ids in encoder.pieces.ids(words)] + [unknown]
+    for row, length, found, count in zip(rows, lengths, pieces, counts, strict=True):
+        expected = [piece for word in row[:length] for piece in of_word[word]][:6] or unknown
+        assert found[:count].tolist() == expected and not found[count:].any()

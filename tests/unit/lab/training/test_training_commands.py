@@ -7,13 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from facets_lab.documents.data import PassageDataConfig, PassageTrainingConfig
+from facets_lab.documents.reader import ReaderTrainingConfig
+from facets_lab.documents.reader_data import ReaderDataConfig
+from facets_lab.papers.data import PaperTrainingConfig
+from facets_lab.relations.catalogue import RelationCatalogue
+from facets_lab.relations.data import RelationTrainingConfig
+from facets_lab.texts.data import SentenceTrainingConfig
 from facets_lab.training.__main__ import main
+from facets_lab.training.loop import TrainingConfig
 from relation_toys import toy_relation_config
 from toy_papers import toy_paper_config, write_toy_papers
 from toy_texts import make_toy_corpus, toy_sentence_config
 
 import facets
 from facets.config import Settings
+from facets.errors import ConfigError
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 
@@ -71,3 +80,59 @@ def test_a_corpus_packed_with_the_words_of_vectors_can_be_trained_on(tmp_path: P
     path = write_toml(tmp_path / "config.toml", config)
     main(["sentences", "--config", str(path), "--out", str(tmp_path / "run")])
     assert facets.load(tmp_path / "run" / "model").encode(["Topic0word1."]).shape == (1, 3, 32)
+
+
+ROOT = Path(__file__).parents[4]
+
+
+SENTENCES = 'corpus = "c"\nwords = "w"\n'
+
+
+def loaded(tmp_path: Path, text: str) -> SentenceTrainingConfig:
+    path = tmp_path / "x.toml"
+    path.write_text(SENTENCES + text, encoding="utf-8")
+    return SentenceTrainingConfig.from_toml(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[model]\ncross_attention = "no"', 'model.cross_attention must be a boolean, got "no"'),
+        ("[model]\nnum_facets = true", "model.num_facets must be an integer, got true"),
+        ("[model]\nnum_facets = 0", "model.num_facets must be >= 1, got 0"),
+        ("[model]\nhidden_dim = 36", r"model.hidden_dim must be a multiple of 2 x num_heads \(8\), got 36"),
+        ('[model]\nencoder = "rnn"', "model.encoder must be one of 'transformer' .*, got \"rnn\""),
+        ('[model]\nbackbone = "b"', "model.backbone must be set exactly when encoder is 'backbone', got \"b\""),
+        ("[model]\nfacets = 3", "model.facets is no setting; there are num_facets, dim"),
+        ("[optimizer]\nlearning_rate = 0", "optimizer.learning_rate must be > 0, got 0"),
+        ("num_step = 3", "num_step is no setting; there are .*num_steps"),
+        ("input_tokens = 200", r"input_tokens must be <= model.max_tokens \(128\), got 200"),
+        ("batch_size = 1", "batch_size must be >= 2, got 1"),
+        ("model = 3", "model must be a table of settings, got 3"),
+        ('precision = "float16"', "precision must be one of 'auto', 'float32' or 'bfloat16'"),
+    ],
+)
+def test_a_bad_setting_is_named_with_its_file_and_section(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=rf"x\.toml: {problem}"):
+        loaded(tmp_path, text)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "lab" / "configs").glob("*.toml")), ids=lambda path: path.stem)
+def test_our_own_configurations_load(path: Path) -> None:
+    if path.stem == "passages-data":
+        assert PassageDataConfig.from_toml(path).sources
+        return
+    if path.stem == "reader-data":
+        assert ReaderDataConfig.from_toml(path).pairs
+        return
+    if path.stem == "relations-en":
+        assert RelationCatalogue.from_toml(path).relation
+        return
+    kinds: dict[str, type[TrainingConfig]] = {
+        "papers": PaperTrainingConfig,
+        "relations": RelationTrainingConfig,
+        "passages": PassageTrainingConfig,
+        "reader": ReaderTrainingConfig,
+    }
+    kind = next((kind for word, kind in kinds.items() if word in path.stem), SentenceTrainingConfig)
+    assert kind.from_toml(path).name in path.stem
