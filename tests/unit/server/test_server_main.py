@@ -27,14 +27,6 @@ def test_the_shell_completes_options(capsys, monkeypatch):
     assert "--port" in capsys.readouterr().out.split()
 
 
-def test_a_wrong_setting_is_named(capsys, monkeypatch):
-    monkeypatch.setenv("FACETS_SERVER_LIMITS_MAX_TEXT_BYTES", "many")
-    assert main([]) == 2
-    assert (
-        capsys.readouterr().err == 'facets-server: FACETS_SERVER_LIMITS_MAX_TEXT_BYTES must be an integer, got "many"\n'
-    )
-
-
 def test_a_client_only_install_names_the_extra(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "faiss" else object())

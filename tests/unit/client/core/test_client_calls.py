@@ -42,11 +42,6 @@ def test_a_long_input_is_cut_and_the_replies_are_joined_in_order(client, world):
     assert (world.count("Embed"), world.count("GetModel")) == (6, 1)  # 4 + 4 + 2 texts; the limits are read once
 
 
-def test_one_item_needs_no_limits(client, world):
-    client.embed(["text"])
-    assert world.count("GetModel") == 0
-
-
 def test_requests_are_cut_by_bytes(client, world):
     world.max_texts, world.max_text_bytes = 1_000, 10_000
     client.embed(["x" * 9_000] * 20)

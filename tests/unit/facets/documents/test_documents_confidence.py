@@ -91,12 +91,6 @@ def test_scale_of_the_cosines_does_not_matter(engine: CollectionEngine, mode: Se
     np.testing.assert_allclose([numbers for _, *numbers in found[0]], [numbers for _, *numbers in found[1]], atol=0.05)
 
 
-@pytest.mark.parametrize("text", ["to be or not to be", "\U0001f600", "qwzx blorp", "", "..."])
-def test_words_that_say_nothing_cover_nothing(filled: CollectionEngine, text: str) -> None:
-    for hit in search(filled, text):
-        assert hit.signals["coverage"] == 0 and hit.confidence is not None and hit.confidence < 0.2
-
-
 def test_the_number_of_documents_searched_speaks_too(filled: CollectionEngine) -> None:
     size = RelevanceCurve(revision="1", weights={mode: {"size": -1.0} for mode in get_args(SearchMode)})
     for mode in ("hybrid", "facets", "lexical"):

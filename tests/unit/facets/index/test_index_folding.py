@@ -165,11 +165,6 @@ def test_best_document_comes_before_hundreds_of_ties() -> None:
     assert found.rows[found.scores.argmax()] == 499 and len(found.rows) <= 20
 
 
-@pytest.mark.parametrize("query", [[], [1, 2, 3]])
-def test_empty_index_finds_nothing(query: list[int]) -> None:
-    assert len(LexicalIndex().search(query, 5).rows) == 0
-
-
 def test_removed_documents_leave_no_trace() -> None:
     rng = np.random.default_rng(1)
     documents = [counts(rng) for _ in range(3000)]

@@ -38,14 +38,6 @@ def test_related_texts_score_higher_and_order_does_not_matter(
     np.testing.assert_allclose(turned, scores, atol=1e-5)
 
 
-@pytest.mark.parametrize(("method", "attention"), CASES)
-def test_a_text_is_its_own_best_match(fitted: TextModel, method: SimilarityMethod, attention: bool) -> None:
-    own = score_pairs(fitted, [(text, text) for text in TEXTS], method, attention=attention).scores
-    np.testing.assert_allclose(own, method.row.range[1], atol=1e-4)
-    others = score_pairs(fitted, [(a, b) for a in TEXTS for b in TEXTS if a != b], method, attention=attention).scores
-    assert own.min() >= others.max() - 1e-5
-
-
 @pytest.mark.parametrize("method", [method for method in SimilarityMethod if not method.row.needs_common_component])
 def test_texts_of_fewer_facets_are_compared_and_explained_by_every_method(
     passage_model: TextModel, method: SimilarityMethod

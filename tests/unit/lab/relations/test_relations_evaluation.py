@@ -137,11 +137,3 @@ def test_weights_follow_the_pairs_and_stay_where_pairs_say_nothing() -> None:
     assert weights.entails["negated"] == pytest.approx(believed.entails["negated"], abs=1e-3)
     labels = label_probabilities(pairs[0], weights).argmax(axis=1)
     assert labels[:8].tolist() == [0, 0, 0, 0, 2, 2, 3, 3]
-
-
-def test_each_source_weighs_alike() -> None:
-    small = source("N" * 4, similarity=[0.8] * 4)
-    few, many = (source(":" * size, similarity=[0.8] * size) for size in (4, 400))
-    one, other = fit_weights([small, few]), fit_weights([small, many])
-    assert one.paraphrase["similarity"] == pytest.approx(other.paraphrase["similarity"], abs=1e-3)
-    assert fit_weights([many]).paraphrase["similarity"] > one.paraphrase["similarity"]

@@ -12,10 +12,6 @@ def loaded(tmp_path, text):
     return load_config(file)
 
 
-def test_defaults_need_nothing():
-    assert load_config() == ServerConfig()
-
-
 def test_flags_win_over_environment_and_environment_over_file(tmp_path):
     file = tmp_path / "server.toml"
     file.write_text(
