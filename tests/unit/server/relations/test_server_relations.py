@@ -13,6 +13,8 @@ from server_failures import failure
 from server_fake_relations import NUM_FACETS, TRAINED, fake_relations
 from server_fakes import limited
 
+from facets.relations import recognizer
+
 TEXT = "Marie Curie was born in Warsaw . Pierre Curie is married to Marie Curie ."
 NAMES = ("Marie Curie", "Pierre Curie", "Warsaw")
 BORN = "$ARG1 was born in $ARG2"
@@ -80,7 +82,7 @@ def test_unrelated_pairs_and_rejected_relations_are_reported_when_asked_for(stub
 
 def test_calls_that_come_together_load_one_pipeline(monkeypatch):
     names, never = [], threading.Event()
-    monkeypatch.setattr(entities, "SpacyEntities", lambda name: names.append(name) or never.wait(0.3))
+    monkeypatch.setattr(recognizer, "SpacyEntities", lambda name: names.append(name) or never.wait(0.3))
     finders = entities.EntityFinders(RelationsConfig(ner_pipeline="pipeline"))
     with ThreadPoolExecutor(4) as workers:
         for _ in range(4):
