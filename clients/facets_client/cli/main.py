@@ -1,5 +1,6 @@
 """The ``facets`` command: its global options, its subcommands, its exit codes."""
 
+import importlib
 import io
 import itertools
 import os
@@ -15,7 +16,6 @@ import typer
 from typer import Option
 from typer.core import TyperGroup
 
-from facets_client.cli import documents, mcp, papers, relations, server, texts
 from facets_client.cli.background import background_server, is_default_target_up
 from facets_client.cli.failures import CommandError, ExitCode, command_error, need_command, server_failure
 from facets_client.cli.output import say
@@ -41,8 +41,53 @@ FACETS_SERVER_IDLE_S, NO_COLOR, XDG_DATA_HOME, XDG_STATE_HOME.
 """
 
 
+# Module and name of each command or group of commands: only the module of the one that is called is imported.
+_COMMANDS = {
+    "index": "documents.index:index",
+    "search": "documents.search:search",
+    "rerank": "documents.search:rerank",
+    "export": "documents.export:export",
+    "delete": "documents.collections:delete_documents",
+    "documents": "documents.collections:documents_app",
+    "collections": "documents.collections:collections_app",
+    "diagnose": "documents.diagnosis:diagnose",
+    "encode": "documents.index:encode",
+    "embed": "texts:embed",
+    "explain": "texts:explain",
+    "similarity": "texts:similarity",
+    "summarize": "texts:summarize",
+    "topics": "texts:topics",
+    "relations": "relations:relations",
+    "entail": "relations:entail",
+    "recommend": "papers:app",
+    "mcp": "mcp:mcp",
+    "serve": "server:serve_app",
+    "stop": "server:stop",
+    "status": "server:status",
+    "health": "server:health",
+    "models": "server:models",
+    "backup": "server:backup",
+}
+
+
 class _Group(TyperGroup):
     """Accepts global options anywhere, and ends every failure with one message and an exit code."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = dict.fromkeys(_COMMANDS)  # type: ignore[assignment]  # get_command imports them
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in _COMMANDS and self.commands[cmd_name] is None:
+            module, _, name = _COMMANDS[cmd_name].partition(":")
+            command = getattr(importlib.import_module(f"facets_client.cli.{module}"), name)
+            if not isinstance(command, typer.Typer):
+                function, command = command, typer.Typer(add_completion=False)
+                command.command()(function)
+            command.rich_markup_mode = None
+            self.commands[cmd_name] = typer.main.get_command(command)
+            self.commands[cmd_name].name = cmd_name
+        return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         takes_value = {name: not option.is_flag for option in cast(list[Any], self.params) for name in option.opts}
@@ -149,15 +194,6 @@ def _global(
     )
     warnings.simplefilter("ignore" if json or quiet else "always", OddFilterWarning)
     warnings.formatwarning = lambda message, *_, **__: f"facets: warning: {message}\n"
-
-
-for _room in (texts, relations, papers, documents, server, mcp):
-    for _name, _command in _room.COMMANDS.items():
-        if isinstance(_command, typer.Typer):
-            app.add_typer(_command, name=_name)
-        else:
-            app.command(_name)(_command)
-app.command("serve", context_settings=server.SERVE_CONTEXT)(server.serve)
 
 
 def interrupt_again(dropped: Any) -> None:

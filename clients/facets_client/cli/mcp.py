@@ -58,6 +58,3 @@ def mcp(
         server.listen(host.strip("[]"), int(port))
     except (OSError, OverflowError) as error:
         raise CommandError(f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}") from error
-
-
-COMMANDS = {"mcp": mcp}

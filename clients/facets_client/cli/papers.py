@@ -46,7 +46,7 @@ _PAPERS_AT_A_TIME, _REVIEWERS_AT_A_TIME = 64, 16
 
 ItemT = TypeVar("ItemT")
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 PapersModelOption = Annotated[str, Option(help="Name of the model.  [default: the server's for papers]")]
 PapersFileOption = Annotated[
@@ -513,6 +513,3 @@ def add(
         shown = ", ".join(count_of(totals[name], singular) for name, singular in counts.items())
         typer.echo(f"added: {shown}; {report.place.num_rejected} rejected")
     bulk_input.end(report.place)
-
-
-COMMANDS = {"recommend": app}

@@ -303,6 +303,3 @@ def _print_entailments(found: Sequence[Entailment]) -> None:
         shares = (f"{share:.2f}" for share in (result.confidence, result.forward_score, result.backward_score))
         rows.append((label, *shares, result.premise, result.hypothesis, result.reason or "by similarity"))
     print_table(("label", *numbers, "premise", "hypothesis", "why"), rows, right=numbers, no_wrap="label")
-
-
-COMMANDS = {"relations": relations, "entail": entail}

@@ -21,7 +21,7 @@ from facets_client.core.extras import INSTALL_SERVER
 from facets_client.generated.types import Model, ServerStatus
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
-SERVE_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # to pass on options of the server
+serve_app = typer.Typer(add_completion=False)
 
 
 def models(
@@ -135,6 +135,7 @@ def backup(context: typer.Context) -> None:
         raise typer.Exit(1)
 
 
+@serve_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def serve(context: typer.Context) -> None:
     """Start a server on this machine.
 
@@ -166,6 +167,3 @@ def stop(context: typer.Context) -> None:
     background = background_server(os.environ)
     has_run = background.stop()
     settings_of(context).done({"stopped": has_run}, f"{background} {'has ended' if has_run else 'was not running'}")
-
-
-COMMANDS = {"models": models, "health": health, "status": status, "backup": backup, "stop": stop}

@@ -242,6 +242,3 @@ def _print_topics(found: TextTopics) -> None:
         likely = "" if topic.likelihood is None else f"{topic.likelihood:.2f}"
         rows.append((", ".join(word.word for word in topic.words), likely, f"{topic.novelty:.2f}"))
     print_table(("topic", "likely", "new"), rows, right=("likely", "new"))
-
-
-COMMANDS = {command.__name__: command for command in (embed, explain, similarity, summarize, topics)}

@@ -19,8 +19,8 @@ from facets_client.cli.output import count_of, is_interactive, print_documents, 
 from facets_client.cli.settings import ask, settings_of
 from facets_client.generated.types import Collection, Document
 
-collections_app = typer.Typer(invoke_without_command=True)
-documents_app = typer.Typer(invoke_without_command=True)
+collections_app = typer.Typer(invoke_without_command=True, add_completion=False)
+documents_app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 NameArgument = Annotated[str, Argument(help="Name of the collection.")]
 FacetsOption = Annotated[bool, Option("--facets", help="Include facet embeddings (JSON only).")]
