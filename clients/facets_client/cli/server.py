@@ -96,6 +96,7 @@ def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tupl
     now = datetime.now(tz=UTC)
     failing = [name for name, state in services.items() if name and state not in ("SERVING", _NOT_SERVED)]
     yield "state", services.get("", "UNKNOWN") + (f": not serving {', '.join(failing)}" if failing else "")
+    yield "data directory", found.data_dir
     yield "version", found.version
     yield "up for", _duration(now - found.start_time)
     yield "calls now", f"{found.num_running} running, {found.num_queued} waiting, {found.num_streams} streams"

@@ -326,6 +326,7 @@ class ServerStatus:
         backup_dir: Backup folder on the server's disk; empty: TakeBackup is not available.
         backups: Latest 20 backups in that folder, newest first.
         backup_keep: Backups that TakeBackup keeps, including the new one (setting backup_keep); 0: all.
+        data_dir: Data directory on the server's disk.
     """
 
     version: str
@@ -341,6 +342,7 @@ class ServerStatus:
     backup_dir: str
     backups: tuple[Backup, ...]
     backup_keep: int
+    data_dir: str
 
 
 @dataclass(frozen=True, slots=True)

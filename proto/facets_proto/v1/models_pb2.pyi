@@ -106,7 +106,7 @@ class GetServerStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetServerStatusResponse(_message.Message):
-    __slots__ = ("version", "start_time", "num_running", "num_queued", "num_streams", "model_queues", "request_counts", "disk_uses", "free_bytes", "last_backup_time", "backup_dir", "backups", "backup_keep")
+    __slots__ = ("version", "start_time", "num_running", "num_queued", "num_streams", "model_queues", "request_counts", "disk_uses", "free_bytes", "last_backup_time", "backup_dir", "backups", "backup_keep", "data_dir")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     NUM_RUNNING_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +120,7 @@ class GetServerStatusResponse(_message.Message):
     BACKUP_DIR_FIELD_NUMBER: _ClassVar[int]
     BACKUPS_FIELD_NUMBER: _ClassVar[int]
     BACKUP_KEEP_FIELD_NUMBER: _ClassVar[int]
+    DATA_DIR_FIELD_NUMBER: _ClassVar[int]
     version: str
     start_time: _timestamp_pb2.Timestamp
     num_running: int
@@ -133,7 +134,8 @@ class GetServerStatusResponse(_message.Message):
     backup_dir: str
     backups: _containers.RepeatedCompositeFieldContainer[Backup]
     backup_keep: int
-    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., num_running: _Optional[int] = ..., num_queued: _Optional[int] = ..., num_streams: _Optional[int] = ..., model_queues: _Optional[_Iterable[_Union[ModelQueue, _Mapping]]] = ..., request_counts: _Optional[_Iterable[_Union[RequestCount, _Mapping]]] = ..., disk_uses: _Optional[_Iterable[_Union[DiskUse, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., last_backup_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., backup_dir: _Optional[str] = ..., backups: _Optional[_Iterable[_Union[Backup, _Mapping]]] = ..., backup_keep: _Optional[int] = ...) -> None: ...
+    data_dir: str
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., num_running: _Optional[int] = ..., num_queued: _Optional[int] = ..., num_streams: _Optional[int] = ..., model_queues: _Optional[_Iterable[_Union[ModelQueue, _Mapping]]] = ..., request_counts: _Optional[_Iterable[_Union[RequestCount, _Mapping]]] = ..., disk_uses: _Optional[_Iterable[_Union[DiskUse, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., last_backup_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., backup_dir: _Optional[str] = ..., backups: _Optional[_Iterable[_Union[Backup, _Mapping]]] = ..., backup_keep: _Optional[int] = ..., data_dir: _Optional[str] = ...) -> None: ...
 
 class TakeBackupRequest(_message.Message):
     __slots__ = ()

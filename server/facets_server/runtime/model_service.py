@@ -59,6 +59,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
             last_backup_time=disk.last_backup,
             backup_dir=str(backup_dir.absolute()) if backup_dir else "",
             backup_keep=self.config.backup_keep,
+            data_dir=str(self.config.data_dir.absolute()),
             backups=backups_in(backup_dir)[:_MAX_LISTED_BACKUPS] if backup_dir else [],
         )
 

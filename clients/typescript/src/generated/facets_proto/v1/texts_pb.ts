@@ -28,7 +28,7 @@ export type EmbedRequest = Message<"facets.v1.EmbedRequest"> & {
   texts: string[];
 
   /**
-   * Model name; empty: the server's default model.
+   * Model name; empty: the server's default model, of passages if vectors are requested.
    *
    * @generated from field: string model = 2;
    */
