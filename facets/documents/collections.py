@@ -152,8 +152,8 @@ class Collections:
         if encoder.model.revision != record.model_revision:
             raise ModelMismatchError(
                 f"collection {record.name!r} was made with revision {record.model_revision} of model {record.model}, "
-                f"the server has {encoder.model.revision}: move it with ReindexCollection (facets collections "
-                "reindex) or start the server with the old model"
+                f"got {encoder.model.revision}: move it with ReindexCollection (facets collections reindex) or start "
+                "with the old model"
             )
         return Ingest(self.engine, record, DocumentReader(record, encoder, self._max_text_bytes))
 

@@ -166,13 +166,12 @@ def encoders_of(models: Sequence[TextModel], *, reader: AnswerReader | None = No
 def relevance_of(model: TextModel, *folders: Path) -> RelevanceCurve | None:
     """The curve fitted to a model, else for an encoder that of the default model, on the scale of the encoder.
 
-    ``folders``: may hold the curve, as may that of a shipped model of this name. None: there is no curve.
+    ``folders``: may hold the curve; without any, that of the shipped model of this name. None: there is no curve.
     """
     curve = None
-    with suppress(NotFoundError):
-        folders = (*folders, find_model(model.name))
-    for folder in folders:
-        curve = curve or RelevanceCurve.read(folder, model.revision)
+    with suppress(NotFoundError):  # the model has no name that is known here
+        for folder in folders or (find_model(model.name),):
+            curve = curve or RelevanceCurve.read(folder, model.revision)
     scale = model.score_scale if isinstance(model, PassageModel) else None
     if scale is None:
         return curve

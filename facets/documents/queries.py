@@ -83,8 +83,8 @@ def encode_queries(query: DocumentQuery, encoder: Encoder, dim: int) -> list[Enc
                 check_readable(encoder.model, entry, path)
         elif query.mode == "lexical":
             raise InvalidInputError("must be a text in mode lexical, got facet_embeddings", path=path)
-        elif entry.shape[1] != dim:
-            raise InvalidInputError(f"must have dimension {dim}, got {entry.shape[1]}", path=path)
+        elif entry.ndim != 2 or entry.shape[1] != dim:
+            raise InvalidInputError(f"has shape {list(entry.shape)}, expected [facets, {dim}]", path=path)
     nothing = EncodedQuery(np.empty((0, dim), np.float32), np.empty(0, np.float32))
     if query.mode == "lexical":
         return [nothing] * len(query.queries)

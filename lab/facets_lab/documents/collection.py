@@ -12,14 +12,13 @@ from facets.documents.encoders import ModelEncoder
 from facets.documents.engine import CollectionEngine
 from facets.documents.queries import DocumentQuery
 from facets.documents.types import Document, SearchHit, SearchMode
+from facets.errors import InvalidInputError
 from facets.index.config import EngineConfig
-from facets.model.checkpoint import read_settings
 from facets.model.contract import is_foreign
 from facets.model.facet_model import FacetModel
 from facets.model.loading import TASKS, load
 from facets.model.passage_checkpoint import TASK
 from facets.model.passage_model import PassageModel
-from facets.model.shipped import ENCODER_PREFIX, find_model
 
 SearchedModel = FacetModel | PassageModel
 
@@ -30,11 +29,10 @@ _QUERY_BATCH = 64
 
 def load_searched(name_or_path: str | None) -> SearchedModel:
     """Loads a model whose facets a collection can store; None: the default model of collections."""
-    if name_or_path and name_or_path.startswith(ENCODER_PREFIX):
-        return load(name_or_path, PassageModel)
-    folder = find_model(name_or_path or TASKS[TASK].default)
-    is_passage_model = read_settings(folder).get("task") == TASK
-    return load(folder, PassageModel) if is_passage_model else load(folder, FacetModel)
+    model = load(name_or_path or TASKS[TASK].default)
+    if not isinstance(model, SearchedModel):
+        raise InvalidInputError(f"{name_or_path}: expected a model for sentences or passages, got one for {model.task}")
+    return model
 
 
 @dataclass(frozen=True, slots=True)

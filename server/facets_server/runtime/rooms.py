@@ -3,15 +3,14 @@
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from facets.devices import compute_device
-from facets.documents import CollectionEngine, RelevanceCurve
-from facets.documents.collections import Collections
+from facets.documents import CollectionEngine, Collections
+from facets.documents.encoders import relevance_of
 from facets.documents.recall import RecallSampler
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.errors import NotFoundError
@@ -82,21 +81,19 @@ def _model(
             trust_remote_code=config.trust_remote_code,
             backend=config.backend,
         )
-        curve = _relevance_of(encoder, config.data_dir)
+        curve = relevance_of(encoder, _folder_of(config.data_dir, "passages", encoder.name))
         return ServedPassages(encoder, config.batcher, metrics, relevance=curve, reader=reader)
     folder = find_model(name)
     task = task_of(folder)
 
     def sentences() -> ServedSentences:
         model = load(folder, FacetModel, device=config.device)
-        curve = RelevanceCurve.read(folder, model.revision)
+        curve = relevance_of(model, folder)
         return ServedSentences(model, config.batcher, metrics, relevance=curve, reader=reader)
 
     def passages() -> ServedPassages:
         model = PassageModel.shared(folder, device=compute_device(config.device))  # with models of papers
-        curve = RelevanceCurve.read(folder, model.revision)
-        if model.score_scale is not None:  # a head on an encoder
-            curve = _relevance_of(model, config.data_dir, curve)
+        curve = relevance_of(model, folder, _folder_of(config.data_dir, task, model.name))
         return ServedPassages(model, config.batcher, metrics, relevance=curve, reader=reader)
 
     def relations() -> ServedModel[Any]:
@@ -120,15 +117,6 @@ def _model(
 
     opens = {"sentences": sentences, "passages": passages, "relations": relations, "papers": papers}
     return LazyModel(str(read_settings(folder).get("name", folder.name)), task, opens[task])
-
-
-def _relevance_of(encoder: PassageModel, data_dir: Path, curve: RelevanceCurve | None = None) -> RelevanceCurve:
-    """The curve fitted to an encoder, else that of the default model, whose scale the encoder's scores get."""
-    curve = curve or RelevanceCurve.read(_folder_of(data_dir, encoder.task, encoder.name), encoder.revision)
-    with suppress(NotFoundError):  # the default model is not installed
-        curve = curve or RelevanceCurve.read(find_model(TASKS[encoder.task].default), None)
-    curve = curve or RelevanceCurve(revision=encoder.revision, weights={})
-    return curve if encoder.score_scale is None else replace(curve, scale=encoder.score_scale)
 
 
 def _folder_of(data_dir: Path, task: str, name: str) -> Path:
