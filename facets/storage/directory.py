@@ -39,6 +39,7 @@ class DirectoryLock:
                 except BlockingIOError as error:
                     pid = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
                     how = "facets stop ends it" if (data_dir / BACKGROUND_SOCKET).exists() else "stop that process"
+                    how = "which is this one: close it first" if pid == str(os.getpid()) else how
                     reason = f"is in use by process {pid}: {how}, or choose another directory"
                     raise StoreInUseError(f"data directory {data_dir} {reason}") from error
                 os.ftruncate(self._file, 0)

@@ -1,12 +1,16 @@
-"""Both Python clients against a real server."""
+"""Both Python clients against a real server, and the client of a folder, which gives the same."""
 
 import asyncio
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from facets_client import AsyncFacetsClient, Document, FacetsClient
 from facets_client.filters import AllOf, Equals, Exists, NoneOf, Range
+
+import facets
 
 TEXTS = [
     "The boat sailed on the river to the sea.",
@@ -18,11 +22,24 @@ TEXTS = [
 WORDS = "star tree forest book paper moon house bread".split()
 
 
-@pytest.fixture
-def client(server_target: str, channel: object) -> Iterator[FacetsClient]:
-    """``channel`` has waited for the server."""
-    with FacetsClient(server_target, timeout_s=60) as made:
+@pytest.fixture(params=["server", "folder"])
+def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FacetsClient]:
+    if request.param == "folder":
+        model = request.getfixturevalue("model_path")
+        with facets.open(tmp_path / "notes", models=[str(model)]) as made:
+            yield made
+        return
+    request.getfixturevalue("channel")  # it has waited for the server
+    with FacetsClient(request.getfixturevalue("server_target"), timeout_s=60) as made:
         yield made
+
+
+@pytest.fixture
+def collection(client: FacetsClient) -> Iterator[str]:
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    client.create_collection(name, model=client.model().name)
+    yield name
+    client.delete_collection(name)
 
 
 def documents(number: int) -> list[Document]:
@@ -79,3 +96,37 @@ def test_an_upsert_stream_rejects_bad_documents_and_stores_the_rest(client, coll
     assert (rejected.position, rejected.id, rejected.code) == (3, "empty", "INVALID_ARGUMENT")
     assert client.count_documents(collection) == sum(ack.num_upserted for ack in acks) == 29
     assert client.get_documents(collection, ["payload"])[0].payload == payload
+
+
+def test_texts_are_added_and_found_by_both_clients(client, collection, server_target):
+    added = client.add(TEXTS, collection=collection)
+    assert added.num_documents == client.add(TEXTS, collection=collection).num_documents == len(TEXTS)
+    result = client.search(TEXTS[1], collection=collection, top_k=2, min_revision=added.index_revision)
+    assert result[0].text == TEXTS[1]
+
+    async def add():
+        async with AsyncFacetsClient(server_target, timeout_s=60) as asynchronous:
+            await asynchronous.create_collection(f"{collection}-async", model=client.model().name)
+            await asynchronous.add({"text": TEXTS}, collection=f"{collection}-async")
+            found = await asynchronous.search(TEXTS[1], collection=f"{collection}-async", top_k=2)
+            await asynchronous.delete_collection(f"{collection}-async")
+            return found
+
+    other = asyncio.run(add())
+    assert [(hit.id, round(hit.score, 2)) for hit in other] == [(hit.id, round(hit.score, 2)) for hit in result]
+
+
+def test_a_folder_is_served_and_a_served_folder_is_opened(spawn, toy_model, tmp_path):
+    def seen(client):
+        client.add(TEXTS)
+        found = client.get_documents("documents", [hit.id for hit in client.search(TEXTS[1])], include_facets=True)
+        return [(document.id, document.text, np.asarray(document.facet_embeddings).tolist()) for document in found]
+
+    with facets.open(tmp_path / "data", models=[str(toy_model)]) as client:
+        before = seen(client)
+    server = spawn(data_dir=tmp_path / "data")
+    with FacetsClient(server.target, timeout_s=60) as client:
+        assert seen(client) == before and client.count_documents("documents") == len(TEXTS)
+    server.kill()
+    with facets.open(tmp_path / "data", models=[str(toy_model)]) as client:
+        assert seen(client) == before

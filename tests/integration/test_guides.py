@@ -15,7 +15,16 @@ from server_process import ROOT, ServerProcess, client_environment
 GUIDES = [
     ROOT / "docs" / f"{page}.md"
     for page in (
-        *("use/tutorial", "use/search", "use/compared", "use/examples", "use/encoders", "run/sizing", "run/production"),
+        *(
+            "use/tutorial",
+            "use/folder",
+            "use/search",
+            "use/compared",
+            "use/examples",
+            "use/encoders",
+            "run/sizing",
+            "run/production",
+        ),
         "change/train",
     )
 ]

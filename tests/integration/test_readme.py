@@ -37,8 +37,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return client_environment(folder, PATH=os.pathsep.join([str(command.parent), os.environ["PATH"]]))
 
 
-def run(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=ROOT, check=False)
+def run(command: list[str], environment: dict[str, str], *, cwd: Path = ROOT) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=cwd, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -51,9 +51,15 @@ def command_line(server_target: str, channel: object, environment: dict[str, str
     return run(["bash", "-euxc", lines], {**environment, "FACETS_TARGET": server_target})
 
 
+def test_a_folder_is_searched_without_a_server(environment: dict[str, str], tmp_path: Path) -> None:
+    out = run([sys.executable, "-c", block("Search in Python")], environment, cwd=tmp_path)
+    assert out.splitlines()[0].endswith(" The library opens at nine on weekdays.")
+    assert (tmp_path / "notes" / "documents.sqlite3").is_file()
+
+
 def test_library_quickstart_runs(environment: dict[str, str]) -> None:
     assert SHIPPED_MODEL.is_dir(), "the quickstart needs the shipped model models/facets-en"
-    code = block("Library") + "\nprint(facet_embeddings.shape)"
+    code = block("Models") + "\nprint(facet_embeddings.shape)"
     out = run([sys.executable, "-c", code], environment)
     words, scores, shape = out.strip().splitlines()[0], out.strip().splitlines()[-2], out.strip().splitlines()[-1]
     assert words.startswith("[[('") and scores.strip()

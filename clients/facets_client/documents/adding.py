@@ -22,6 +22,7 @@ DEFAULT_COLLECTION = "documents"
 _FIRST_ROWS = 100  # decide which columns are text, title and id
 _BATCH = 64
 _SHOWN_FROM = 4 * _BATCH  # documents, from which a progress bar is worth its lines
+_BAR_DELAY_S = 1.0
 Fields = Mapping[str, object]
 
 
@@ -61,7 +62,7 @@ def progress_bar(total: int | None, *, wanted: bool) -> Any:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, unit="document")
+    return tqdm(total=total, unit="document", delay=_BAR_DELAY_S)
 
 
 def rejection_error(rejected: Sequence[RejectedDocument], positions: Mapping[str, int]) -> FacetsClientError:

@@ -220,14 +220,14 @@ class AsyncDocumentCalls(AsyncCalls):
         stored = WriteResult(0, (await self._ensure_collection(collection)).index_revision)
         rejected: list[RejectedDocument] = []
         bar = progress_bar(num_items(documents), wanted=progress)
-        with closing(bar) if bar else nullcontext():
+        with nullcontext() if bar is None else closing(bar):
             async for ack in self.upsert_stream(collection, source):
                 rejected += ack.rejected
                 truncated = (replace(item, position=positions[item.id]) for item in ack.truncated)
                 stored = WriteResult(
                     stored.num_documents + ack.num_upserted, ack.index_revision, (*stored.truncated, *truncated)
                 )
-                if bar:
+                if bar is not None:
                     bar.update(ack.num_upserted)
         if rejected:
             raise rejection_error(rejected, positions)

@@ -1,0 +1,224 @@
+"""A folder opened without a server: what it keeps, when it is closed, and what is said when it cannot be opened."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from facets_client import (
+    Document,
+    FacetsClientError,
+    InvalidArgumentError,
+    NotFoundError,
+    OverloadedError,
+    ServerError,
+    UnavailableError,
+)
+from toys import toy_passage_model
+from waiting import wait_until
+
+import facets
+from facets.documents import CollectionEngine
+
+TEXTS = ["The dog plays music.", "A man is lifting weights in a garage."]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "toy-passages"
+    toy_passage_model().save(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def opened(tmp_path, model):
+    with facets.open(tmp_path / "notes", models=[model]) as client:
+        yield client
+
+
+def test_what_is_added_is_found_and_adding_it_again_changes_nothing(opened):
+    assert opened.add([*TEXTS, TEXTS[0]]).num_documents == 2
+    assert opened.add(TEXTS).num_documents == 2 and opened.count_documents("documents") == 2
+    result = opened.search("dog music", top_k=1)
+    assert [hit.text for hit in result] == TEXTS[:1]
+    assert opened.search("documents", ["dog music"], top_k=1)[0][0] == result[0]
+    assert opened.search("dog music", collection="documents", top_k=1)[0] == result[0]
+    with pytest.raises(TypeError, match=r"search\(collection, queries\)"):
+        opened.search(["dog"])
+
+
+class Frame:
+    """A table as DataFrames of all libraries are read."""
+
+    def __init__(self, **columns):
+        self.columns, self._columns = list(columns), columns
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "stored"),
+    [
+        (TEXTS[0], {}, [("", TEXTS[0], {})]),
+        ([Document("a", TEXTS[0], {"n": 1})], {}, [("a", TEXTS[0], {"n": 1})]),
+        ([{"id": 7, "title": "Dog", "text": TEXTS[0], "n": 1}], {}, [("7", TEXTS[0], {"title": "Dog", "n": 1})]),
+        (iter([{"text": TEXTS[0]}, {"text": TEXTS[1]}]), {}, [("", TEXTS[0], {}), ("", TEXTS[1], {})]),
+        (Frame(id=["a"], body=TEXTS[:1], n=[float("nan")]), {}, [("a", TEXTS[0], {"n": None})]),
+        ({"review": TEXTS[:1], "text": ["other"]}, {"text": "review"}, [("", TEXTS[0], {"text": "other"})]),
+    ],
+)  # fmt: skip
+def test_texts_documents_dictionaries_and_tables_are_added(opened, given, options, stored):
+    assert opened.add(given, collection="c", **options).num_documents == len(stored)
+    found = {document.text: document for document in opened.list_documents("c")}
+    for name, text, payload in stored:
+        assert found[text].payload == payload and (found[text].id == name if name else len(found[text].id) == 32)
+
+
+def test_a_long_input_is_added_in_batches(opened, capsys):
+    result = opened.add((f"The dog number {i} plays music." for i in range(300)), progress=False)
+    assert result.num_documents == 300 == opened.count_documents("documents", min_revision=result.index_revision)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (Frame(a=["x"], b=["y"]), ValueError, r"columns are a, b"),
+        ([{"foo": "x"}], ValueError, r"columns are foo"),
+        ({"text": TEXTS}, None, ""),
+        ({"text": TEXTS, "n": 1}, TypeError, r"write \[\{\.\.\.\}\]"),
+        (5, TypeError, "got int 5"),
+        (["x", 5], TypeError, r"documents\[1\] must be .* got int 5"),
+        (["x", " "], ValueError, r"documents\[1\] has no text"),
+        ([{"text": "x"}, {"text": None}], ValueError, r"documents\[1\].*must be a string, got null"),
+        ([Document("a", "x"), Document("a", "y")], ValueError, r"documents\[1\] has the id 'a' of documents\[0\]"),
+        (["dog", Document("n" * 600, "dog"), "man"], InvalidArgumentError, r"documents\[1\]\.id has 600 bytes.*stored"),
+    ],
+)
+def test_what_is_no_document_is_named(opened, given, error, message):
+    if error is None:
+        assert opened.add(given).num_documents == len(TEXTS)
+        return
+    with pytest.raises(error, match=message):
+        opened.add(given)
+    if error is InvalidArgumentError:
+        assert opened.count_documents("documents") == 2
+
+
+def test_a_store_in_memory_leaves_nothing_behind(model, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = set(threading.enumerate())
+    with facets.open(models=[model]) as client:
+        client.add(TEXTS)
+        session = client.open_upsert_session("documents")  # left open
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
+    wait_until(lambda: set(threading.enumerate()) <= before)
+    for call in (client.list_collections, session.receive_ack, lambda: client.open_upsert_session("documents")):
+        with pytest.raises(UnavailableError):
+            call()
+    client.close()
+
+
+def run(folder, model, *lines):
+    code = "\n".join(["import facets", f"notes = facets.open({str(folder)!r}, models=[{model!r}])", *lines])
+    return [sys.executable, "-c", code]
+
+
+def test_a_program_that_forgets_to_close_loses_nothing_and_keeps_out_others(tmp_path, model):
+    code = [f"notes.add({TEXTS})", "print('added', flush=True)", "input()"]
+    with subprocess.Popen(run(tmp_path, model, *code), stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout.readline() == "added\n", process.stderr.read()
+        with pytest.raises(UnavailableError, match=rf"in use by process {process.pid}\b") as caught:
+            facets.open(tmp_path, models=[model])
+        assert caught.value.reason == "STORE_IN_USE"
+        _, errors = process.communicate("\n")
+    assert process.returncode == 0 and not errors
+    with facets.open(tmp_path, models=[model]) as client:
+        assert client.count_documents("documents") == 2
+        with pytest.raises(UnavailableError, match="this one: close it first"):
+            facets.open(tmp_path, models=[model])
+
+
+def newer(folder):
+    with sqlite3.connect(folder / "documents.sqlite3") as database:
+        database.execute("PRAGMA user_version = 999")
+
+
+def file_instead(folder):
+    shutil.rmtree(folder)
+    folder.write_text("a file")
+
+
+@pytest.mark.parametrize(("change", "message"), [(newer, "version 999"), (file_instead, "File exists")])
+def test_a_folder_that_cannot_be_opened_is_named(tmp_path, model, change, message):
+    folder = tmp_path / "notes"
+    facets.open(folder, models=[model]).close()
+    change(folder)
+    with pytest.raises(FacetsClientError, match=message) as caught:
+        facets.open(folder, models=[model])
+    assert str(folder) in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, model, monkeypatch):
+    opening = os.open
+
+    def refuse(path, *args, **kwargs):
+        if str(path).endswith("lock"):
+            raise OSError(30, "Read-only file system")
+        return opening(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(UnavailableError, match=r"cannot be written: Read-only file system"):
+        facets.open(tmp_path, models=[model])
+
+
+def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeypatch):
+    with pytest.raises(NotFoundError, match="'nope'"):
+        opened.search("dog", collection="nope")
+    with pytest.raises(NotFoundError, match="no model 'nope'"):
+        facets.open(tmp_path / "other", models=["nope"])
+    monkeypatch.setitem(sys.modules, "facets_server", None)
+    with pytest.raises(ImportError, match=r"pip install 'multifacet\[server\]'"):
+        facets.open(tmp_path / "other")
+
+
+def test_a_folder_that_was_deleted_takes_no_writes(opened, tmp_path):
+    opened.add(TEXTS)
+    shutil.rmtree(tmp_path / "notes")
+    with pytest.raises(ServerError, match="was deleted, moved or replaced"):
+        opened.add(["Another dog."])
+
+
+def test_a_full_disk_keeps_what_was_stored(tmp_path, model, monkeypatch):
+    opening = CollectionEngine.open
+    monkeypatch.setattr(
+        CollectionEngine, "open", lambda folder, config: opening(folder, config.replaced(max_database_bytes=400_000))
+    )
+    with facets.open(tmp_path, models=[model]) as client:
+        with pytest.raises(OverloadedError) as caught:
+            client.add((f"{i} {'dog ' * 500}" for i in range(5_000)), progress=False)
+        assert caught.value.reason == "DISK_FULL"
+        num_stored = client.count_documents("documents")
+        assert num_stored and len(client.search("dog", top_k=3)) == 3
+    with facets.open(tmp_path, models=[model]) as client:
+        assert client.count_documents("documents") == num_stored
+
+
+def test_a_model_that_does_not_open_is_reported_by_its_calls_and_by_health(tmp_path, model):
+    damaged = tmp_path / "damaged"
+    shutil.copytree(model, damaged)
+    (damaged / "model.safetensors").write_bytes(b"\0" * 64)
+    with facets.open(tmp_path / "notes", models=[str(damaged)]) as client:
+        assert client.health()["facets.v1.DocumentService"] == "SERVING"
+        with pytest.raises(FacetsClientError, match=r"model\.safetensors"):
+            client.add(TEXTS)
+        assert client.health()["facets.v1.DocumentService"] == "NOT_SERVING"
+        shutil.copy(Path(model) / "model.safetensors", damaged)
+        assert client.add(TEXTS).num_documents == 2
+        assert client.health()["facets.v1.DocumentService"] == "SERVING"
