@@ -107,7 +107,7 @@ def test_an_error_of_a_later_part_names_the_item_by_its_index_in_the_whole(clien
         (lambda client: client.explain(["a"], num_words=-1), ValueError, "num_words must be 0 to 4294967295, got -1"),
         (lambda client: client.similarity([("a", "b"), "ab"]), TypeError, r"pairs\[1\]"),
         (lambda client: client.summarize(["One."], num_sentences=1, max_words=5), ValueError, "exclude each other"),
-        (lambda client: client.search("c", None), ValueError, "queries is empty"),
+        (lambda client: client.search("c", []), ValueError, "queries is empty"),
         (lambda client: client.search("c", [1]), TypeError, r"queries\[0\] int is none of text, facet_embeddings"),
         (lambda client: client.search("c", ["a"], where={"a": 1}), TypeError, "where must be a filter of .* got {'a'"),
         (lambda client: client.count_documents("c", where=Equals("n", 10**400)), ValueError, "n must fit a double"),
