@@ -5,7 +5,6 @@ Docstrings of tools and descriptions of fields are written for the assistant, wh
 
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from inspect import signature
 from typing import Annotated, Any
@@ -20,7 +19,7 @@ from pydantic_core import to_jsonable_python
 from facets_client.client import FacetsClient
 from facets_client.core.extras import DISTRIBUTION, version_of
 from facets_client.documents.results import in_text, is_sure, path_of
-from facets_client.errors import AlreadyExistsError, NotFoundError
+from facets_client.errors import NotFoundError
 from facets_client.generated import types
 
 _INSTRUCTIONS = """\
@@ -239,9 +238,8 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
         """Store documents. Replaces those with the same id, and creates the collection if it does not exist."""
         name = collection or self._collection
         with self._connect() as client:
-            with suppress(AlreadyExistsError):
-                client.create_collection(name)
-            client.upsert(name, [types.Document(**document.model_dump()) for document in documents])
+            new = [types.Document(**document.model_dump()) for document in documents]
+            client.add(new, collection=name, progress=False)
         return _result(f"Stored {len(documents)} documents in collection {name!r}.", len(documents))
 
     def _text(self, text: str, id: str, collection: str) -> str:
