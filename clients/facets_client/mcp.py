@@ -128,18 +128,19 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
                 sentence += "; list_collections names those that exist"
             raise ToolError(sentence) from cause
 
-    def listen(self, host: str, port: int) -> None:
-        """Serves streamable HTTP at ``/mcp`` until a signal; OSError when the port cannot be used.
+    def listen(self, host: str, port: int, note: Callable[[str], None]) -> None:
+        """Serves streamable HTTP at ``/mcp`` until a signal, and notes its URL; OSError when the port cannot be used.
 
         On loopback, requests must name this machine as host, so that web pages cannot reach it by a name of theirs.
         """
         bound = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        note(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/mcp")
         app = self.streamable_http_app(host=host)
         uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[bound])
 
     def search(
         self,
-        query: Annotated[str, Field(min_length=1, description="A question, or words to look for.")],
+        query: Annotated[str, Field(min_length=1, max_length=10_000, description="A question, or words to look for.")],
         collection: CollectionName = "",
         top_k: Annotated[int, Field(ge=1, le=20, description="Number of documents.")] = 5,
     ) -> Annotated[CallToolResult, list[Hit]]:
@@ -283,6 +284,7 @@ def _result(text: str, value: object) -> CallToolResult:
 
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    name, *steps = map(str, problem["loc"])
+    name, *steps = problem["loc"]
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     message = problem["msg"].replace("Input should", "must", 1).removeprefix("Value error, ")
-    return f"{name}{''.join(f'[{step}]' for step in steps)}: {message[0].lower()}{message[1:]}"
+    return f"{name}{path}: {message[0].lower()}{message[1:]}"

@@ -118,12 +118,14 @@ async def test_mistakes_are_one_sentence_each(target: str, tmp_path: Path) -> No
         ("search", {"query": "a", "topk": 2}, "topk"),
         ("search", {"query": "a", "collection": "none"}, "list_collections"),
         ("get_document", {"id": "none"}, "none"),
+        ("add_documents", {"documents": [{"id": "a"}]}, "documents[0].text"),
+        ("add_documents", {"documents": [{"id": "a", "text": " "}]}, "documents[0]"),
         ("summarize", {}, "text or id"),
         ("summarize", {"text": "a", "id": "b"}, "both"),
         ("extract_relations", {"text": "A b.", "relations": ["no such relation"]}, "no such relation"),
         ("no_such_tool", {}, "no_such_tool"),
     ]
-    async with session(target, tmp_path) as client:
+    async with session(target, tmp_path, "--write") as client:
         replies = [await client.call_tool(tool, arguments) for tool, arguments, _ in mistakes]
     async with session(f"127.0.0.1:{free_port()}", tmp_path) as client:
         replies.append(await client.call_tool("list_collections", {}))

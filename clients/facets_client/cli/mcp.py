@@ -36,7 +36,7 @@ def mcp(
     if address is not None and not http:
         raise typer.BadParameter(f"expected --http before {address!r}")
     host, _, port = (address or _ADDRESS).rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not port.isdecimal() or int(port) > 65535:
         raise typer.BadParameter(f"--http expects HOST:PORT, got {address!r}")
     require_extra("mcp", "mcp")
     from facets_client.mcp import FacetsMcpServer
@@ -53,8 +53,7 @@ def mcp(
     if not http:
         server.run()
         return
-    settings.note(f"http://{host}:{port}/mcp")
     try:
-        server.listen(host.strip("[]"), int(port))
-    except (OSError, OverflowError) as error:
-        raise CommandError(f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}") from error
+        server.listen(host.strip("[]"), int(port), settings.note)
+    except OSError as error:
+        raise CommandError(f"--http {host}:{port}: {error.strerror}") from error
