@@ -150,6 +150,8 @@ async def test_http_serves_the_same_tools_to_this_machine_only(target: str, tmp_
                 except httpx.ConnectError:
                     time.sleep(0.1)
             assert foreign.status_code == 421
+            page = httpx.post(url, json={}, headers={"Origin": "http://evil.example"}, trust_env=False)
+            assert page.status_code == 403
             async with mcp.Client(url) as client:
                 found = await client.call_tool("search", {"query": EAGLE, "collection": "handbook"})
             assert found.structured_content["result"][0]["id"] == "bald-eagle"

@@ -16,7 +16,7 @@ _ADDRESS = "127.0.0.1:8765"
 def mcp(
     context: typer.Context,
     address: Annotated[
-        str | None, Argument(metavar="[HOST:PORT]", help=f"With --http: where to listen.  [default: {_ADDRESS}]")
+        str | None, Argument(metavar="HOST:PORT", help=f"With --http: where to listen.  [default: {_ADDRESS}]")
     ] = None,
     http: Annotated[bool, Option("--http", help="Serve streamable HTTP instead of standard input and output.")] = False,
     collection: Annotated[

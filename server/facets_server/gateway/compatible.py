@@ -89,13 +89,7 @@ async def _read_fields(backend: Backend, request: Request, fields_type: type[Req
 
 
 async def embed(
-    backend: Backend,
-    request: Request,
-    texts: Sequence[str],
-    *,
-    model: str = "",
-    dimensions: int | None,
-    facets: bool = False,
+    backend: Backend, request: Request, texts: Sequence[str], *, dimensions: int | None, model: str, facets: bool
 ) -> texts_pb2.EmbedResponse:
     """Embeds texts; without ``facets`` at half the work. ``dimensions`` must be None or the model's."""
     message = texts_pb2.EmbedRequest(texts=texts, model=model, include_vectors=True)

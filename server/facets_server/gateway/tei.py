@@ -20,11 +20,11 @@ _RERANK = "/facets.v1.DocumentService/Rerank"
 _IGNORED = "Ignored: models of passages read long texts in windows, other models cut them."
 
 
-def _text_of(value: object) -> object:
-    return value.get("text") if isinstance(value, dict) else value
-
-
-DocumentText = Annotated[str, BeforeValidator(_text_of, json_schema_input_type=str | dict[Literal["text"], str])]
+_text_of = BeforeValidator(
+    lambda value: value.get("text") if isinstance(value, dict) else value,
+    json_schema_input_type=str | dict[Literal["text"], str],
+)
+DocumentText = Annotated[str, _text_of]
 """A text, or an object with a text."""
 
 
@@ -65,7 +65,8 @@ class CohereRerankRequest(RequestFields):
 
 async def _embed(backend: Backend, request: Request, fields: TeiEmbedRequest) -> object:
     """TEI: one vector per text, by the first of /v1/models."""
-    vectors = array_of((await embed(backend, request, fields.inputs, dimensions=fields.dimensions)).vectors)
+    reply = await embed(backend, request, fields.inputs, dimensions=fields.dimensions, model="", facets=False)
+    vectors = array_of(reply.vectors)
     if fields.normalize:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
