@@ -168,7 +168,7 @@ $(VENV)/.installed-all: $(VENV)/.made $(PINS)
 	@echo "installing everything for development and tests (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
 	@$(INSTALL_RECOGNIZER)
-	@$(PIP) -c constraints.txt -e './clients[parquet]' -e ./server -e ./lab -e '.[all]'
+	@$(PIP) -c constraints.txt -e './clients[parquet,pandas]' -e ./server -e ./lab -e '.[all]'
 	@touch $@ $(VENV)/.installed-server
 
 # Release tools need other versions of the product's dependencies, so they get a separate environment.

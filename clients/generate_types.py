@@ -157,7 +157,9 @@ def _record_source(name: str, message, comments: dict[str, str]) -> str:
     # Of a reply, the fields at the end that may be missing have a default.
     first_default = _CREATED.get(name, len(types) - len(list(takewhile(_may_be_none, reversed(types)))))
     words = " ".join(re.findall("[A-Z][a-z]+", name)).capitalize()
-    lines = ["@dataclass(frozen=True, slots=True)", f"class {name}{f'({_BASES[name]})' if name in _BASES else ''}:"]
+    base = _BASES.get(name, "")
+    has_repr = ", repr=False" if base.startswith("Listed") else ""
+    lines = [f"@dataclass(frozen=True, slots=True{has_repr})", f"class {name}{f'({base})' if base else ''}:"]
     summary, *paragraphs = re.split(r"(?<=\.) ", comments.get(message.full_name, f"{words}."), maxsplit=1)
     for text in (f'"""{summary}', *paragraphs, "Attributes:"):
         lines += [*textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    "), ""]

@@ -23,7 +23,7 @@ _STYLE = (
     ".facets-out .heat td .f{display:block;text-align:center;padding:.3em .8em}"
 )
 _CELL_CHARS = 300
-_MAX_ROWS = 20
+MAX_ROWS = 20  # shown of a list
 _GOLDEN_ANGLE = 137.5  # between the hues of consecutive facets, so that neighbours differ
 _MAX_OPACITY = 0.5  # of a colour behind text, which must stay readable
 
@@ -39,28 +39,31 @@ def fragment(inner: str) -> str:
     return f'<div class="facets-out"><style>{_STYLE}</style>{inner}</div>'
 
 
-def html_of(value: object) -> str:
-    """A value as HTML: numbers rounded, long texts cut."""
-    if isinstance(value, Html):
-        return value
+def text_of(value: object) -> str:
+    """A value on one line: numbers rounded, long texts cut."""
     if value is None or isinstance(value, bool):
         value = {None: "", True: "yes", False: "no"}[value]
     elif isinstance(value, float):
         value = f"{value:.3f}"
     elif isinstance(value, datetime):
         value = f"{value:%Y-%m-%d %H:%M}"
-    text = str(value)
-    return escape(text if len(text) <= _CELL_CHARS else f"{text[:_CELL_CHARS]} ...")
+    text = " ".join(str(value).split())
+    return text if len(text) <= _CELL_CHARS else f"{text[:_CELL_CHARS]} ..."
+
+
+def html_of(value: object) -> str:
+    """A value as HTML, as ``text_of``."""
+    return value if isinstance(value, Html) else escape(text_of(value))
 
 
 def table_html(columns: Sequence[object], rows: Sequence[Sequence[object]], *, kind: str = "") -> str:
     """A table of at most twenty rows, with the number of those left out; with a kind, each row starts with its name."""
     lines = ["".join(f"<th>{html_of(name)}</th>" for name in columns)] if columns else []
-    for row in rows[:_MAX_ROWS]:
+    for row in rows[:MAX_ROWS]:
         tags = ["th" if kind and not place else "td" for place in range(len(row))]
         lines.append("".join(f"<{tag}>{html_of(cell)}</{tag}>" for tag, cell in zip(tags, row, strict=True)))
     table = f'<table class="{kind}">{"".join(f"<tr>{line}</tr>" for line in lines)}</table>'
-    return table + more_html(len(rows) - _MAX_ROWS)
+    return table + more_html(len(rows) - MAX_ROWS)
 
 
 def more_html(number: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 import numpy as np
 
 from facets_client.core.extras import require_extra
-from facets_client.core.html import fragment, table_html
+from facets_client.core.html import MAX_ROWS, fragment, table_html, text_of
 from facets_client.core.values import OfPair, OfPattern
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Record(Shown):
     __slots__ = ()
 
     def _html(self) -> str:
-        shown = [(name, value) for name, value in columns_of(self).items() if _is_shown(name, value)]
-        return table_html((), shown, kind="fields")
+        row = columns_of(self)
+        return table_html((), [(name, row[name]) for name in _shown_columns([row])], kind="fields")
 
 
 class Rows(Shown):
@@ -67,11 +67,24 @@ class Rows(Shown):
 
         return pandas.DataFrame(self.to_dicts())
 
+    def __repr__(self) -> str:
+        """A line for each row, unless the entries have a text of their own."""
+        if self._is_drawn:
+            return "\n".join(map(str, self._entries))
+        rows = self.to_dicts()
+        shown = [[f"{name}: {text_of(row[name])}" for name in _shown_columns([row])] for row in rows[:MAX_ROWS]]
+        more = [f"and {len(rows) - MAX_ROWS:,} more"] if len(rows) > MAX_ROWS else []
+        return "\n".join([*map(", ".join, shown), *more]) or "nothing"
+
+    @property
+    def _is_drawn(self) -> bool:
+        return any(isinstance(entry, Shown) and not isinstance(entry, Record | Rows) for entry in self._entries)
+
     def _html(self) -> str:
-        if any(isinstance(entry, Shown) and not isinstance(entry, Record | Rows) for entry in self._entries):
+        if self._is_drawn:
             return "<hr/>".join(entry._html() for entry in self._entries)
         rows = self.to_dicts()
-        columns = list(dict.fromkeys(name for row in rows for name, value in row.items() if _is_shown(name, value)))
+        columns = _shown_columns(rows)
         return table_html(columns, [[row.get(name) for name in columns] for row in rows]) if rows else "<p>nothing</p>"
 
 
@@ -127,8 +140,13 @@ def columns_of(record: object) -> dict[str, object]:
     return row
 
 
-def _is_shown(name: str, value: object) -> bool:
-    return (name in _SHOWN or name.startswith("payload.")) and value not in (None, "")
+def _shown_columns(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """The columns for readers that have a value."""
+    return [
+        name
+        for name in dict.fromkeys(name for row in rows for name in row)
+        if (name in _SHOWN or name.startswith("payload.")) and any(row.get(name) not in (None, "") for row in rows)
+    ]
 
 
 def _rows_of(entry: Any, place: dict[str, object]) -> Iterator[dict[str, object]]:

@@ -18,8 +18,8 @@ SURE_CONFIDENCE = 0.1  # hits below it are shown as unlikely to answer
 _CONFIDENCE_WORDS = (
     (0.9, "almost surely an answer"),
     (0.6, "probably an answer"),
-    (0.3, "perhaps an answer"),
-    (SURE_CONFIDENCE, "less likely an answer"),
+    (0.3, "possibly an answer"),
+    (SURE_CONFIDENCE, "an unlikely answer"),
     (float("-inf"), "hardly an answer"),
 )
 

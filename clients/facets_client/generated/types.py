@@ -459,7 +459,7 @@ class Topic:
     novelty: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TextTopics(Listed[Topic]):
     """Text topics.
 
@@ -676,7 +676,7 @@ class Document(Record):
     part_facets: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FoundDocuments(Listed[Document]):
     """Found documents.
 
@@ -742,7 +742,7 @@ class SearchHit:
     answer_confidence: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SearchResultFields(Listed[SearchHit]):
     """Search result fields.
 
@@ -753,7 +753,7 @@ class SearchResultFields(Listed[SearchHit]):
     hits: tuple[SearchHit, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SearchFields(Listed[SearchResultFields]):
     """Search fields.
 
@@ -839,7 +839,7 @@ class CollectionMap:
     timings: Timings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RerankedTexts(Listed[RankedText]):
     """Reranked texts.
 
@@ -999,7 +999,7 @@ class EntityPair(OfPair[RelationScore]):
     pattern_score: PatternScore
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TextRelations(Listed[EntityPair]):
     """Text relations.
 
@@ -1283,7 +1283,7 @@ class Candidate:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CandidateRankings(Listed[tuple[RankedCandidate, ...]]):
     """Candidate rankings.
 
@@ -1298,7 +1298,7 @@ class CandidateRankings(Listed[tuple[RankedCandidate, ...]]):
     timings: Timings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PaperRankings(Listed[tuple[RankedPaper, ...]]):
     """Paper rankings.
 
@@ -1349,7 +1349,7 @@ class AddedAuthors:
     num_authors: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FoundCandidates(Listed[tuple[Candidate, ...]]):
     """Found candidates.
 

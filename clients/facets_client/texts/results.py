@@ -92,7 +92,7 @@ class PairScore(Shown):
         return f"<p><strong>{escape(str(self))}</strong> {self.label}</p>{''.join(texts)}{matches}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Scores(Listed[PairScore]):
     """Scores of some pairs; entry i belongs to pairs[i]."""
 
@@ -101,9 +101,6 @@ class Scores(Listed[PairScore]):
     attention: bool
     model: ModelVersion
     timings: Timings
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.pairs))
 
 
 class Summary(Shown, SummaryFields):
