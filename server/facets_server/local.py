@@ -3,6 +3,7 @@
 import os
 import queue
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +16,13 @@ from typing import Any
 import grpc
 from facets_client import FacetsClient
 from facets_client.core.blocking import BlockingStream
-from facets_client.core.channel import rpc_of
+from facets_client.core.channel import SERVICES, rpc_of
 from facets_client.core.status import status_error
 from facets_client.errors import UnavailableError
 from facets_client.generated.types import Limits
 from facets_proto.codec import from_message, to_message
 from facets_proto.v1 import models_pb2
+from google.protobuf import descriptor_pool
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
@@ -86,15 +88,14 @@ class LocalChannel:
         self._models = ModelRegistry(load_models(config, _NOT_MEASURED, engine.shared_database))
         self._workers = ThreadPoolExecutor(config.admission.max_concurrent_requests, thread_name_prefix="facets")
         self._calls = _RunningCalls()
-        with ExitStack() as closing:
-            table = services(
-                self._models, engine, config, admission=self._admission, recall=_NOT_MEASURED, closing=closing
-            )
-            undo.push(closing.pop_all())
+        closing = undo.enter_context(ExitStack())  # of what the services open
+        self._rooms = services(
+            self._models, engine, config, admission=self._admission, recall=_NOT_MEASURED, closing=closing
+        )
         status = ModelService(self._models, config, self._admission, _NOT_MEASURED)
-        table.append(Service(status, self._models.is_healthy))
-        self._handlers = {path: handler for service in table for path, handler in service.handlers.items()}
-        self._health = {service.name: service.health for service in table if service.health is not None}
+        self._rooms["models"] = partial(_listed, status, self._models.is_healthy)
+        self._services: dict[str, Service] = {}  # those that were called
+        self._making = threading.Lock()
         undo.callback(self._models.close)
         # Last opened, first closed: no call runs when the models, the services and the folder are closed.
         close = partial(_end_calls, self._calls, self._admission, self._workers)
@@ -144,7 +145,7 @@ class LocalChannel:
                 if isinstance(request, health_pb2.HealthCheckRequest):
                     reply = self._check(request.service)
                 else:
-                    reply = self._handlers[call.method].unary_unary(request, call)
+                    reply = self._handler(call.method).unary_unary(request, call)
                 ended.put((reply.result() if isinstance(reply, PendingReply) else reply, None))
         except BaseException as error:  # raised by the caller
             ended.put((None, error))
@@ -152,14 +153,29 @@ class LocalChannel:
     def _stream(self, messages: Iterator[Message], call: CallContext) -> Iterator[Any]:
         with self._calls.running(call), _client_errors(), self._admission.stream_slot(call):
             with interrupted_by(call.check):
-                yield from self._handlers[call.method].stream_stream(messages, call)
+                yield from self._handler(call.method).stream_stream(messages, call)
 
-    def _check(self, service: str) -> health_pb2.HealthCheckResponse:
-        if service not in self._health and service:
+    def _handler(self, path: str) -> Any:
+        return self._service(path.split("/")[1]).handlers[path]
+
+    def _service(self, name: str) -> Service:
+        """The service of that full name; the services of its room are made when the first of them is called."""
+        with self._making:
+            if name not in self._services:
+                room = Path(descriptor_pool.Default().FindServiceByName(name).file.name).stem
+                self._services |= {service.name: service for service in self._rooms[room]()}
+            return self._services[name]
+
+    def _check(self, name: str) -> health_pb2.HealthCheckResponse:
+        health = self._service(name).health if name in SERVICES else None if name else self._models.is_healthy
+        if health is None:
             raise NotFoundError("unknown service")
-        is_serving = self._health[service]() if service else self._models.is_healthy()
         states = health_pb2.HealthCheckResponse
-        return states(status=states.SERVING if is_serving else states.NOT_SERVING)
+        return states(status=states.SERVING if health() else states.NOT_SERVING)
+
+
+def _listed(servicer: object, health: Callable[[], bool]) -> list[Service]:
+    return [Service(servicer, health)]
 
 
 class _LocalStream:

@@ -70,7 +70,8 @@ class FacetsServer:
             measure_process(self.registry, facets.__version__)
             self.registry.register(DataCollector(engine, config.data_dir))
             recall = RecallMetrics(self.registry)
-            table = services(self._models, engine, config, admission=self._admission, recall=recall, closing=closing)
+            rooms = services(self._models, engine, config, admission=self._admission, recall=recall, closing=closing)
+            table = [service for make in rooms.values() for service in make()]
             status = ModelService(self._models, config, self._admission, metrics)
             table.append(Service(status, self._models.is_healthy))
             observers = config.observability

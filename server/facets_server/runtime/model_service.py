@@ -17,7 +17,6 @@ from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import CallMetrics, disk_of
 from facets_server.runtime.models import ModelRegistry, ServedModel
 from facets_server.runtime.requests import page_of
-from facets_server.runtime.upkeep import take_backup
 
 _MAX_LISTED_BACKUPS = 20
 
@@ -65,6 +64,8 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
 
     def TakeBackup(self, request: pb.TakeBackupRequest, call: CallContext) -> pb.TakeBackupResponse:
         """Copies the data directory into the backup folder."""
+        from facets_server.runtime.upkeep import take_backup  # it imports every room
+
         return to_message(take_backup(self.config), pb.TakeBackupResponse)
 
     def _message(self, served: ServedModel[Any]) -> pb.Model:

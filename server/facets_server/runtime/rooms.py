@@ -1,4 +1,7 @@
-"""The rooms of the server: the models each room serves and how, its services, and its stores."""
+"""The rooms of the server: the models each room serves and how, and its services.
+
+A room is imported when its models are opened or its services made: a program that searches a folder needs one.
+"""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -12,7 +15,6 @@ from facets.devices import compute_device
 from facets.documents import CollectionEngine, Collections
 from facets.documents.encoders import relevance_of
 from facets.documents.recall import RecallSampler
-from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.errors import NotFoundError
 from facets.model.answer_reader import AnswerReader, load_reader
 from facets.model.checkpoint import read_settings
@@ -20,18 +22,8 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, TASKS, load, task_of
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import DEFAULT_READER, ENCODER_PREFIX, find_model
-from facets.papers.store import SCHEMA as PAPERS
-from facets.relations.additions import SCHEMA as RELATIONS
 from facets.storage.sql import SqlDatabase
-from facets_server.documents.service import CollectionService, DocumentService
-from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.documents.stream_store import StreamStore
-from facets_server.papers.collection_papers import CollectionPapers
-from facets_server.papers.served import ServedPapers
-from facets_server.papers.service import RecommendationService
-from facets_server.relations.entities import EntityFinders
-from facets_server.relations.served import ServedRelations
-from facets_server.relations.service import RelationService
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
@@ -39,17 +31,9 @@ from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
 from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel
 from facets_server.texts.passages import ServedPassages
 from facets_server.texts.served import ServedSentences, encoders_for, text_models
-from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
 
 _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served models
-_STREAMS_FILE = "ingest-streams.sqlite3"
-# File patterns in the data directory -> schemas. A store that refers to another comes before it.
-STORES = {
-    _STREAMS_FILE: STREAMS,
-    "documents.sqlite3": DOCUMENTS,
-    "relations/*/relations.sqlite3": RELATIONS,
-    "papers/*/recommendation.sqlite3": PAPERS,
-}
+STREAMS_FILE = "ingest-streams.sqlite3"
 
 
 def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None) -> list[AnyModel]:
@@ -176,34 +160,60 @@ def services(
     admission: Admission,
     recall: RecallMetrics,
     closing: ExitStack,
-) -> list[Service]:
-    """The services of all rooms; once the server has stopped, ``closing`` closes what they have opened."""
+) -> dict[str, Callable[[], list[Service]]]:
+    """By room, a function that makes its services; once the server has stopped, ``closing`` closes what they opened."""
     limits = config.limits
     for_sentences = text_models(models, "sentences", "passages")
     for_passages = text_models(models, "passages", "sentences")
-    streams = StreamStore(engine.shared_database or config.data_dir / _STREAMS_FILE)
-    closing.callback(streams.close)
-    sampler = RecallSampler(config.observability.recall_share, recall.observe)
-    closing.callback(sampler.close)
-    in_background = encoders_for(for_passages, CallContext(method="words"))
-    collections = Collections(engine, in_background, max_text_bytes=limits.max_document_bytes, recall=sampler)
-    closing.callback(collections.close)
 
-    def collections_for(call: CallContext) -> Collections:
-        return collections.using(encoders_for(for_passages, call))
+    def texts() -> list[Service]:
+        from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
 
-    ranked = CollectionPapers(engine, max_papers=limits.max_ranked_papers)
-    finders = EntityFinders(config.relations)
-    servicers: dict[tuple[str, ...], list[object]] = {
-        ("sentences", "passages"): [
+        return made(
             EmbeddingService(for_sentences, for_passages, admission, limits),
             SimilarityService({"sentences": for_sentences, "passages": for_passages}, limits),
             SummarizationService(for_sentences, limits),
             TopicService(for_sentences, limits),
+            tasks=("sentences", "passages"),
+        )
+
+    def documents() -> list[Service]:
+        from facets_server.documents.service import CollectionService, DocumentService
+
+        streams = StreamStore(engine.shared_database or config.data_dir / STREAMS_FILE)
+        closing.callback(streams.close)
+        sampler = RecallSampler(config.observability.recall_share, recall.observe)
+        closing.callback(sampler.close)
+        in_background = encoders_for(for_passages, CallContext(method="words"))
+        collections = Collections(engine, in_background, max_text_bytes=limits.max_document_bytes, recall=sampler)
+        closing.callback(collections.close)
+
+        def collections_for(call: CallContext) -> Collections:
+            return collections.using(encoders_for(for_passages, call))
+
+        return made(
             CollectionService(engine, collections_for),
             DocumentService(engine, collections_for, admission, limits, streams),
-        ],
-        ("relations",): [RelationService(models.of(ServedRelations, "relations"), finders, limits)],
-        ("papers",): [RecommendationService(models.of(ServedPapers, "papers"), ranked, limits)],
-    }
-    return [Service(one, models.health_of(tasks)) for tasks, those in servicers.items() for one in those]
+            tasks=("sentences", "passages"),
+        )
+
+    def relations() -> list[Service]:
+        from facets_server.relations.entities import EntityFinders
+        from facets_server.relations.served import ServedRelations
+        from facets_server.relations.service import RelationService
+
+        served, finders = models.of(ServedRelations, "relations"), EntityFinders(config.relations)
+        return made(RelationService(served, finders, limits), tasks=("relations",))
+
+    def papers() -> list[Service]:
+        from facets_server.papers.collection_papers import CollectionPapers
+        from facets_server.papers.served import ServedPapers
+        from facets_server.papers.service import RecommendationService
+
+        ranked = CollectionPapers(engine, max_papers=limits.max_ranked_papers)
+        return made(RecommendationService(models.of(ServedPapers, "papers"), ranked, limits), tasks=("papers",))
+
+    def made(*servicers: object, tasks: tuple[str, ...]) -> list[Service]:
+        return [Service(servicer, models.health_of(tasks)) for servicer in servicers]
+
+    return {"texts": texts, "documents": documents, "relations": relations, "papers": papers}

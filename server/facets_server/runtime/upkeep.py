@@ -9,10 +9,13 @@ from itertools import chain
 from pathlib import Path
 
 from facets.documents.migration import move_to_directory, move_to_postgres
+from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.documents.store import examine_postgres
 from facets.errors import ConfigError, ConflictError, DamagedError, IndexFormatError, StorageError, StoreInUseError
 from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
+from facets.papers.store import SCHEMA as PAPERS
+from facets.relations.additions import SCHEMA as RELATIONS
 from facets.storage.backup import (
     BACKUP_MANIFEST,
     Backup,
@@ -28,15 +31,23 @@ from facets.storage.backup import (
 from facets.storage.database import Schema
 from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import clear_errors
+from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import disk_of
-from facets_server.runtime.rooms import STORES
+from facets_server.runtime.rooms import STREAMS_FILE
 
 logger = logging.getLogger(__name__)
 _NAMED = "%Y-%m-%dT%H-%M-%SZ"
 _NAMES = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]-[0-9][0-9]-[0-9][0-9]Z"  # as the format gives them
 _SNAPSHOTS = "indexes/*.index"
 _DOCUMENTS = "documents.sqlite3"
+# File patterns in the data directory -> schemas. A store that refers to another comes before it.
+STORES = {
+    STREAMS_FILE: STREAMS,
+    "documents.sqlite3": DOCUMENTS,
+    "relations/*/relations.sqlite3": RELATIONS,
+    "papers/*/recommendation.sqlite3": PAPERS,
+}
 Say = Callable[[str], None]
 
 
