@@ -37,6 +37,10 @@ class Encoded:
     # Facets and spans, by text index, of long texts whose documents keep more than K facets.
     kept: Mapping[int, tuple[Floats, Ints32]] = field(default_factory=dict)
 
+    def result(self) -> "Encoded":
+        """These results, for which no one has to wait; see ``PendingTexts``."""
+        return self
+
     def texts(self) -> list[EncodedText]:
         """The result for each text, as a document keeps it."""
         texts = []
@@ -96,14 +100,6 @@ def check_readable_by(encoder: Encoder, text: str, *path: str | int) -> None:
         raise InvalidInputError(problem, path=path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    encoded: Encoded
-
-    def result(self) -> Encoded:
-        return self.encoded
-
-
 class ModelEncoder:
     """A model of this process, which threads use in turn."""
 
@@ -117,7 +113,7 @@ class ModelEncoder:
     def submit(self, texts: Sequence[str]) -> PendingTexts:
         """See ``Encoder``; encodes at once."""
         with self._lock:
-            return _Ready(self._encoded(texts))
+            return self._encoded(texts)
 
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
         """See ``Encoder``; for a model of sentences facets of equal weight."""
