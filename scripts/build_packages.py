@@ -28,6 +28,7 @@ CODE = {
     "multifacet-lab": ROOT / "lab",
     "multifacet": ROOT,
 }
+MAX_MB = 60  # of a file: package indexes refuse more than 100
 # Settings that name another model's folder: file, then keys.
 _BORROWING = (
     ("config.json", "words"),
@@ -56,9 +57,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             done = subprocess.run([*command, str(source)], capture_output=True, text=True, check=False)
             if done.returncode:
                 sys.exit(f"{done.stdout}{done.stderr}build_packages: {name} could not be built")
-    for path in sorted(arguments.out.iterdir()):
-        print(f"{path.stat().st_size / 1e6:7.2f} MB  {path.name}")
-    return 0
+    return check_sizes(arguments.out)
+
+
+def check_sizes(folder: Path) -> int:
+    """Prints the sizes of the distributions in a folder; returns 1 if one of them is too large."""
+    megabytes = {path.name: path.stat().st_size / 1e6 for path in sorted(folder.iterdir())}
+    for name, size in megabytes.items():
+        print(f"{size:7.2f} MB  {name}{f': expected at most {MAX_MB} MB' if size > MAX_MB else ''}")
+    return int(any(size > MAX_MB for size in megabytes.values()))
 
 
 def model_names(models: Path) -> list[str]:

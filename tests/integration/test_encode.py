@@ -198,7 +198,7 @@ def test_bad_input_is_named(command, folder, monkeypatch):
     assert "were chosen by facets encode" in told
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "facets" else find_spec(name))
     done = CliRunner().invoke(app, ["encode", str(folder / "in.jsonl"), "--out", str(folder / "y")])
-    assert (done.exit_code, "pip install 'multifacet[model,models]'" in done.stderr) == (2, True), done.stderr
+    assert (done.exit_code, "pip install 'multifacet[local]'" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ pytest.importorskip("hatchling", reason="hatchling (extra dev) builds the wheels
 ROOT = Path(__file__).parents[2]
 # Distribution -> folder of its pyproject.toml, its packages, its programs.
 DISTRIBUTIONS = {
-    "multifacet": (ROOT, {"facets"}, set()),
+    "multifacet": (ROOT, {"facets"}, {"facets"}),
     "multifacet-client": (ROOT / "clients", {"facets_client", "facets_proto"}, {"facets"}),
     "multifacet-server": (ROOT / "server", {"facets_server"}, {"facets-server"}),
     "multifacet-lab": (ROOT / "lab", {"facets_lab"}, {"facets-train", "facets-eval"}),

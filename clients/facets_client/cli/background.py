@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from facets_client.cli.failures import CommandError, ExitCode
 from facets_client.core.channel import DEFAULT_PORT, DEFAULT_TARGET
-from facets_client.core.extras import INSTALL_SERVER
+from facets_client.core.extras import INSTALL_LOCAL
 
 _CONNECT_S = 0.3
 _MAX_SOCKET_BYTES = 107 if sys.platform == "linux" else 103  # of the path, limited by the system
@@ -81,7 +81,7 @@ class BackgroundServer:
         """Starts the server unless it runs; it does not end by itself until the caller closes what this returns."""
         if importlib.util.find_spec("facets_server") is None:
             problem = f"no server listens at {DEFAULT_TARGET}, and none is installed here to start in the background"
-            how = f"{INSTALL_SERVER} installs it, --target or FACETS_TARGET names another"
+            how = f"{INSTALL_LOCAL} installs it, --target or FACETS_TARGET names another"
             raise CommandError(problem, "UNAVAILABLE", ExitCode.UNAVAILABLE, how)
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:

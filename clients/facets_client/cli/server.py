@@ -17,7 +17,7 @@ from facets_client.cli.background import background_server
 from facets_client.cli.failures import CommandError, ExitCode
 from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import ask, settings_of
-from facets_client.core.extras import INSTALL_SERVER
+from facets_client.core.extras import INSTALL_LOCAL
 from facets_client.generated.types import Model, ServerStatus
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
@@ -150,7 +150,7 @@ def serve(context: typer.Context) -> None:
       facets serve --port 50052 --data-dir ~/facets-data
     """
     if importlib.util.find_spec("facets_server") is None:
-        message = f"the server is not installed: {INSTALL_SERVER}"
+        message = f"the server is not installed: {INSTALL_LOCAL}"
         raise CommandError(message, "FAILED_PRECONDITION")
     # Replaces this process, so that signals reach the server and its exit code is the command's.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "facets_server", *context.args])

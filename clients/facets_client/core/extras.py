@@ -4,7 +4,7 @@ import importlib.metadata
 import importlib.util
 
 DISTRIBUTION = "multifacet-client"
-INSTALL_SERVER = "pip install 'multifacet[server,models]'"
+INSTALL_LOCAL = "pip install 'multifacet[local]'"  # server, models, readers of files
 
 
 def version_of(distribution: str) -> str:

