@@ -129,6 +129,7 @@ class BackgroundServer:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", "facets_server", *options],
                 cwd=self.data_dir,
+                env={"FACETS_SERVER_WARM_UP": "false", **os.environ},  # each model is opened by the first call to it
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
