@@ -57,18 +57,22 @@ def html_of(value: object) -> str:
 
 
 def table_html(columns: Sequence[object], rows: Sequence[Sequence[object]], *, kind: str = "") -> str:
-    """A table of at most twenty rows, with the number of those left out; with a kind, each row starts with its name."""
+    """A table; with a kind, each row starts with its name."""
     lines = ["".join(f"<th>{html_of(name)}</th>" for name in columns)] if columns else []
-    for row in rows[:MAX_ROWS]:
+    for row in rows:
         tags = ["th" if kind and not place else "td" for place in range(len(row))]
         lines.append("".join(f"<{tag}>{html_of(cell)}</{tag}>" for tag, cell in zip(tags, row, strict=True)))
-    table = f'<table class="{kind}">{"".join(f"<tr>{line}</tr>" for line in lines)}</table>'
-    return table + more_html(len(rows) - MAX_ROWS)
+    return f'<table class="{kind}">{"".join(f"<tr>{line}</tr>" for line in lines)}</table>'
+
+
+def more_of(number: int) -> str:
+    """A line about what is not shown."""
+    return f"and {number:,} more"
 
 
 def more_html(number: int) -> str:
-    """A line about rows that are not shown; empty if there are none."""
-    return f'<p class="dim">and {number:,} more</p>' if number > 0 else ""
+    """A line about what is not shown; empty if that is nothing."""
+    return f'<p class="dim">{more_of(number)}</p>' if number > 0 else ""
 
 
 def span_html(text: object, strength: float, *, facet: int | None = None, title: str = "") -> Html:

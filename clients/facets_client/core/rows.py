@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 import numpy as np
 
 from facets_client.core.extras import require_extra
-from facets_client.core.html import MAX_ROWS, fragment, table_html, text_of
+from facets_client.core.html import MAX_ROWS, fragment, more_html, more_of, table_html, text_of
 from facets_client.core.values import OfPair, OfPattern
 
 if TYPE_CHECKING:
@@ -69,23 +69,29 @@ class Rows(Shown):
 
     def __repr__(self) -> str:
         """A line for each row, unless the entries have a text of their own."""
+        shown, num_more = self._first()
         if self._is_drawn:
-            return "\n".join(map(str, self._entries))
-        rows = self.to_dicts()
-        shown = [[f"{name}: {text_of(row[name])}" for name in _shown_columns([row])] for row in rows[:MAX_ROWS]]
-        more = [f"and {len(rows) - MAX_ROWS:,} more"] if len(rows) > MAX_ROWS else []
-        return "\n".join([*map(", ".join, shown), *more]) or "nothing"
+            lines = list(map(str, shown))
+        else:
+            lines = [", ".join(f"{name}: {text_of(row[name])}" for name in _shown_columns([row])) for row in shown]
+        return "\n".join([*lines, more_of(num_more)] if num_more else lines) or "nothing"
+
+    def _html(self) -> str:
+        shown, num_more = self._first()
+        if self._is_drawn:
+            return "<hr/>".join(entry._html() for entry in shown) + more_html(num_more)
+        columns = _shown_columns(shown)
+        table = table_html(columns, [[row.get(name) for name in columns] for row in shown])
+        return table + more_html(num_more) if shown else "<p>nothing</p>"
 
     @property
     def _is_drawn(self) -> bool:
         return any(isinstance(entry, Shown) and not isinstance(entry, Record | Rows) for entry in self._entries)
 
-    def _html(self) -> str:
-        if self._is_drawn:
-            return "<hr/>".join(entry._html() for entry in self._entries)
-        rows = self.to_dicts()
-        columns = _shown_columns(rows)
-        return table_html(columns, [[row.get(name) for name in columns] for row in rows]) if rows else "<p>nothing</p>"
+    def _first(self) -> tuple[Sequence[Any], int]:
+        """The entries or rows that are shown, and the number of those that are not."""
+        items = self._entries if self._is_drawn else self.to_dicts()
+        return items[:MAX_ROWS], max(0, len(items) - MAX_ROWS)
 
 
 class Results(Rows, list[EntryT]):

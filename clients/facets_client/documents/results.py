@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from facets_client.core.evidence import marked_html, matches_html
-from facets_client.core.html import html_of, more_html, table_html
+from facets_client.core.html import MAX_ROWS, html_of, more_html, table_html, text_of
 from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
 _DIM = ' class="dim"'
 _LINE_CHARS = 120
-_MAX_HITS = 20  # of a query in a notebook
 SURE_CONFIDENCE = 0.1  # hits below it are shown as unlikely to answer
 # Least confidence, and its words.
 _CONFIDENCE_WORDS = (
@@ -42,11 +41,14 @@ class SearchResult(SearchResultFields):
         """At most two lines a hit: how sure it is and where it is from, then the answer."""
         if not self.hits:
             return "nothing found"
-        heads = (f"{rank:>2}  {_sure(hit)}  {hit.id}  {path_of(hit)}".rstrip() for rank, hit in enumerate(self.hits, 1))
+        heads = (
+            f"{rank:>2}  {_sure(hit)}  {hit.id}  {text_of(path_of(hit))}".rstrip()
+            for rank, hit in enumerate(self.hits, 1)
+        )
         return "\n".join(f"{head}\n    {_line(hit)}" for head, hit in zip(heads, self.hits, strict=True))
 
     def _html(self) -> str:
-        return _hits_html(self.hits)
+        return _hits_html(self.hits, MAX_ROWS)
 
 
 class SearchResults(SearchFields):
@@ -58,8 +60,10 @@ class SearchResults(SearchFields):
         return "\n".join(f"query {number}\n{result!r}" for number, result in enumerate(self.results, start=1))
 
     def _html(self) -> str:
-        shown = [_hits_html(result.hits) for result in self.results]
-        return "".join(f'<p class="dim">query {number}</p>{html}' for number, html in enumerate(shown, start=1))
+        most = max(3, MAX_ROWS // max(1, len(self.results)))
+        shown = [_hits_html(result.hits, most) for result in self.results[:MAX_ROWS]]
+        lists = (f'<p class="dim">query {number}</p>{html}' for number, html in enumerate(shown, start=1))
+        return "".join(lists) + more_html(len(self.results) - MAX_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,9 @@ class StreamAck:
     truncated: tuple[TruncatedDocument, ...] = ()  # documents that were stored but not read to their end
 
 
-def _hits_html(hits: Sequence[SearchHit]) -> str:
-    items = [f"<li{'' if is_sure(hit) else _DIM}>{_hit_html(hit)}</li>" for hit in hits[:_MAX_HITS]]
-    return f"<ol>{''.join(items)}</ol>{more_html(len(hits) - _MAX_HITS)}" if items else "<p>nothing found</p>"
+def _hits_html(hits: Sequence[SearchHit], most: int) -> str:
+    items = [f"<li{'' if is_sure(hit) else _DIM}>{_hit_html(hit)}</li>" for hit in hits[:most]]
+    return f"<ol>{''.join(items)}</ol>{more_html(len(hits) - most)}" if items else "<p>nothing found</p>"
 
 
 def _hit_html(hit: SearchHit) -> str:
@@ -100,7 +104,8 @@ def _hit_html(hit: SearchHit) -> str:
     if hit.answer and hit.answer.field:
         whole, start = Span(0, len(hit.answer.text)), hit.answer.start
         matched = [Span(word.start - start, word.end - start) for word in hit.matched_spans]
-        marked = marked_html(hit.answer.text, whole, answer=whole, words=matched)
+        part = Span(0, _word_end(hit.answer.text, 0, _TEXT_CHARS))
+        marked = marked_html(hit.answer.text, part, answer=whole, words=matched)
         lines.append(f'<p><span class="dim">{html_of(hit.answer.field)}:</span> {marked}</p>')
     if hit.answer and hit.answer.cells:
         lines.append(table_html(hit.answer.columns, [hit.answer.cells]))

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from facets_client.core.evidence import matches_html
-from facets_client.core.html import more_html, span_html, table_html
+from facets_client.core.html import MAX_ROWS, more_html, span_html, table_html
 from facets_client.core.rows import Listed, Shown
 from facets_client.core.values import FacetsArray
 from facets_client.generated.types import (
@@ -53,14 +53,15 @@ class Explanation(Shown, ExplanationFields):
     def _html(self) -> str:
         closest: dict[int, tuple[float, int]] = {}  # token -> cosine and number of its closest facet
         rows = []
-        for facet in self.facets:
+        for facet in self.facets[:MAX_ROWS]:
             for item in facet.tokens:
                 closest[item.token] = max(closest.get(item.token, (0.0, 0)), (item.cosine, facet.facet))
             tokens = ", ".join(self.tokens[item.token].text for item in facet.tokens)
             words = ", ".join(f"{word.word} {word.cosine:.2f}" for word in facet.words)
             rows.append((span_html(facet.facet, 1.0, facet=facet.facet), words, tokens))
         text = _shaded(self.tokens, {token: facet for token, (_, facet) in closest.items()})
-        return f"<p>{text}</p>{table_html(('facet', 'nearest words (cosine)', 'attends to'), rows)}"
+        table = table_html(("facet", "nearest words (cosine)", "attends to"), rows)
+        return f"<p>{text}</p>{table}{more_html(len(self.facets) - MAX_ROWS)}"
 
 
 @dataclass(frozen=True, slots=True)

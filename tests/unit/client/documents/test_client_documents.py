@@ -193,6 +193,8 @@ def test_a_hit_that_hardly_answers_is_marked():
 
 def test_as_text():
     assert "query 2" in in_notebook(results((hit(),), ()))
+    long = hit(text=TEXT * 9999, answer=Span(0, 9, field="fix", text=TEXT * 999))
+    assert len(in_notebook(results(*[(long,) * 9] * 99))) < 150_000
     first, second = str(results((hit(text=TEXT * 99),))[0]).splitlines()
     assert first == ' 1  almost surely an answer, confidence 0.90  a"<b>  Q&A <1>'
     assert second == "    wed in 1900"
