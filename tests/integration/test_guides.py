@@ -15,17 +15,8 @@ from server_process import ROOT, ServerProcess, client_environment
 GUIDES = [
     ROOT / "docs" / f"{page}.md"
     for page in (
-        *(
-            "use/tutorial",
-            "use/folder",
-            "use/search",
-            "use/compared",
-            "use/examples",
-            "use/encoders",
-            "run/sizing",
-            "run/production",
-        ),
-        "change/train",
+        *("use/tutorial", "use/folder", "use/search", "use/compared", "use/examples", "use/encoders"),
+        *("run/sizing", "run/production", "change/train"),
     )
 ]
 MODELS = ROOT / "models"
