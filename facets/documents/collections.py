@@ -253,9 +253,11 @@ class Collections:
             raise InvalidInputError(f"has {len(queries)} items, the limit is {MAX_DIAGNOSE_QUERIES}", path="queries")
         for i, text in enumerate(queries):
             check_readable_by(encoder, text, "queries", i)
-        queries_QD = encoder.embed(queries) if queries else np.empty((0, record.dim), np.float32)
+            check_readable(encoder.model, text, ("queries", i))
+        encoded = encode_texts(queries, encoder) if queries else []
+        requests = [request for _, request in requests_of(DocumentQuery(queries=queries, mode="facets"), encoded)]
         with encoder.measured("search", num_items=len(queries)):
-            return replace(self.engine.diagnose(name, queries_QD, seen=record), model=encoder.model)
+            return replace(self.engine.diagnose(name, requests, seen=record), model=encoder.model)
 
     def map(self, name: str, *, max_documents: int = 0) -> CollectionMap:
         """Lays out a collection in two dimensions, with its themes, largest first; see ``CollectionEngine.map``."""

@@ -1,11 +1,11 @@
 """Diagnosis of a whole collection: its vectors, the recall of its index, and a map of its documents.
 
-Shape letters: Q queries, D dimensions, R rows of the index (parts of documents), T facets of some of them.
+Shape letters: D dimensions, R rows of the index (parts of documents), T facets of some of them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +39,7 @@ class CollectionDiagnosis:
     num_documents: int
     num_parts: int  # rows of its index
     num_parts_seen: int  # rows that were examined: all, or a random sample
-    num_queries: int  # Q
+    num_queries: int
     vectors: VectorReport  # of a sample of the facets
     recall: float | None = None  # share of the first 10 exact hits that the index finds; None without queries
     missed_ids: tuple[str, ...] = ()  # documents that the index misses, most frequently missed first, at most 20
@@ -93,29 +93,27 @@ def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: 
 def diagnose_collection(
     view: StoreView,
     record: CollectionRecord,
-    queries_QD: NDArray[np.floating],
+    requests: Sequence[SearchRequest],
     *,
     search: Callable[[SearchRequest], SearchResult],
 ) -> CollectionDiagnosis:
     """Describes the vectors of a collection, and with queries the recall of its index.
 
-    ``queries_QD``: vectors of questions in its space, or ``[0, D]``.
+    ``requests``: searches by facets, which are made with and without the index.
     """
-    if queries_QD.ndim != 2 or queries_QD.shape[1] != record.dim or len(queries_QD) > MAX_DIAGNOSE_QUERIES:
-        expected = f"expected at most {MAX_DIAGNOSE_QUERIES} of {record.dim} dimensions"
-        raise InvalidInputError(f"has shape {list(queries_QD.shape)}, {expected}", path="queries")
     all_rows = view.rows(record)
     if not len(all_rows):
         raise InvalidInputError(f"collection {record.name!r} is empty: expected at least one document")
     generator = np.random.default_rng(_SEED)
     rows = _sample(all_rows, _MAX_ROWS, generator)
     vectors = _describe_sample(view, record, generator.permutation(rows))
-    recall, missed_ids, index_kind = _recall(search, queries_QD) if len(queries_QD) else (None, (), "")
+    num_queries = sum(len(request.facets) for request in requests if request.facets is not None)
+    recall, missed_ids, index_kind = _recall(search, requests) if requests else (None, (), "")
     return CollectionDiagnosis(
         num_documents=record.num_documents,
         num_parts=len(all_rows),
         num_parts_seen=len(rows),
-        num_queries=len(queries_QD),
+        num_queries=num_queries,
         vectors=vectors,
         recall=recall,
         missed_ids=missed_ids,
@@ -157,17 +155,17 @@ def _describe_sample(view: StoreView, record: CollectionRecord, shuffled_R: NDAr
 
 
 def _recall(
-    search: Callable[[SearchRequest], SearchResult], queries_QD: NDArray[np.floating]
+    search: Callable[[SearchRequest], SearchResult], requests: Sequence[SearchRequest]
 ) -> tuple[float, tuple[str, ...], str]:
     """Recall of the index for some queries, the ids it misses, and its kind."""
-    facets = np.asarray(queries_QD, dtype=np.float32)[:, None]
-    result = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets"))
-    if result.exhaustive:
-        return 1.0, (), result.index_kind
-    exact = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets", exact=True))
-    num_missed = Counter[str]()
-    for hits, expected in zip(result.hits, exact.hits, strict=True):
-        num_missed.update({hit.id for hit in expected} - {hit.id for hit in hits})
+    num_expected, num_missed, index_kind = 0, Counter[str](), ""
+    for request in requests:
+        request = replace(request, top_k=_TOP_K, mode="facets", reasons=False)
+        result = search(request)
+        exact = result if result.exhaustive else search(replace(request, exact=True))
+        for hits, expected in zip(result.hits, exact.hits, strict=True):
+            num_missed.update({hit.id for hit in expected} - {hit.id for hit in hits})
+            num_expected += len(expected)
+        index_kind = result.index_kind
     missed_ids = sorted(num_missed, key=lambda id: (-num_missed[id], id))[:_MAX_MISSED_IDS]
-    num_expected = max(1, sum(map(len, exact.hits)))
-    return 1.0 - num_missed.total() / num_expected, tuple(missed_ids), result.index_kind
+    return 1.0 - num_missed.total() / max(1, num_expected), tuple(missed_ids), index_kind

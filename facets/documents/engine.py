@@ -372,12 +372,12 @@ class CollectionEngine:
         raise StorageError(f"collection {name!r} differs from its index: restart the server to rebuild it")
 
     def diagnose(
-        self, name: str, queries: NDArray[np.floating], *, seen: CollectionRecord | None = None
+        self, name: str, requests: Sequence[SearchRequest] = (), *, seen: CollectionRecord | None = None
     ) -> CollectionDiagnosis:
         """Describes the vectors of a collection; see :func:`facets.documents.diagnosis.diagnose_collection`."""
         with self._store.view() as view:
             record = _record_in(view, name, seen)
-            return diagnose_collection(view, record, queries, search=partial(self.search, name, seen=record))
+            return diagnose_collection(view, record, requests, search=partial(self.search, name, seen=record))
 
     def map(self, name: str, *, max_documents: int = 0, seen: CollectionRecord | None = None) -> CollectionMap:
         """Lays out a collection in two dimensions; see :func:`facets.documents.diagnosis.map_collection`."""

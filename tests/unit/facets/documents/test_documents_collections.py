@@ -14,7 +14,7 @@ TEXTS = {"music": "The dog plays the guitar.", "weights": "A man lifting weights
 
 @pytest.fixture
 def collections(tmp_path: Path):
-    with Collections.open(tmp_path, [toy_passage_model(), toy_model()]) as opened:
+    with Collections.open(tmp_path, [toy_passage_model(), toy_model(hidden_dim=64)]) as opened:
         opened.create_collection("news")
         yield opened
 
@@ -57,6 +57,7 @@ def test_a_collection_moves_to_another_model_and_needs_its_own(collections: Coll
     sentences = toy_model()
     assert collections.reindex("news", model=sentences.name).done
     assert collections.engine.get_collection("news").model == sentences.name
+    assert collections.diagnose("news", ["guitar", "a man"]).recall == 1.0
     assert first(collections, "guitar") == "music"
     collections.close()
     changed = toy_model()

@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 
-from facets.documents import Document
+from facets.documents import Document, SearchRequest
 from facets.errors import InvalidInputError, NotFoundError
-
-NONE = np.empty((0, 32), dtype=np.float32)
 
 
 def test_vectors_are_described_without_queries(engine, make_documents):
     documents = make_documents(30)
     copy = Document(id="copy", text="x", facet_embeddings=documents[0].facet_embeddings)
     engine.upsert("docs", [*documents, copy])
-    found = engine.diagnose("docs", NONE)
+    found = engine.diagnose("docs")
     assert (found.num_documents, found.num_parts, found.num_parts_seen, found.num_queries) == (31, 31, 31, 0)
     assert (found.recall, found.missed_ids, found.index_kind) == (None, (), "")
     assert found.vectors.num_rows == 62
@@ -22,8 +20,9 @@ def test_vectors_are_described_without_queries(engine, make_documents):
 
 
 def test_an_approximate_index_says_what_it_misses(faiss_engine, make_facets):
-    queries = make_facets(40, 1, 32, seed=3)[:, 0]
-    found = faiss_engine.diagnose("docs", queries)
+    few, many = (SearchRequest(facets=make_facets(20, facets, 32, seed=3)) for facets in (1, 2))
+    found = faiss_engine.diagnose("docs", [few, many])
+    assert found.num_queries == 40
     assert found.index_kind.startswith("faiss")
     assert 0.5 < found.recall <= 1.0
     assert bool(found.missed_ids) == (found.recall < 1.0)
@@ -31,12 +30,12 @@ def test_an_approximate_index_says_what_it_misses(faiss_engine, make_facets):
 
 def test_what_nothing_can_be_told_of_is_refused(engine, make_documents):
     with pytest.raises(InvalidInputError, match="is empty"):
-        engine.diagnose("docs", NONE)
+        engine.diagnose("docs")
     engine.upsert("docs", make_documents(3))
-    with pytest.raises(InvalidInputError, match="dimensions"):
-        engine.diagnose("docs", np.ones((2, 16)))
+    with pytest.raises(InvalidInputError, match="shape"):
+        engine.diagnose("docs", [SearchRequest(facets=np.ones((2, 1, 16), np.float32))])
     with pytest.raises(NotFoundError):
-        engine.diagnose("nowhere", NONE)
+        engine.diagnose("nowhere")
 
 
 def test_a_map_has_every_document_once(engine, make_documents):
