@@ -10,6 +10,7 @@
 (1, 10, 256)
 """
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from pkgutil import resolve_name
@@ -52,10 +53,14 @@ def open(
         FacetsClientError: The folder or a model cannot be opened; a subclass for each reason.
     """
     require_extra("local", "facets_server", "torch")
-    client: LocalClient = resolve_name("facets_server.local:LocalClient")(
-        path, models=models, device=device, allow_downloads=allow_downloads
-    )
-    return client
+    collects = gc.isenabled()
+    gc.disable()  # imports leave little to collect, and looking for it takes a seventh of their time
+    try:
+        client: type[LocalClient] = resolve_name("facets_server.local:LocalClient")
+    finally:
+        if collects:
+            gc.enable()
+    return client(path, models=models, device=device, allow_downloads=allow_downloads)
 
 
 def __getattr__(name: str) -> object:

@@ -10,7 +10,6 @@ from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Fil
 from facets.documents.records import CollectionRecord
 from facets.documents.types import FilterWarning
 from facets.documents.view import StoreView
-from facets.language.near_names import NearNames
 
 _FEW_DOCUMENTS, _MANY_DOCUMENTS = 10, 300  # documents that are examined: more if the first ones do not fit
 _NAMED_DOCUMENTS = 100  # documents whose field names are suggested for an unknown one
@@ -38,6 +37,8 @@ def _warning(view: StoreView, record: CollectionRecord, field: str, expected: fr
             return None
     if not found:
         documents = "no document has" if record.num_documents <= _MANY_DOCUMENTS else "no examined document has"
+        from facets.language.near_names import NearNames
+
         near = NearNames(names := view.field_names(record, _NAMED_DOCUMENTS)).find(field, top_k=1)
         hint = f": did you mean {names[near[0]]!r}?" if near else ""
         return FilterWarning(field=field, message=f"{documents} a field {field!r}{hint}")

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -156,6 +157,7 @@ class IndexManager:
         self._directory = directory
         self._config = config
         self._backend = make_backend(config)
+        self._enter_background = cache(self._backend.enter_background)
         self._live: dict[int, LiveIndex] = {}  # by number of the collection, like the next ones
         self._lexical: dict[int, LexicalIndex] = {}
         self._records: dict[int, CollectionRecord] = {}
@@ -372,6 +374,8 @@ class IndexManager:
         with suppress(NotFoundError, NotReadyError):  # deleted or moved in between
             self.lexical(record)  # loads it before the first search needs it
         if live.is_due():
+            if threading.current_thread() is self._thread:
+                self._enter_background()
             try:
                 live.maintain(self._closing.is_set)
             except IndexFormatError as error:
@@ -443,7 +447,6 @@ class IndexManager:
         live.save(lambda index: write_snapshot(path, index, identity))
 
     def _run(self) -> None:
-        self._backend.enter_background()
         has_failed = False
         while True:
             self._wake.wait(RETRY_S if has_failed else None)

@@ -1,13 +1,66 @@
 """The backends for indexes of large collections."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from facets.arrays import Ints
 from facets.devices import compute_device
-from facets.index.base import Chunks, IndexBackend
+from facets.index.base import Chunks, IndexBackend, MappedFile
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
-from facets.index.faiss_index import FaissBackend
 from facets.index.qdrant import QdrantBackend
+
+if TYPE_CHECKING:
+    from facets.index.faiss_index import FaissIndex
+
+
+_SPARE_SHARE = 1 / 8  # extra memory for each list after building
+
+
+class FaissBackend(IndexBackend):
+    """FAISS inverted lists of facets, on the CPU; imports FAISS for the first collection that needs them."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._config = config
+
+    def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> "FaissIndex | None":
+        """Trains on a sample of the facets, adds all of them, and tunes the number of probed lists."""
+        from facets.index.faiss_index import LISTS_SEED, TRAIN_PER_LIST, FaissIndex
+
+        rng, num_vectors = np.random.default_rng(LISTS_SEED), num_documents * num_facets
+        share, parts = min(1.0, TRAIN_PER_LIST * 2 * math.isqrt(num_vectors) / num_vectors), []
+        for _, facets_NKD in chunks():
+            vectors = facets_NKD.reshape(-1, facets_NKD.shape[2])
+            parts.append(vectors[(rng.random(len(vectors)) < share) & vectors.any(axis=1)])
+        if not parts:
+            return None
+        sample = rng.permutation(np.concatenate(parts))
+        if not len(sample):  # no document has a facet
+            sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
+        index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents)
+        seen = [(rows, index.prepare(rows, facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
+        index.make_room(np.concatenate([prepared for _, prepared in seen]), spare=_SPARE_SHARE)
+        for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
+            index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be deleted by now
+        if not len(index):
+            return None
+        index.tune(sample, self._config.recall_target)
+        return index
+
+    def read(self, file: MappedFile, slots: Ints, description: Mapping[str, int | float | str]) -> "FaissIndex":
+        """Opens the index in a snapshot; see ``FaissIndex.map``."""
+        from facets.index.faiss_index import FaissIndex
+
+        return FaissIndex.map(file, slots, description)
+
+    def enter_background(self) -> None:
+        """Leaves half of the cores to requests."""
+        import faiss
+
+        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # for the calling thread
 
 
 class ExactBackend(IndexBackend):

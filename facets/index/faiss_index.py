@@ -14,18 +14,16 @@ from numpy.typing import NDArray
 
 from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.errors import IndexFormatError
-from facets.index.base import Chunks, FacetIndex, IndexBackend, MappedFile, first_places
+from facets.index.base import FacetIndex, MappedFile, first_places
 from facets.index.candidates import Candidates
-from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
 
-_LISTS_SEED = 12345
-_TRAIN_PER_LIST = 40  # FAISS asks for at least 39 training vectors for each list
+LISTS_SEED = 12345
+TRAIN_PER_LIST = 40  # FAISS asks for at least 39 training vectors for each list
 _TRAIN_STEPS = 8
 _MIN_PROBES = 4
 _TUNE_QUERIES = 96
 _TUNE_TOP_K = 10
-_SPARE_SHARE = 1 / 8  # extra memory for each list after building
 MOVED_BYTES = 8 * 1024 * 1024  # of lists moved in memory under one lock: a few milliseconds
 # For one query facet and each result: minimum of facets to retrieve (lists rank by coarser codes), documents to score.
 _MIN_FACETS_PER_RESULT, _DOCUMENTS_PER_RESULT = 4, 2
@@ -33,43 +31,6 @@ _MIN_FACETS_PER_RESULT, _DOCUMENTS_PER_RESULT = 4, 2
 _SUM_PROBES, _SUM_DOCUMENTS_PER_RESULT = 2, 8
 _COSINE_OFFSET = 3.0  # makes cosines positive, since 0 means not found
 _FEW_ALLOWED = 2048  # if a filter allows at most this many places, all are compared
-
-
-class FaissBackend(IndexBackend):
-    """FAISS inverted lists of facets, on the CPU."""
-
-    def __init__(self, config: EngineConfig) -> None:
-        self._config = config
-
-    def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> "FaissIndex | None":
-        """Trains on a sample of the facets, adds all of them, and tunes the number of probed lists."""
-        rng, num_vectors = np.random.default_rng(_LISTS_SEED), num_documents * num_facets
-        share, parts = min(1.0, _TRAIN_PER_LIST * 2 * math.isqrt(num_vectors) / num_vectors), []
-        for _, facets_NKD in chunks():
-            vectors = facets_NKD.reshape(-1, facets_NKD.shape[2])
-            parts.append(vectors[(rng.random(len(vectors)) < share) & vectors.any(axis=1)])
-        if not parts:
-            return None
-        sample = rng.permutation(np.concatenate(parts))
-        if not len(sample):  # no document has a facet
-            sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
-        index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents)
-        seen = [(rows, index.prepare(rows, facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
-        index.make_room(np.concatenate([prepared for _, prepared in seen]), spare=_SPARE_SHARE)
-        for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
-            index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be deleted by now
-        if not len(index):
-            return None
-        index.tune(sample, self._config.recall_target)
-        return index
-
-    def read(self, file: MappedFile, slots: Ints, description: Mapping[str, int | float | str]) -> "FaissIndex":
-        """Opens the index in a snapshot; see :meth:`FaissIndex.map`."""
-        return FaissIndex.map(file, slots, description)
-
-    def enter_background(self) -> None:
-        """Leaves half of the cores to requests."""
-        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # for the calling thread
 
 
 class FaissIndex(FacetIndex):
@@ -99,12 +60,12 @@ class FaissIndex(FacetIndex):
     def train(cls, sample_MD: Vectors, *, num_facets: int, num_documents: int) -> "FaissIndex":
         """Trains an empty index on facets of a collection of about ``num_documents``."""
         sample = np.ascontiguousarray(sample_MD, dtype=np.float32)
-        num_lists = max(1, min(2 * math.isqrt(num_documents * num_facets), len(sample) // _TRAIN_PER_LIST))
+        num_lists = max(1, min(2 * math.isqrt(num_documents * num_facets), len(sample) // TRAIN_PER_LIST))
         index = faiss.index_factory(sample.shape[1], f"IVF{num_lists},SQ8", faiss.METRIC_INNER_PRODUCT)
         assert isinstance(index, faiss.IndexIVFScalarQuantizer)
         index.by_residual = False
         index.cp.niter = _TRAIN_STEPS
-        index.cp.seed = _LISTS_SEED
+        index.cp.seed = LISTS_SEED
         index.cp.min_points_per_centroid = 1
         index.train(sample)
         index.nprobe = num_lists

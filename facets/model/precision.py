@@ -10,6 +10,7 @@ Shape suffixes: T rows, X inputs, Y outputs.
 import threading
 import warnings
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+# Small calls that a `Traced` function answers before it is recorded, which takes as long as ten of them.
+UNRECORDED_CALLS = 3
 _INT8_PRODUCT = "linear_with_input_q_dq_qweight_dq_output_fp32"  # packs inputs, multiplies, gives float32
 
 
@@ -138,7 +141,7 @@ def use_half_weights(network: nn.Module) -> None:
 
 
 class Traced:
-    """A function of tensors and a network's weights, recorded on its first small call and then run without Python.
+    """A function of tensors and a network's weights, recorded after a few small calls and then run without Python.
 
     Results are bit-identical, a single text takes a third of the time, and other threads can run Python. On a GPU, in
     training, in mixed precision and with gradients the function itself is called. It is recorded again after a weight
@@ -155,6 +158,7 @@ class Traced:
         self._small = small
         self._lock = threading.Lock()
         self._recorded: dict[tuple[bool, ...], Callable[..., Any]] = {}
+        self._small_calls: Counter[tuple[bool, ...]] = Counter()
         self._weights: list[nn.Parameter] = []
         self._state = (0, 0)
 
@@ -168,7 +172,9 @@ class Traced:
         given = tuple(value is not None for value in inputs)
         recorded = self._recorded.get(given)
         if recorded is None or _state_of(self._weights) != self._state:
-            if tensors[0].numel() > self._small:
+            is_small = tensors[0].numel() <= self._small
+            self._small_calls[given] += is_small
+            if not is_small or self._small_calls[given] <= UNRECORDED_CALLS:
                 return self._function(*inputs)
             with self._lock:
                 recorded = self._record(tensors, given)

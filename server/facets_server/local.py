@@ -31,9 +31,9 @@ from facets.errors import FacetsError, NotFoundError
 from facets.language.interruption import interrupted_by
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.calls import PendingReply
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.errors import status_of
+from facets_server.runtime.fair_queue import PendingReply
 from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import ModelRegistry
 from facets_server.runtime.rooms import Service, load_models, services

@@ -13,6 +13,7 @@ import facets
 from facets.documents import CollectionEngine
 from facets.errors import StorageError
 from facets.extras import require_extra
+from facets.model.precision import UNRECORDED_CALLS
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.calls import Calls
@@ -121,7 +122,8 @@ class FacetsServer:
         if self._gateway is not None:
             self._gateway.start()
         for model in self._models.all() if self._warms_up else ():
-            model.opened().probe(CallContext(method="warm-up"))
+            for _ in range(UNRECORDED_CALLS + 1):
+                model.opened().probe(CallContext(method="warm-up"))
         self._health.start()
 
     def served_models(self) -> list[str]:

@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,10 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import ModelFailureError
 from facets_server.runtime.fair_queue import FairQueue, Waiter
-from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import Failures
+
+if TYPE_CHECKING:
+    from facets_server.runtime.metrics import BatchMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +101,7 @@ class Batcher(Generic[RowT]):
         *,
         model: str,
         pads: bool,
-        metrics: BatchMetrics,
+        metrics: "BatchMetrics",
         failures: Failures,
     ) -> None:
         """Starts the worker thread; ``failures`` counts failed batches."""

@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,7 +25,7 @@ from facets.language.interruption import interrupted_by
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext, Stages
 from facets_server.runtime.errors import grpc_status_of, status_row
-from facets_server.runtime.fair_queue import Waiter
+from facets_server.runtime.fair_queue import PendingReply
 from facets_server.runtime.keys import Key, Keys, caller_of, collection_of
 from facets_server.runtime.messages import StreamBridge, WaitLimit, decoded, first_message, metadata_of, next_message
 from facets_server.runtime.metrics import CallMetrics
@@ -41,19 +40,6 @@ _MAX_DEADLINE_S = 365 * 24 * 3600.0  # gRPC returns a huge number for calls with
 Handler = Any  # grpc.RpcMethodHandler; its four behaviours have four types
 Context = Any  # grpc.aio.ServicerContext
 IsQuick = Callable[[Any], bool]  # whether the handler of a small request neither waits for a lock nor for a disk
-
-
-@dataclass(frozen=True, slots=True)
-class PendingReply:
-    """A reply that waits for a model; ``finish`` makes it once ``waiter`` has ended."""
-
-    waiter: Waiter
-    finish: Callable[[], Any]
-
-    def result(self) -> Any:
-        """Waits for the reply in a worker thread; raises as ``Waiter.wait``."""
-        self.waiter.wait()
-        return self.finish()
 
 
 class Calls:

@@ -13,7 +13,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from facets.errors import FacetsError, NotReadyError
@@ -82,6 +83,19 @@ class Waiter(Future[None]):
             self.call.check()
         except FacetsError as error:
             self.end(error)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingReply:
+    """A reply that waits for a model; ``finish`` makes it once ``waiter`` has ended."""
+
+    waiter: Waiter
+    finish: Callable[[], Any]
+
+    def result(self) -> Any:
+        """Waits for the reply in a worker thread; raises as ``Waiter.wait``."""
+        self.waiter.wait()
+        return self.finish()
 
 
 class _LoopWaker:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from facets.devices import compute_device
@@ -27,16 +27,18 @@ from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
 from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel
 from facets_server.texts.passages import ServedPassages
 from facets_server.texts.served import ServedSentences, encoders_for, text_models
+
+if TYPE_CHECKING:
+    from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
 
 _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served models
 STREAMS_FILE = "ingest-streams.sqlite3"
 
 
-def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None) -> list[AnyModel]:
+def load_models(config: ServerConfig, metrics: "BatchMetrics", shared: SqlDatabase | None = None) -> list[AnyModel]:
     """The models of the settings, else the shipped ones; each is opened when it is first used.
 
     ``shared`` holds additions, else the data directory. Raises NotFoundError, or CheckpointError for a folder without
@@ -52,7 +54,7 @@ def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase
 def _model(
     name: str,
     config: ServerConfig,
-    metrics: BatchMetrics,
+    metrics: "BatchMetrics",
     reader: Callable[[], AnswerReader | None],
     shared: SqlDatabase | None,
 ) -> AnyModel:
@@ -158,7 +160,7 @@ def services(
     config: ServerConfig,
     *,
     admission: Admission,
-    recall: RecallMetrics,
+    recall: "RecallMetrics",
     closing: ExitStack,
 ) -> dict[str, Callable[[], list[Service]]]:
     """By room, a function that makes its services; once the server has stopped, ``closing`` closes what they opened."""

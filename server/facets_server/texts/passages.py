@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,10 @@ from facets.model.passage_model import PassageModel, QueryFacets
 from facets_server.runtime.batcher import Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.served import PendingTexts, ServedTexts, columns_of
+
+if TYPE_CHECKING:
+    from facets_server.runtime.metrics import BatchMetrics
 
 _CHARS_PER_TOKEN = 4  # approximate, for English text
 _WORD_CHARACTER = re.compile(r"\w")
@@ -28,7 +31,7 @@ class ServedPassages(ServedTexts):
         self,
         model: PassageModel,
         config: BatcherConfig,
-        metrics: BatchMetrics,
+        metrics: "BatchMetrics",
         *,
         relevance: RelevanceCurve | None = None,
         reader: Callable[[], AnswerReader | None] = lambda: None,

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from facets.model.passage_model import QueryFacets
 from facets_server.runtime.batcher import Batcher, Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import ModelRegistry, ServedModel, TaskModels
+
+if TYPE_CHECKING:
+    from facets_server.runtime.metrics import BatchMetrics
 
 _WARM_UP_TEXTS = ("A short text.", "A longer text that warms up the model with several more words than the first one.")
 RowT = TypeVar("RowT")
@@ -64,7 +66,7 @@ class ServedTexts(ServedModel[TextModel]):
         self,
         model: TextModel,
         config: BatcherConfig,
-        metrics: BatchMetrics,
+        metrics: "BatchMetrics",
         *,
         relevance: RelevanceCurve | None = None,
         reader: Callable[[], AnswerReader | None] = lambda: None,
@@ -159,7 +161,7 @@ class ServedSentences(ServedTexts):
         self,
         model: SentenceModel,
         config: BatcherConfig,
-        metrics: BatchMetrics,
+        metrics: "BatchMetrics",
         *,
         relevance: RelevanceCurve | None = None,
         reader: Callable[[], AnswerReader | None] = lambda: None,

@@ -18,9 +18,9 @@ from facets.texts.summarization import summarize
 from facets.texts.topics import suggest_topics
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.calls import PendingReply
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, status_of
+from facets_server.runtime.fair_queue import PendingReply
 from facets_server.runtime.messages import read_ahead
 from facets_server.runtime.requests import (
     check_count,

@@ -222,3 +222,11 @@ def test_a_model_that_does_not_open_is_reported_by_its_calls_and_by_health(tmp_p
         shutil.copy(Path(model) / "model.safetensors", damaged)
         assert client.add(TEXTS).num_documents == 2
         assert client.health()["facets.v1.DocumentService"] == "SERVING"
+
+
+def test_a_first_search_loads_nothing_that_it_does_not_need(tmp_path, model):
+    code = ["import sys", "notes.add(['A dog.'])", "assert len(notes.search('dog')) == 1", "print(*sys.modules)"]
+    done = subprocess.run(run(tmp_path, model, *code), capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "torch" in loaded
+    assert not loaded & {"faiss", "prometheus_client", "rapidfuzz", "scipy", "spacy"}
