@@ -37,5 +37,6 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
     "cut a little": lambda path: path.write_bytes(path.read_bytes()[:-7]),
     "zeros in the middle": _overwrite_middle,
+    "nested": lambda path: path.write_bytes(b"[" * 100_000),
     "not ours": lambda path: path.write_bytes(b"hello, this is something else" * 300),
 }

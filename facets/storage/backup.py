@@ -35,7 +35,7 @@ _IGNORED_NAMES = {LOCK, "lost+found", UNFINISHED_RESTORE}  # a directory with on
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _APPLICATION_ID = slice(68, 72)  # bytes of a SQLite file
 _MAX_PAGE_PROBLEMS = 20
-_BAD_CONTENT = (ValueError, KeyError, TypeError, AttributeError)  # of a JSON file with another content
+_BAD_CONTENT = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # of a JSON file with another content
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

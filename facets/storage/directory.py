@@ -118,7 +118,7 @@ class DirectoryManifest:
             is_intact = values.pop("checksum", None) == row_checksum(json.dumps(values, sort_keys=True))
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             format_number, is_intact = 0, False
         if isinstance(format_number, int) and format_number > _FORMAT:
             raise StorageError(

@@ -51,14 +51,14 @@ def make_private_file(path: Path) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Creates a directory that only this user may read, and missing parents; all survive a power loss.
+    """Creates a directory and its missing parents, which only this user may read; all survive a power loss.
 
-    Leaves an existing directory and its permissions alone.
+    Leaves existing directories and their permissions alone.
     """
-    new_parents = [folder for folder in path.absolute().parents if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.mkdir(mode=0o700, exist_ok=True)
-    for folder in (path.absolute(), *new_parents):
+    path = path.absolute()
+    new_parents = [folder for folder in path.parents if not folder.exists()]
+    for folder in (*reversed(new_parents), path):
+        folder.mkdir(mode=0o700, exist_ok=True)
         sync_directory(folder.parent)
 
 

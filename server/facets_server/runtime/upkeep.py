@@ -1,6 +1,7 @@
 """Backup, restore, verification, migration and check of a data directory; the rooms name its stores."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,15 @@ from pathlib import Path
 from facets.documents.migration import move_to_directory, move_to_postgres
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.documents.store import examine_postgres
-from facets.errors import ConfigError, ConflictError, DamagedError, IndexFormatError, StorageError, StoreInUseError
+from facets.errors import (
+    ConfigError,
+    ConflictError,
+    DamagedError,
+    IndexFormatError,
+    OverloadedError,
+    StorageError,
+    StoreInUseError,
+)
 from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
 from facets.papers.store import SCHEMA as PAPERS
@@ -48,6 +57,7 @@ STORES = {
     "relations/*/relations.sqlite3": RELATIONS,
     "papers/*/recommendation.sqlite3": PAPERS,
 }
+_taking = threading.Lock()  # one backup at a time
 Say = Callable[[str], None]
 
 
@@ -83,14 +93,26 @@ class TakenBackup:
 
 
 def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
-    """Writes a backup named after the current time into the backup folder; an undamaged one replaces the oldest."""
+    """Writes a backup named after the current time into the backup folder; an undamaged one replaces the oldest.
+
+    Raises OverloadedError while another thread takes one.
+    """
     if config.backup_dir is None:
         raise ConfigError(
             "this server has no folder for backups: expected the setting backup_dir, or facets-server backup FOLDER"
         )
     if config.engine.store.get_secret_value() != "sqlite":
         raise ConfigError("the documents are in PostgreSQL, whose own backups hold them: see docs/run/cluster.md")
-    while (destination := config.backup_dir.absolute() / f"{datetime.now(tz=UTC):{_NAMED}}").exists():
+    if not _taking.acquire(blocking=False):
+        raise OverloadedError("this server is taking a backup, expected one at a time: try again when it is complete")
+    try:
+        return _take(config, config.backup_dir.absolute(), say)
+    finally:
+        _taking.release()
+
+
+def _take(config: ServerConfig, folder: Path, say: Say) -> TakenBackup:
+    while (destination := folder / f"{datetime.now(tz=UTC):{_NAMED}}").exists():
         time.sleep(0.05)  # this second already has a backup
     lines: list[str] = []
     is_whole = back_up_directory(config.data_dir, destination, lines.append)

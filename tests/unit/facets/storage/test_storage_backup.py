@@ -62,14 +62,14 @@ def modes(directory: Path) -> set[tuple[bool, int]]:
 
 
 def test_backup_and_what_is_restored_are_for_this_user_alone(data: Path, tmp_path: Path) -> None:
-    before = os.umask(0o022)
+    before = os.umask(0)
     try:
         backup = take(data)
-        put_back(backup, tmp_path / "restored")
-        words_in(tmp_path / "restored" / "inner" / "words.sqlite3")
+        put_back(backup, tmp_path / "new" / "restored")
+        words_in(tmp_path / "new" / "restored" / "inner" / "words.sqlite3")
     finally:
         os.umask(before)
-    assert modes(backup) == modes(tmp_path / "restored") == {(True, 0o700), (False, 0o600)}
+    assert modes(backup) == modes(tmp_path / "new") == {(True, 0o700), (False, 0o600)}
 
 
 @pytest.mark.parametrize("of", ["file", "folder"])

@@ -105,6 +105,23 @@ def test_backups_of_one_second_are_two(make_server, tmp_path, monkeypatch):
     assert [path.name[-3:] for path in sorted((tmp_path / "backups").iterdir())] == ["01Z", "02Z"]
 
 
+def test_one_backup_is_taken_at_a_time(make_server, tmp_path, monkeypatch):
+    running = make_server(config=ServerConfig(backup_dir=tmp_path / "backups"))
+    refusals = []
+
+    def take_another(*args, **settings):
+        monkeypatch.setattr(upkeep, "back_up", back_up)
+        with pytest.raises(grpc.RpcError) as refused:
+            models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest(), timeout=5)
+        refusals.append(refused.value.code().name)
+        return back_up(*args, **settings)
+
+    back_up = upkeep.back_up
+    monkeypatch.setattr(upkeep, "back_up", take_another)
+    models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
+    assert refusals == ["RESOURCE_EXHAUSTED"]
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [({}, "backup_dir"), ({"backup_dir": Path("b"), "engine": EngineConfig(store="postgres://h/d")}, "PostgreSQL")],
