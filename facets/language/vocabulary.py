@@ -165,13 +165,14 @@ class Vocabulary:
             raise CheckpointError(f"{path}: expected UTF-8, got a bad byte at offset {error.start}") from error
         if lines.pop() != "":
             raise CheckpointError(f"{path}, line {len(lines) + 1}: expected a newline at the end, got a cut line")
-        entries = [line.partition("\t") for line in lines]
-        for number, (word, tab, count) in enumerate(entries, start=1):
-            if not (tab and word and count.isdigit() and count.isascii()):
+        # Two lists of strings: a list of pairs would let the garbage collector look through the whole program.
+        words = [line.partition("\t")[0] for line in lines]
+        counts = [line.partition("\t")[2] for line in lines]
+        for number, (word, count) in enumerate(zip(words, counts, strict=True), start=1):
+            if not (word and count.isdigit() and count.isascii()):
                 raise CheckpointError(f"{path}, line {number}: expected word<TAB>count, got {lines[number - 1][:60]!r}")
-        if not entries or entries[0][0] != _TOTAL:
+        if words[:1] != [_TOTAL]:
             raise CheckpointError(f"{path}, line 1: expected {_TOTAL}<TAB>count, got {lines[:1]!r}")
-        words, _, counts = zip(*entries, strict=True)
         try:
             return cls(words[1:], np.array([*map(int, counts[1:])], dtype=np.int64), total_count=int(counts[0]))
         except InvalidInputError as error:

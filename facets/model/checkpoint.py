@@ -134,7 +134,7 @@ def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, 
     try:
         with _NoInitialization():
             network = build()
-        network.load_state_dict(tensors)
+        network.load_state_dict(tensors, assign=True)
         use_half_weights(network)
     except RuntimeError as error:  # also raised if the network does not fit into memory
         problem = " ".join(str(error).split())[:300]  # PyTorch reports every tensor on a separate line

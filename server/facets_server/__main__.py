@@ -22,7 +22,7 @@ import typer
 
 import facets
 from facets.errors import CheckpointError, ConfigError, ConflictError, NotFoundError, StorageError
-from facets.extras import require_extra
+from facets.extras import quick_imports, require_extra
 
 if TYPE_CHECKING:
     from facets_server.runtime.config import ServerConfig
@@ -222,14 +222,15 @@ def _serve(config: "ServerConfig") -> None:
     if config.socket is None:
         _check_port(config)
     # Importing these takes seconds; --help and invalid settings are handled first.
-    from prometheus_client import CollectorRegistry
+    with quick_imports():
+        from prometheus_client import CollectorRegistry
 
-    from facets.documents import CollectionEngine
-    from facets_server.runtime.app import FacetsServer
-    from facets_server.runtime.hosts import exposure
-    from facets_server.runtime.memory import bound_heaps
-    from facets_server.runtime.metrics import BatchMetrics
-    from facets_server.runtime.rooms import load_models
+        from facets.documents import CollectionEngine
+        from facets_server.runtime.app import FacetsServer
+        from facets_server.runtime.hosts import exposure
+        from facets_server.runtime.memory import bound_heaps
+        from facets_server.runtime.metrics import BatchMetrics
+        from facets_server.runtime.rooms import load_models
 
     bound_heaps()
     shutdown = _Shutdown(config.drain_s)
