@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
@@ -176,7 +177,9 @@ def _problem(cls: type[Settings], details: ErrorDetails) -> str:
     kind, context, value = details["type"], details.get("ctx", {}), details["input"]
     field = ".".join(map(str, details["loc"]))
     if kind == "extra_forbidden":
-        return f"{field} is no setting; there are {', '.join(_section(cls, details['loc']).model_fields)}"
+        names = list(_section(cls, details["loc"]).model_fields)
+        near = get_close_matches(str(details["loc"][-1]), names, n=1)
+        return f"{field} is no setting" + (f": did you mean {near[0]}?" if near else f"; there are {', '.join(names)}")
     if kind == "missing":
         return f"{field} is missing"
     if kind == _BROKEN_RULE:

@@ -125,7 +125,7 @@ def test_names_aliases_and_inverses_lead_to_the_canonical_relation() -> None:
         ({"head": []}, "head"),
         ({"example": "Paris is the capital of France."}, "example"),
         ({"aliases": ["capitalOf"]}, "one meaning"),
-        ({"alias": ["capitalOf"]}, "relation.0.alias is no setting; there are name, aliases"),
+        ({"alias": ["capitalOf"]}, "relation.0.alias is no setting: did you mean aliases"),
     ],
 )
 def test_bad_entries_are_named(change: dict[str, object], message: str) -> None:

@@ -39,7 +39,9 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
     [
         ("port = true", "port must be an integer, got"),
         ("port = 70000", "port must be <= 65535"),
-        ("prt = 1", "prt is no setting"),
+        ("prt = 1", "prt is no setting: did you mean port"),
+        ("datadir = 'x'", "did you mean data_dir"),
+        ("zzz = 1", "zzz is no setting; there are host, port"),
         ("[limits]\nmax_top = 1", "limits.max_top is no setting"),
         ("[limits]\nmax_text_bytes = 0", "limits.max_text_bytes must be >= 1, got 0"),
         ("[limits]\nmax_documents_per_upsert = 10001", "limits.max_documents_per_upsert must be <= 10000"),
