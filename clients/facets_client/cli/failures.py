@@ -116,7 +116,7 @@ def server_failure(error: FacetsClientError, server: str) -> CommandError:
     if isinstance(error, UnavailableError):
         message = f"{server} is not available: {message}"
     elif isinstance(error, DeadlineExceededError):
-        message = f"no answer from {server} in time (see --timeout-s): {message}"
+        message = f"no answer from {server} in time (see --timeout-s)"
     elif exit_code is ExitCode.UNAVAILABLE:
         message = f"{server} is overloaded: {message}"
     elif exit_code is ExitCode.SERVER:

@@ -42,7 +42,7 @@ class AsyncChannel:
         try:
             return await method(request, timeout=timeout_s, metadata=metadata)
         except grpc.RpcError as error:
-            raise client_error(error) from error
+            raise client_error(error, target=self._connection.target, timeout_s=timeout_s) from error
 
     def open(self, request: type[Message]) -> "AsyncStream":
         """Opens the stream that takes such requests."""

@@ -44,7 +44,7 @@ class BlockingChannel:
         try:
             return method(request, timeout=timeout_s, metadata=metadata)
         except grpc.RpcError as error:
-            raise client_error(error) from error
+            raise client_error(error, target=self._connection.target, timeout_s=timeout_s) from error
 
     def open(self, request: type[Message]) -> "BlockingStream":
         """Opens the stream that takes such requests."""

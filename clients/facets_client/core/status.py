@@ -12,14 +12,20 @@ from facets_client.errors import CLASS_OF_CODE, FacetsClientError, FieldViolatio
 _STATUS_KEY = "grpc-status-details-bin"
 
 
-def client_error(error: grpc.RpcError) -> FacetsClientError:
-    """The exception for a failed call; raise it ``from`` the error."""
+def client_error(error: grpc.RpcError, *, target: str = "", timeout_s: float = 0.0) -> FacetsClientError:
+    """The exception for a failed call; raise it ``from`` the error.
+
+    ``target``, ``timeout_s``: address and timeout of the call, which gRPC does not say of a server that is away.
+    """
     assert isinstance(error, grpc.Call | grpc.aio.AioRpcError)
     details: Iterable[AnyMessage] = ()
     for key, value in error.trailing_metadata() or ():
         if key == _STATUS_KEY:
             details = _parse_details(value)
-    return _error(error.code(), error.details() or "no details", details)
+    text = error.details() or "no details"
+    if target and text.lower() == "deadline exceeded":
+        text = f"no answer from the server at {target} within {timeout_s:g} s: is it running and reachable?"
+    return _error(error.code(), text, details)
 
 
 def status_error(status: status_pb2.Status) -> FacetsClientError:

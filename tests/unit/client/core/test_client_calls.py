@@ -1,12 +1,14 @@
 """What every method does: cut long inputs, retry, time out, name errors, reject bad arguments before sending."""
 
 import itertools
+import socket
 
 import grpc
 import numpy as np
 import pytest
 from facets_client import (
     Author,
+    DeadlineExceededError,
     Document,
     FacetsClient,
     InvalidArgumentError,
@@ -181,3 +183,12 @@ def test_the_api_key_is_sent_with_calls_and_streams(make_client, world):
     client = make_client(api_key="secret")
     client.embed(["text"])
     assert len(list(client.embed_stream(["text"]))) == 1
+
+
+def test_errors_name_the_server_that_is_away_and_the_methods_of_the_client():
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and says nothing
+        with FacetsClient(f"127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.3) as client:
+            with pytest.raises(DeadlineExceededError, match=client.target):
+                client.embed(["a dog"])
+            with pytest.raises(TypeError, match=r"^FacetsClient\.embed\(\)"):
+                client.embed(["a dog"], colour="red")
