@@ -3,9 +3,9 @@
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
-from facets_client.cli.options import texts_from
+from facets_client.cli.options import CollectionOption, texts_from
 from facets_client.cli.output import count_of, print_table
 from facets_client.cli.settings import ask
 from facets_client.generated.types import CollectionDiagnosis
@@ -13,7 +13,7 @@ from facets_client.generated.types import CollectionDiagnosis
 
 def diagnose(
     context: typer.Context,
-    collection: Annotated[str, Argument(help="Name of the collection.")],
+    collection: CollectionOption,
     queries: Annotated[str | None, Option(help="File with questions, one per line.")] = None,
 ) -> None:
     """Report duplicates, hubs and recall of a collection.
@@ -22,8 +22,8 @@ def diagnose(
 
     \b
     Examples:
-      facets diagnose news
-      facets diagnose news --queries asked.txt
+      facets diagnose -c news
+      facets diagnose -c news --queries asked.txt
     """
     asked = [] if queries is None else list(texts_from(None, queries))
     ask(context, lambda client: client.diagnose_collection(collection, asked), _print)

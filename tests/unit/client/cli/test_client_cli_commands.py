@@ -293,10 +293,10 @@ def test_the_environment_names_server_and_collection(facets, filled, monkeypatch
 
 
 def test_a_collection_is_diagnosed(facets, tmp_path):
-    shown = facets("diagnose", "news").stdout
+    shown = facets("diagnose", "-c", "news").stdout
     assert "9 facets of 4 dimensions" in shown and "nothing stands out" in shown and "--queries only" in shown
     (tmp_path / "asked.txt").write_text("why\n")
-    assert "finds 90.0%" in facets("diagnose", "news", "--queries", "asked.txt").stdout
+    assert "finds 90.0%" in facets("diagnose", "-c", "news", "--queries", "asked.txt").stdout
 
 
 def test_reindex(facets, filled):
