@@ -12,7 +12,7 @@ from typing import IO, Annotated
 import typer
 from typer import Argument, Option
 
-from facets_client.cli.options import WhereOption, parse_where
+from facets_client.cli.options import CollectionOption, WhereOption, parse_where
 from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import settings_of
 from facets_client.generated.types import Document
@@ -25,8 +25,8 @@ _OWN_COLUMNS = ("id", "text")
 
 def export(
     context: typer.Context,
-    collection: Annotated[str, Argument(help="Name of the collection.")],
     file: Annotated[str, Argument(metavar="FILE", help=f"{', '.join(_SUFFIXES)}; -: JSON lines to standard output.")],
+    collection: CollectionOption,
     where: WhereOption = None,
     facets: Annotated[bool, Option("--facets", help="Include facet embeddings (JSON lines, Parquet).")] = False,
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
@@ -39,8 +39,8 @@ def export(
 
     \b
     Examples:
-      facets export news news.jsonl.gz
-      facets export news recent.csv --where 'year>=2024'
+      facets export news.jsonl.gz -c news
+      facets export recent.csv -c news --where 'year>=2024'
     """
     settings = settings_of(context)
     suffix = _suffix_of(file, facets=facets, force=force)

@@ -18,7 +18,7 @@ def stored(world):
 
 @pytest.mark.parametrize("name", ["news.jsonl", "news.jsonl.gz", "news.csv"])
 def test_exported_documents_are_indexed_as_they_were(facets, world, stored, tmp_path, name):
-    assert "wrote 2 documents" in facets("export", "news", name).stderr
+    assert "wrote 2 documents" in facets("export", name, "-c", "news").stderr
     before = dict(world.documents["news"])
     world.documents["news"].clear()
     facets("index", name, "-c", "news")
@@ -36,26 +36,28 @@ def test_parquet_holds_documents_with_facets(facets, stored, tmp_path):
     pytest.importorskip("pyarrow", reason="the extra parquet brings it")
     from facets_client.adapters.parquet import read_parquet
 
-    facets("export", "news", "news.parquet", "--facets")
+    facets("export", "news.parquet", "-c", "news", "--facets")
     assert {one.id: one.payload for one in read_parquet(tmp_path / "news.parquet")}["b"] == {"title": "Summer"}
 
 
 @pytest.mark.parametrize(
-    ("args", "says"),
+    ("collection", "args", "says"),
     [
-        (("news", "there.jsonl"), "there.jsonl exists already"),
-        (("news", "x.xml"), "FILE must end in"),
-        (("news", "x.csv", "--facets"), "CSV holds no embeddings"),
-        (("nowhere", "x.csv"), "does not exist"),
-        (("news", "no/folder/x.csv"), "cannot be written"),
-        (("odd", "x.jsonl"), "has a field 'text'"),
+        ("news", ["there.jsonl"], "there.jsonl exists already"),
+        ("news", ["x.xml"], "FILE must end in"),
+        ("news", ["x.csv", "--facets"], "CSV holds no embeddings"),
+        ("nowhere", ["x.csv"], "does not exist"),
+        ("news", ["no/folder/x.csv"], "cannot be written"),
+        ("odd", ["x.jsonl"], "has a field 'text'"),
     ],
 )
-def test_what_cannot_be_exported_is_one_sentence_and_leaves_nothing(facets, server, world, tmp_path, args, says):
+def test_what_cannot_be_exported_is_one_sentence_and_leaves_nothing(
+    facets, server, world, tmp_path, collection, args, says
+):
     (tmp_path / "there.jsonl").write_text("kept")
     server.make("odd")
     world.store("odd", [from_document(Document("x", "y", {"text": "z"}))])
-    done = facets("export", *args, code=2)
+    done = facets("export", *args, "-c", collection, code=2)
     assert says in done.stderr and done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["there.jsonl"]
     assert (tmp_path / "there.jsonl").read_text() == "kept"
