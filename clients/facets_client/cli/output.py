@@ -5,27 +5,20 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
 from facets_client.generated.types import Document, FacetMatch, NearestWord, TokenAttention
 from facets_client.texts.results import Explanation
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _PIPED_WIDTH = 120
 
@@ -151,17 +144,28 @@ def with_attention(tokens: Sequence[TokenAttention]) -> Text:
     return Text(" ".join(f"{clean(token.text)}/{digit}" for token, digit in zip(tokens, digits, strict=True)))
 
 
-def progress_bar(counted: str, *, quiet: bool) -> Progress:
+def progress_bar(counted: str, *, quiet: bool) -> "Progress":
     """A progress bar, if standard error is a terminal.
 
     ``counted`` is what is counted, e.g. ``texts``; ``percent`` shows a share of the total and a description.
     """
+    from rich import progress
+
     console = Console(stderr=True, highlight=False)
-    columns: list[ProgressColumn] = [MofNCompleteColumn(), TextColumn(counted)]
+    columns: list[progress.ProgressColumn] = [progress.MofNCompleteColumn(), progress.TextColumn(counted)]
     if counted == "percent":
-        columns = [TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False)]
-    columns = [SpinnerColumn("line"), BarColumn(), *columns, TimeElapsedColumn(), TimeRemainingColumn()]
-    return Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True)
+        columns = [
+            progress.TextColumn("{task.percentage:>3.0f}%"),
+            progress.TextColumn("{task.description}", markup=False),
+        ]
+    columns = [
+        progress.SpinnerColumn("line"),
+        progress.BarColumn(),
+        *columns,
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+    ]
+    return progress.Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True)
 
 
 def count_of(number: int, singular: str, plural: str = "") -> str:

@@ -1,6 +1,5 @@
 """Names of the distributions, and errors for missing optional dependencies."""
 
-import importlib.metadata
 import importlib.util
 
 DISTRIBUTION = "multifacet-client"
@@ -9,6 +8,8 @@ INSTALL_LOCAL = "pip install 'multifacet[local]'"  # server, models, readers of 
 
 def version_of(distribution: str) -> str:
     """Installed version; empty: not installed."""
+    import importlib.metadata
+
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
