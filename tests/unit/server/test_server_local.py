@@ -184,7 +184,7 @@ def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeyp
     with pytest.raises(NotFoundError, match="no model 'nope'"):
         facets.open(tmp_path / "other", models=["nope"])
     monkeypatch.setitem(sys.modules, "facets_server", None)
-    with pytest.raises(ImportError, match=r"pip install 'multifacet\[server\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'multifacet\[local\]'"):
         facets.open(tmp_path / "other")
 
 
