@@ -38,9 +38,12 @@ class DirectoryLock:
                     fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError as error:
                     pid = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
-                    how = "facets stop ends it" if (data_dir / BACKGROUND_SOCKET).exists() else "stop that process"
-                    how = "which is this one: close it first" if pid == str(os.getpid()) else how
-                    reason = f"is in use by process {pid}: {how}, or choose another directory"
+                    user, how = f"process {pid}", "stop that process"
+                    if pid == str(os.getpid()):
+                        user, how = "this process", "close it first"
+                    elif (data_dir / BACKGROUND_SOCKET).exists():
+                        how = "facets stop ends it"
+                    reason = f"is in use by {user}: {how}, or choose another directory"
                     raise StoreInUseError(f"data directory {data_dir} {reason}") from error
                 os.ftruncate(self._file, 0)
                 os.pwrite(self._file, f"{os.getpid()}\n".encode("ascii"), 0)

@@ -56,6 +56,8 @@ def make_private_directory(path: Path) -> None:
     Leaves existing directories and their permissions alone.
     """
     path = path.absolute()
+    if path.is_file():
+        raise NotADirectoryError(errno.ENOTDIR, "it is a file, expected a folder", str(path))
     new_parents = [folder for folder in path.parents if not folder.exists()]
     for folder in (*reversed(new_parents), path):
         folder.mkdir(mode=0o700, exist_ok=True)

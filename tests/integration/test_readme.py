@@ -84,7 +84,7 @@ def test_relations_and_papers_quickstart_runs(
 
 
 def test_python_client_quickstart_runs(command_line: str, server_target: str, environment: dict[str, str]) -> None:
-    code = block("Python client")
+    code = block("The same in Python")
     assert "localhost:50051" in code
     out = run([sys.executable, "-c", code.replace("localhost:50051", server_target)], environment)
     assert len(out.splitlines()) == 3

@@ -83,7 +83,11 @@ class BackgroundServer:
             problem = f"no server listens at {DEFAULT_TARGET}, and none is installed here to start in the background"
             how = f"{INSTALL_LOCAL} installs it, --target or FACETS_TARGET names another"
             raise CommandError(problem, "UNAVAILABLE", ExitCode.UNAVAILABLE, how)
-        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            problem = f"data directory {self.data_dir} cannot be created: {error.strerror}"
+            raise CommandError(f"{problem}: set FACETS_SERVER_DATA_DIR to a folder that you can write") from error
         with contextlib.ExitStack() as stack:
             stack.enter_context(_locked(self.data_dir / "server.lock", is_shared=True))
             self.start(note)

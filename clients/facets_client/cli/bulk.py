@@ -83,8 +83,8 @@ class BulkInput:
                 nonlocal is_waiting
                 description = f"{_progress_text(place, position, size, verb)} {waiting}".strip()
                 bar.update(bar_task, completed=position, description=description)
-                if waiting and not is_waiting:
-                    self.settings.note_waiting(waiting)
+                if waiting:
+                    self.settings.note_waiting(waiting, is_first=not is_waiting)
                 is_waiting = bool(waiting)
 
             runner = BulkRunner(

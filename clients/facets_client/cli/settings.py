@@ -55,12 +55,14 @@ class Settings:
 
     def connect(self, *, starts: bool = True) -> FacetsClient:
         """Returns a client, which the caller must close; ``starts`` the background server if that is the target."""
-        client = CommandClient(self.target, timeout_s=self.timeout_s, api_key=self.api_key, tls=self.tls)
+        let_go = CommandClient.on_close
         if self.background is not None and starts:
-            client.on_close = self.background.join(self.note).close
+            let_go = self.background.join(self.note).close
         elif self.background is not None and not self.background.is_running():
             problem = f"no server listens at {DEFAULT_TARGET}, and {self.background} is not running"
             raise CommandError(problem, "UNAVAILABLE", ExitCode.UNAVAILABLE, "a search or facets index starts it")
+        client = CommandClient(self.target, timeout_s=self.timeout_s, api_key=self.api_key, tls=self.tls)
+        client.on_close = let_go
         return client
 
     def note(self, message: str) -> None:
@@ -74,9 +76,10 @@ class Settings:
             print_json(value)
         self.note(message)
 
-    def note_waiting(self, reason: str) -> None:
-        """Notes that the command waits for the server; starts the background server if it was killed."""
-        self.note(f"waiting for the server: {without_grpc_prefix(reason)}")
+    def note_waiting(self, reason: str, *, is_first: bool = True) -> None:
+        """Notes once that the command waits for the server; starts the background server whenever it was ended."""
+        if is_first:
+            self.note(f"waiting for the server: {without_grpc_prefix(reason)}")
         if self.background is not None:
             self.background.start(self.note)
 

@@ -141,7 +141,7 @@ def test_a_program_that_forgets_to_close_loses_nothing_and_keeps_out_others(tmp_
     assert process.returncode == 0 and not errors
     with facets.open(tmp_path, models=[model]) as client:
         assert client.count_documents("documents") == 2
-        with pytest.raises(UnavailableError, match="this one: close it first"):
+        with pytest.raises(UnavailableError, match="this process: close it first"):
             facets.open(tmp_path, models=[model])
 
 
@@ -155,7 +155,7 @@ def file_instead(folder):
     folder.write_text("a file")
 
 
-@pytest.mark.parametrize(("change", "message"), [(newer, "version 999"), (file_instead, "File exists")])
+@pytest.mark.parametrize(("change", "message"), [(newer, "version 999"), (file_instead, "is a file")])
 def test_a_folder_that_cannot_be_opened_is_named(tmp_path, model, change, message):
     folder = tmp_path / "notes"
     facets.open(folder, models=[model]).close()

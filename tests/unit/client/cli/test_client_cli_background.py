@@ -7,11 +7,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import grpc
 import pytest
 from facets_client.cli import background
 from facets_client.cli.background import BackgroundServer, background_server
+from facets_client.cli.bulk import BulkInput, BulkOptions
 from facets_client.cli.failures import CommandError
+from facets_client.cli.settings import Settings
+from facets_client.errors import UnavailableError
+from facets_client.load.runner import Batch, BulkSettings, Settled
 from waiting import wait_until
 
 FAKE = """
@@ -100,6 +106,48 @@ def test_a_command_waits_for_a_server_that_is_ending(own):
     own.join(print).close()
     assert other.wait() == 0
     assert time.monotonic() - started > 0.1
+
+
+class EndsTheServer:
+    """A task during which somebody ends the server twice."""
+
+    max_under_way = 1
+
+    def __init__(self, own: BackgroundServer) -> None:
+        self.own, self.num_left = own, 2
+
+    def read(self, place):
+        return iter([Batch(records=["one"])])
+
+    def settle(self, batch):
+        assert self.own.is_running()
+        if self.num_left:
+            self.num_left -= 1
+            self.own.stop()
+            raise UnavailableError(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+        return Settled()
+
+    def send(self, batch): ...
+    def abandon(self): ...
+    def finish(self): ...
+
+
+def test_a_server_that_ends_again_while_a_load_waits_is_started_again(own, tmp_path, monkeypatch):
+    monkeypatch.setattr("facets_client.load.runner.FIRST_PAUSE_S", 0.01)
+    settings = Settings(target=own.target, background=own, json=True, timeout_s=None, api_key=None, tls=False)
+    source = SimpleNamespace(name="in.jsonl", size=1, position=0)
+    with settings.connect():
+        load = BulkInput(settings, source, BulkOptions(rejected=tmp_path / "rejected"))
+        load.run(EndsTheServer(own), BulkSettings(max_wait_s=20), verb="indexed")
+    assert len(pids(own)) == 3
+
+
+def test_a_data_folder_that_cannot_be_made_is_explained(tmp_path, fake_package):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(CommandError, match="FACETS_SERVER_DATA_DIR") as raised:
+            BackgroundServer(folder).join(print)
+        assert str(folder) in raised.value.message
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path, fake_package):

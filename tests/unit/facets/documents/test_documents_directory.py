@@ -148,7 +148,7 @@ def test_engine_of_a_moved_directory_leaves_the_one_in_its_place_alone(
         first.maintain()
     with pytest.raises(StoreGoneError, match="moved"):
         first.upsert("docs", make_documents(1))
-    with pytest.raises(StoreInUseError, match="in use by process"):
+    with pytest.raises(StoreInUseError, match="in use by this process"):
         open_(tmp_path / "moved")
     first.close()
     assert {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()} == before
