@@ -245,6 +245,7 @@ def _serve(config: "ServerConfig") -> None:
         try:
             server.start()
             address = config.socket or f"{config.host}:{server.port}"
+            logger.info("documents in %s", config.data_dir.absolute())
             logger.info("serving %s on %s", ", ".join(server.served_models()), address)
             if server.http_port is not None:
                 logger.info("HTTP on port %d of %s", server.http_port, config.host)
