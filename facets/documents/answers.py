@@ -24,8 +24,7 @@ _ENOUGH = 0.8  # share of the characters after which no more sentences are added
 _MAX_QUESTION_CHARS = _MAX_SENTENCE_CHARS = 400
 _MAX_HEADING_CHARS = 160
 # Chosen on the held-out texts of `facets_lab.documents.reader_data`.
-_LIKELY_BONUS = 1.0  # log-odds for what facets and words would answer
-_COVERING_BONUS = 3.5  # the same, if that has every word of the query: it may repeat the question and answer it
+_LIKELY_BONUS = 0.5  # log-odds for what facets and words would answer
 _JOINED = 2.0  # a sentence beside the best one is shown, too, if its log-odds are at most this much lower
 _MAX_GAP_CHARS, _MAX_JOINED_CHARS = 2, 300
 _TITLES = frozenset((*DEFAULT_SEARCH_FIELDS, "headings"))
@@ -39,6 +38,9 @@ class AnswerReader(Protocol):
 
     def answer_confidence(self, log_odds: float) -> float:
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
+
+    def hit_confidence(self, confidence: float, log_odds: float) -> float:
+        """Calibrated probability that a hit answers, in [0, 1], from that without the reader and its best sentence."""
 
 
 class Candidate(NamedTuple):
@@ -59,7 +61,6 @@ class HitText:
     spans: Ints  # places of facets in the text, `[N, 2]`
     closeness: Floats  # cosines of these facets with the query, `[N]`
     likely: Span | None  # what facets and words would answer
-    covers: bool  # whether that has every word of the query
 
     def is_likely(self, sentence: Candidate) -> bool:
         """Whether facets and words would answer with this sentence."""
@@ -88,8 +89,7 @@ def read_answers(reader: AnswerReader, question: str, hits: Sequence[HitText]) -
     for i, log_odds_S in enumerate(reader.read(question[:_MAX_QUESTION_CHARS], texts)):
         log_odds_S[[one.is_heading for one in chosen[i]]] = -np.inf
         if np.isfinite(log_odds_S).any():
-            bonus = _COVERING_BONUS if hits[i].covers else _LIKELY_BONUS
-            likely_S = np.array([bonus * hits[i].is_likely(one) for one in chosen[i]], dtype=np.float32)
+            likely_S = np.array([_LIKELY_BONUS * hits[i].is_likely(one) for one in chosen[i]], dtype=np.float32)
             best = int((log_odds_S + likely_S).argmax())
             answers[i] = ReadAnswer(_joined(chosen[i], log_odds_S + likely_S, best), float(log_odds_S.max()))
     return answers

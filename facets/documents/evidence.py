@@ -91,11 +91,7 @@ def explain(
     if reader is None:
         return reasons
     query_D = unit_rows(query_JD.sum(axis=0, keepdims=True))[0]
-    word_weights = _word_weights(terms, rarities)
-    texts = []
-    for one, why in zip(found[:MAX_READ_HITS], reasons, strict=False):
-        covers = bool(why.answer and word_weights) and _covers(why.answer, terms, word_weights)
-        texts.append(_hit_text(one, query_D, why.answer, covers=covers))
+    texts = [_hit_text(one, query_D, why.answer) for one, why in zip(found[:MAX_READ_HITS], reasons, strict=False)]
     for place, read in enumerate(read_answers(reader, question, texts)):
         if read is not None:
             span = _shown_sentence(found[place].searched, read.sentence, terms, rarities)
@@ -103,18 +99,11 @@ def explain(
     return reasons
 
 
-def _hit_text(found: FoundText, query_D: NDArray[np.float32], likely: Span | None, *, covers: bool) -> HitText:
+def _hit_text(found: FoundText, query_D: NDArray[np.float32], likely: Span | None) -> HitText:
     spans_K2 = np.zeros((0, 2), dtype=np.int64) if found.stored_spans is None else read_spans(found.stored_spans)[0]
     in_text = (spans_K2[:, 1] > spans_K2[:, 0]) & (spans_K2[:, 1] <= len(found.searched.text))
     closeness = found.facets[: len(spans_K2)][in_text] @ query_D
-    return HitText(found.searched, spans_K2[in_text], closeness, likely, covers=covers)
-
-
-def _covers(answer: Span | None, terms: QueryTerms | None, word_weights: Mapping[int, float]) -> bool:
-    """Whether an answer has every word of the query that has a weight."""
-    text = answer.text if answer else ""
-    whole = _Range(0, len(text))
-    return _weight(_words(text, whole, terms), word_weights, whole) >= sum(word_weights.values()) > 0
+    return HitText(found.searched, spans_K2[in_text], closeness, likely)
 
 
 def _shown_sentence(

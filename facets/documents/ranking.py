@@ -184,7 +184,7 @@ def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], s
         _, firsts = np.unique(first_rows[order], return_index=True)
         scored = scored[np.sort(order[firsts])]
     min_confidence = search.request.min_confidence
-    if scored.confidences is not None and min_confidence > 0:
+    if scored.confidences is not None and search.reader is None and min_confidence > 0:
         scored = scored[np.flatnonzero(scored.confidences >= min_confidence)]
     scores, num_ranked = scored.scores, search.num_ranked
     kept = np.arange(len(scores))
@@ -254,20 +254,37 @@ def _hits(
 
 
 def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSearch) -> list[HitT]:
-    """Hits of a query with the confidence of their answers, in the order that the reader prefers."""
+    """Hits of a query with the confidence that the reader gives them, in the order that it prefers."""
     reader, read = search.reader, [one.log_odds for one in reasons if one.log_odds is not None]
-    if reader is None or not read:
+    if reader is None:
         return list(hits)
     weight = 0.0 if search.mode == "lexical" or search.request.diversify else _READER_WEIGHT
-    # Hits that were not read stay behind.
-    log_odds = np.clip([min(read) if one.log_odds is None else one.log_odds for one in reasons], *_LOG_ODDS_RANGE)
-    kept = []
-    for hit, one, behind in zip(hits, reasons, (log_odds.max() - log_odds).tolist(), strict=True):
-        answers = None if one.log_odds is None else reader.answer_confidence(one.log_odds)
-        kept.append(replace(hit, score=hit.score - weight * behind, answer_confidence=answers))
-    ordered = sorted(kept, key=lambda hit: -hit.score) if weight else kept
-    # Confidence belongs to the rank: it does not increase.
-    return [replace(hit, confidence=at_rank.confidence) for hit, at_rank in zip(ordered, kept, strict=True)]
+    best, worst = max(read, default=0.0), min(read, default=0.0)
+    judged_hits = []
+    for hit, one in zip(hits, reasons, strict=True):
+        log_odds = worst if one.log_odds is None else one.log_odds  # hits that were not read stay behind
+        behind = np.diff(np.clip([log_odds, best], *_LOG_ODDS_RANGE)).item()
+        hit = replace(hit, score=hit.score - weight * behind)
+        if one.log_odds is not None:
+            confidence = None if hit.confidence is None else reader.hit_confidence(hit.confidence, log_odds)
+            hit = replace(hit, confidence=confidence, answer_confidence=reader.answer_confidence(log_odds))
+        judged_hits.append(hit)
+    if weight:
+        judged_hits.sort(key=lambda hit: -hit.score)
+    return _sure_enough(judged_hits, search.request.min_confidence)
+
+
+def _sure_enough(hits: Sequence[HitT], min_confidence: float) -> list[HitT]:
+    """The hits of at least this confidence, which belongs to the rank: it does not increase."""
+    kept, confidence = list[HitT](), 1.0
+    for hit in hits:
+        if hit.confidence is not None:
+            confidence = min(confidence, hit.confidence)
+            if confidence < min_confidence:
+                break
+            hit = replace(hit, confidence=confidence)
+        kept.append(hit)
+    return kept
 
 
 def signal_weights(space: str) -> SignalWeights:

@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 
 from facets.arrays import Floats
-from facets.config import Positive, SentenceEncoderConfig
+from facets.config import NonNegative, Positive, SentenceEncoderConfig, Settings
 from facets.devices import compute_device
 from facets.errors import CheckpointError
 from facets.model.answer_network import AnswerNetwork, asked, read_row
@@ -27,7 +27,17 @@ from facets.storage.files import write_whole
 
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _MOST = 30.0  # log-odds that count
+_LEAST = 1e-6  # probability that counts
+MOST_OF_ANSWER = 4.0  # log-odds that count for a hit: a question may be what is searched for
 NOT_READ = -np.inf  # log-odds of a sentence that did not fit
+
+
+class HitWeights(Settings):
+    """What the confidence of a hit depends on; by default the reader does not change it."""
+
+    intercept: float = 0.0
+    confidence: NonNegative = 1.0  # weight of its log-odds without the reader
+    answer: NonNegative = 0.0  # weight of the log-odds of its best sentence
 
 
 class ReaderConfig(ModelConfig):
@@ -37,6 +47,8 @@ class ReaderConfig(ModelConfig):
     # The confidence of an answer is the logistic function of intercept + slope * log-odds.
     intercept: float = 0.0
     slope: Positive = 1.0
+    # That of a hit is the logistic function of the intercept, its log-odds without the reader, and those of the answer.
+    hits: HitWeights = HitWeights()
     encoder: SentenceEncoderConfig = SentenceEncoderConfig(num_layers=3)
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
@@ -86,8 +98,14 @@ class AnswerReader:
 
     def answer_confidence(self, log_odds: float) -> float:
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
-        logit = self.config.intercept + self.config.slope * min(max(log_odds, -_MOST), _MOST)
-        return 1 / (1 + math.exp(-logit))
+        return _probability(self.config.intercept + self.config.slope * log_odds)
+
+    def hit_confidence(self, confidence: float, log_odds: float) -> float:
+        """Calibrated probability that a hit answers, in [0, 1], from that without the reader and its best sentence."""
+        weights, certain = self.config.hits, min(max(confidence, _LEAST), 1 - _LEAST)
+        without_reader = math.log(certain / (1 - certain))
+        answer = min(max(log_odds, -MOST_OF_ANSWER), MOST_OF_ANSWER)
+        return _probability(weights.intercept + weights.confidence * without_reader + weights.answer * answer)
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
@@ -106,6 +124,10 @@ class AnswerReader:
         network = fit_weights(folder, lambda: AnswerNetwork(config.encoder), weights)
         revision = files.revision(*(folder / name for name in _FILES))
         return cls(network, pieces, config, revision=revision, device=device)
+
+
+def _probability(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-min(max(log_odds, -_MOST), _MOST)))
 
 
 def load_reader(name_or_path: str | Path = DEFAULT_READER, *, device: str = "cpu") -> AnswerReader:

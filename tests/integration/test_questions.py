@@ -19,7 +19,7 @@ AT_LEAST: dict[str, dict[str, dict[str, dict[str, float]]]] = {  # of a set, mod
     "files": {
         "hybrid": {
             "dev": {"first": 20, "evidence": 15, "foreign_hidden": 4},
-            "held": {"first": 40, "evidence": 29, "auc": 0.76},
+            "held": {"first": 40, "evidence": 29, "auc": 0.82},
         }
     },
 }

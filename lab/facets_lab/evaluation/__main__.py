@@ -31,6 +31,10 @@ COMMANDS = {
         "facets_lab.documents.calibration:calibrate_search",
         "Fit the probability that a hit is relevant.",
     ),
+    "calibrate-reader": (
+        "facets_lab.documents.reader_calibration:calibrate_reader",
+        "Fit the confidence of hits that the answer reader has read.",
+    ),
     "calibrate-recommendation": (
         "facets_lab.papers.calibration:calibrate_recommendation",
         "Fit the probability that a paper is in a candidate's field.",

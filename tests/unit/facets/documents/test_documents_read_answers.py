@@ -29,6 +29,9 @@ class Reader:
     def answer_confidence(self, log_odds: float) -> float:
         return 0.9 if log_odds > 0 else 0.01
 
+    def hit_confidence(self, confidence: float, log_odds: float) -> float:
+        return 0.8 if log_odds > 0 else confidence / 10
+
 
 @pytest.fixture
 def engine(open_engine: OpenEngine) -> CollectionEngine:
@@ -94,6 +97,14 @@ def test_documents_that_answer_come_before_those_as_close(engine: CollectionEngi
     assert hits[0].id == "other 13"
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert all(first.confidence >= second.confidence for first, second in pairwise(hits))
+
+
+def test_confidence_of_a_hit_follows_the_reader(engine: CollectionEngine) -> None:
+    hits = search(engine, "number of cups", Reader("number 13"))
+    confidences = [hit.confidence for hit in hits.values()]
+    assert confidences[0] == 0.8
+    assert set(confidences[1:]) == {0.05}  # what was not read is not above what was
+    assert set(search(engine, "number of cups", Reader("number 13"), min_confidence=0.1)) == {"other 13"}
 
 
 @pytest.mark.parametrize("options", [{"use_reader": False}, {"reasons": False}])

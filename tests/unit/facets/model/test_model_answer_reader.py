@@ -53,6 +53,7 @@ def test_confidence_is_calibrated_and_bounded(folder: Path) -> None:
     reader = load_reader(folder)
     assert reader.answer_confidence(2.0) == pytest.approx(0.5)
     assert 0 <= reader.answer_confidence(-1e9) < reader.answer_confidence(1e9) <= 1
+    assert reader.hit_confidence(0.3, -2.0) == pytest.approx(0.3)  # by default the reader does not change it
 
 
 def test_damaged_or_missing_reader_is_told(folder: Path) -> None:

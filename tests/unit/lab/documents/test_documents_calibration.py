@@ -1,11 +1,13 @@
 """``facets-eval calibrate-search``: the fitted curves, the collections they are fitted on, the command."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from facets_lab.documents.calibration import ObservedHits, fit_curve
+from facets_lab.documents.reader_data import written_examples
 from facets_lab.evaluation.__main__ import main
 from facets_lab.evaluation.statistics import expected_calibration_error
 from toy_retrieval import write_beir, write_lines
@@ -14,6 +16,8 @@ from toys import toy_passage_model
 from facets.documents import RelevanceCurve
 from facets.documents.confidence import FEATURES
 from facets.model import PassageModel
+from facets.model.answer_reader import load_reader
+from facets.model.shipped import find_model
 
 
 def draw_hits(slope: float, num_hits: int = 4_000, seed: int = 0) -> ObservedHits:
@@ -80,3 +84,20 @@ def test_command_needs_two_sets_and_two_kinds(
     file = write_lines(tmp_path / "notes.jsonl", lines)
     assert main(["calibrate-search", folders[1], str(file), *options]) == 0
     assert set(json.loads(capsys.readouterr().out)["modes"]["hybrid"]["left_out"]) == {"second", "notes"}
+
+
+@pytest.mark.slow
+def test_reader_gets_weights_for_the_confidence_of_hits(
+    tmp_path: Path, folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = [example for example in written_examples("dev") if len(example.sentences) < 8][:40]
+    monkeypatch.setattr("facets_lab.documents.reader_calibration.written_examples", lambda split: few)
+    folder = shutil.copytree(find_model("facets-reader-en"), tmp_path / "reader")
+    before = load_reader(folder)
+    assert main(["calibrate-reader", *folders, "--reader", str(folder)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert set(report["left_out"]) == {"first", "second", "written"}
+    after = load_reader(folder)
+    assert after.config.hits.to_dict() == report["weights"] != before.config.hits.to_dict()
+    assert after.config.replaced(hits=before.config.hits) == before.config
+    assert after.hit_confidence(0.5, 3.0) >= after.hit_confidence(0.5, -3.0)

@@ -1,0 +1,151 @@
+"""Fits the confidence of hits that the answer reader has read (``facets-eval calibrate-reader``).
+
+Four kinds of first hits are observed: of queries as asked, of queries whose relevant documents are removed, of queries
+to other sets, and, in the written texts, of questions about what a text does not say.
+Each set is also left out of a fit. Shape suffix: M hits.
+"""
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from tempfile import TemporaryDirectory
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from facets.documents import Collections, Document, DocumentQuery
+from facets.model.answer_reader import MOST_OF_ANSWER, AnswerReader, HitWeights, load_reader
+from facets.model.shipped import find_model
+from facets.storage.files import write_whole
+from facets_lab.documents.beir import RetrievalData, read_beir, sampled
+from facets_lab.documents.collection import load_searched
+from facets_lab.documents.reader_data import written_examples
+from facets_lab.evaluation.comparison import Report
+from facets_lab.evaluation.options import DryRun, Folders, Seed
+from facets_lab.evaluation.statistics import fit_logistic
+
+_FEATURES = ("confidence", "answer")
+_NAME, _TOP_K, _BATCH, _LEAST = "evaluation", 5, 32, 1e-6
+_NUM_QUERIES, _NUM_DOCUMENTS = 40, 160  # of each set
+_WRITTEN = "written"
+
+
+class _Query(NamedTuple):
+    kind: str  # asked, removed, foreign or attribute
+    text: str
+    relevant: frozenset[str]
+
+
+class _Hits(NamedTuple):
+    log_odds: NDArray[np.float64]  # [M, 2]: without the reader, and of the answer
+    right: NDArray[np.bool_]  # [M]
+    kinds: NDArray[np.str_]  # [M]
+
+    def weights(self) -> NDArray[np.float64]:
+        """Weight of each hit, ``[M]``: queries as asked count as much as all other kinds together, which are equal."""
+        names, kind_M, counts = np.unique(self.kinds, return_inverse=True, return_counts=True)
+        return (np.where(names == "asked", len(names) - 1, 1) / counts)[kind_M]
+
+
+def calibrate_reader(
+    folders: Folders,
+    name_or_path: Annotated[
+        str, typer.Option("--reader", metavar="NAME|PATH", help="Reader to calibrate.")
+    ] = "facets-reader-en",
+    seed: Seed = 0,
+    dry_run: DryRun = False,
+) -> Report:
+    """Fit the confidence of hits that the answer reader has read; each set is also measured with a fit on the others.
+
+    Example: facets-eval calibrate-reader squad bioasq fiqa
+    """
+    folder = find_model(name_or_path)
+    reader = load_reader(folder)
+    own = reader.config
+    reader.config = own.replaced(intercept=0.0, slope=1.0, hits=HitWeights())  # gives plain log-odds
+    sets = [sampled(read_beir(path), _NUM_QUERIES, _NUM_DOCUMENTS, seed=seed) for path in folders]
+    observed = {data.name: _observed(_collections_of(data, sets, seed=seed), reader) for data in sets}
+    observed[_WRITTEN] = _observed(_written_collections(sets, seed=seed), reader)
+    left_out = {}
+    for name, hits in observed.items():
+        weights = _fitted([others for other, others in observed.items() if other != name])
+        slopes = np.array([weights[feature] for feature in _FEATURES])
+        left_out[name] = _measured(hits, expit(weights["intercept"] + hits.log_odds @ slopes))
+        left_out[name]["without_reader"] = _measured(hits, expit(hits.log_odds[:, 0]))
+    fitted = _fitted(list(observed.values()))
+    if not dry_run:
+        stored = json.loads((folder / "config.json").read_text())
+        write_whole(folder / "config.json", json.dumps({**stored, "hits": fitted}, indent=2) + "\n")
+    return {"reader": own.name, "weights": fitted, "left_out": left_out}
+
+
+def _collections_of(
+    data: RetrievalData, sets: Sequence[RetrievalData], *, seed: int
+) -> Iterator[tuple[Mapping[str, str], list[_Query]]]:
+    """Documents of a set with queries as asked and of other sets; the set without what is relevant."""
+    relevant = {key: frozenset(id for id, grade in data.judgements[key].items() if grade > 0) for key in data.queries}
+    asked = [_Query("asked", text, relevant[key]) for key, text in data.queries.items()]
+    yield data.documents, [*asked, *_foreign([other for other in sets if other is not data], len(asked), seed)]
+    gone = frozenset().union(*relevant.values())
+    rest = {key: text for key, text in data.documents.items() if key not in gone}
+    if len(rest) > len(asked):
+        yield rest, [_Query("removed", text, frozenset()) for text in data.queries.values()]
+
+
+def _written_collections(
+    sets: Sequence[RetrievalData], *, seed: int
+) -> Iterator[tuple[Mapping[str, str], list[_Query]]]:
+    keys: dict[str, str] = {}  # of each text
+    queries = []
+    for one in written_examples("dev"):
+        key = keys.setdefault("\n".join((f"# {one.heading}", *one.sentences)), str(len(keys)))
+        relevant = frozenset([key]) if one.answers else frozenset[str]()
+        queries.append(_Query("asked" if one.answers else "attribute", one.question, relevant))
+    yield {key: text for text, key in keys.items()}, [*queries, *_foreign(sets, 2 * _NUM_QUERIES, seed)]
+
+
+def _foreign(sets: Sequence[RetrievalData], number: int, seed: int) -> list[_Query]:
+    texts = [text for data in sets for text in data.queries.values()]
+    drawn = random.Random(seed).sample(texts, min(number, len(texts)))
+    return [_Query("foreign", text, frozenset()) for text in drawn]
+
+
+def _observed(collections: Iterator[tuple[Mapping[str, str], list[_Query]]], reader: AnswerReader) -> _Hits:
+    """The first hit of every query that the reader has read."""
+    model, rows = load_searched(None), list[tuple[float, float, bool, str]]()
+    for texts, queries in collections:
+        with TemporaryDirectory() as folder, Collections.open(folder, [model], reader=reader) as collections_of_texts:
+            collections_of_texts.create_collection(_NAME)
+            ingest = collections_of_texts.ingest(_NAME)
+            ingest.store_good(ingest.reader.prepare([Document(id=key, text=text) for key, text in texts.items()]))
+            for start in range(0, len(queries), _BATCH):
+                batch = queries[start : start + _BATCH]
+                found = collections_of_texts.search(
+                    _NAME, DocumentQuery(queries=[query.text for query in batch], top_k=_TOP_K)
+                )
+                for query, hits in zip(batch, found.hits, strict=True):
+                    for hit in hits[:1]:
+                        if hit.confidence is not None and hit.answer_confidence is not None:
+                            rows.append((hit.confidence, hit.answer_confidence, hit.id in query.relevant, query.kind))
+    log_odds = logit(np.clip([row[:2] for row in rows], _LEAST, 1 - _LEAST))
+    log_odds[:, 1] = np.clip(log_odds[:, 1], -MOST_OF_ANSWER, MOST_OF_ANSWER)
+    return _Hits(log_odds, np.array([row[2] for row in rows]), np.array([row[3] for row in rows]))
+
+
+def _fitted(observed: Sequence[_Hits]) -> dict[str, float]:
+    log_odds, right = (np.concatenate(column) for column in zip(*(hits[:2] for hits in observed), strict=True))
+    weights = np.concatenate([hits.weights() for hits in observed])
+    fitted = fit_logistic(log_odds, right, weights, _FEATURES)
+    return {name: max(0.0, weight) if name in _FEATURES else weight for name, weight in fitted.items()}
+
+
+def _measured(hits: _Hits, confidence_M: NDArray[np.float64]) -> dict[str, object]:
+    """Area under the curve, and the share of each kind of hits with a confidence below 0.1."""
+    from sklearn.metrics import roc_auc_score
+
+    is_hidden, kinds = confidence_M < 0.1, np.where(hits.right, "right", hits.kinds)
+    hidden = {str(kind): float(is_hidden[kinds == kind].mean()) for kind in np.unique(kinds)}
+    return {"auc": float(roc_auc_score(hits.right, confidence_M)), "hidden": hidden}
