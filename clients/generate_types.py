@@ -64,7 +64,6 @@ _BASES = {
     "SearchResultFields": "Listed[SearchHit]",
     "TextRelations": "Listed[EntityPair]",
     "TextTopics": "Listed[Topic]",
-    "Timings": "Added",
 }
 # Record that callers create -> number of its first fields that have no default.
 _CREATED = {
@@ -121,7 +120,7 @@ from datetime import datetime
 from typing import Literal
 
 from facets_client.core.rows import Listed, Record
-from facets_client.core.values import Added, FacetsArray, OfPair, OfPattern
+from facets_client.core.values import FacetsArray, OfPair, OfPattern
 '''
 
 

@@ -25,7 +25,7 @@ class FacetsClient(CollectionCalls, DocumentCalls, PaperCalls, RelationCalls, Te
     Args:
         target: ``HOST:PORT`` (default port 50051), or another name that gRPC resolves.
         timeout_s: Seconds for one request; a long input takes several. None: 30, and 120 for calls that store or
-            read much (``TIMEOUTS_S`` of ``core/channel.py``).
+            read much (``SLOW_RPCS`` of ``core/channel.py``).
         api_key: API key, for servers that require one.
         tls: True for TLS with gRPC's own trusted roots, or certificates.
 

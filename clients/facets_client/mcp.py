@@ -100,13 +100,9 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
         self._connect = connect
         self._explain = explain
         self._collection = collection
-        tools: list[Callable[..., CallToolResult]] = [
-            self.search,
-            self.list_collections,
-            self.get_document,
-            self.summarize,
-        ]
-        tools += [self.extract_relations, self.recommend_reviewers, *([self.add_documents] if write else [])]
+        tools: list[Callable[..., CallToolResult]] = [self.search, self.list_collections, self.get_document]
+        tools += [self.summarize, self.extract_relations, self.recommend_reviewers]
+        tools += [self.add_documents] if write else []
         self._arguments = {tool.__name__: list(signature(tool).parameters) for tool in tools}
         for tool in tools:
             self.add_tool(tool, annotations=_WRITE if tool == self.add_documents else _READ)
@@ -154,9 +150,8 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
         hits = [_hit(hit) for hit in found if is_sure(hit)]
         if not hits:
             return _result(f"Nothing relevant was found: no document of collection {name!r} answers the query.", [])
-        lines = [
-            f"{hit.source} (id {hit.id}{_sure(hit)})\nAnswer: {hit.answer}\nPassage: {hit.passage}" for hit in hits
-        ]
+        heads = [f"{hit.source} (id {hit.id}{_sure(hit)})" for hit in hits]
+        lines = [f"{head}\nAnswer: {hit.answer}\nPassage: {hit.passage}" for head, hit in zip(heads, hits, strict=True)]
         return _result("\n\n".join(lines), hits)
 
     def list_collections(self) -> Annotated[CallToolResult, list[types.Collection]]:

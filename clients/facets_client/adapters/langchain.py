@@ -17,7 +17,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document as LangChainDocument  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
 
-from facets_client.adapters.retrieval import HIT_KEY, SearchSettings, content_id, metadata_of  # noqa: E402
+from facets_client.adapters.retrieval import HIT_KEY, content_id, metadata_of  # noqa: E402
 from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
 from facets_client.filters import Filter  # noqa: E402
 from facets_client.generated.types import Document, SearchHit, SearchMode  # noqa: E402
@@ -29,7 +29,7 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
     client: FacetsClient  # for invoke, and without async_client also for ainvoke, in a thread
     collection: str
     async_client: AsyncFacetsClient | None = None  # for ainvoke
-    # See SearchSettings.
+    # See FacetsClient.search.
     top_k: int | None = None
     mode: SearchMode | None = None
     where: Filter | None = None
@@ -53,7 +53,7 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
         return list(map(_to_langchain, found[0].hits))
 
     def _settings(self) -> dict[str, Any]:
-        names = SearchSettings.__annotations__
+        names = ("top_k", "mode", "where", "min_confidence", "diversify", "model")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 

@@ -16,8 +16,9 @@ require_extra("llama-index", "llama_index")
 from llama_index.core.retrievers import BaseRetriever  # noqa: E402
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode  # noqa: E402
 
-from facets_client.adapters.retrieval import HIT_KEY, SearchSettings, metadata_of  # noqa: E402
+from facets_client.adapters.retrieval import HIT_KEY, metadata_of  # noqa: E402
 from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
+from facets_client.documents.calls import SearchOptions  # noqa: E402
 from facets_client.generated.types import Document, SearchHit  # noqa: E402
 
 
@@ -25,7 +26,7 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
     """Searches a collection. A hit's payload is the metadata, with scores and answer under ``facets_hit``.
 
     ``facets_hit`` is kept out of prompts and embeddings. ``client`` is for ``retrieve``, and without an
-    ``async_client`` also for ``aretrieve``. For ``settings`` see ``SearchSettings``.
+    ``async_client`` also for ``aretrieve``. ``settings`` are options of ``FacetsClient.search``.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
         collection: str,
         *,
         async_client: AsyncFacetsClient | None = None,
-        **settings: Unpack[SearchSettings],
+        **settings: Unpack[SearchOptions],
     ) -> None:
         super().__init__()
         self._client = client

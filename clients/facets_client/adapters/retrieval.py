@@ -1,24 +1,11 @@
-"""Shared by the retrievers of all frameworks: search settings, and the description of a hit."""
+"""Shared by the retrievers of all frameworks: the description of a hit."""
 
 import hashlib
 from dataclasses import asdict
-from typing import TypedDict
 
-from facets_client.filters import Filter
-from facets_client.generated.types import SearchHit, SearchMode
+from facets_client.generated.types import SearchHit
 
 HIT_KEY = "facets_hit"  # in the metadata, beside the document's payload
-
-
-class SearchSettings(TypedDict, total=False):
-    """How a retriever searches; see ``FacetsClient.search``. The server has defaults for unset values."""
-
-    top_k: int  # documents for each query
-    mode: SearchMode  # hybrid, facets or lexical
-    where: Filter | None  # condition on the payload
-    min_confidence: float | None  # only hits of at least this confidence, in [0, 1]
-    diversify: float  # how much the hits should differ, in [0, 1]
-    model: str  # embeds the queries
 
 
 def metadata_of(hit: SearchHit) -> dict[str, object]:

@@ -34,11 +34,6 @@ def marked_html(text: str, shown: Span, *, answer: Span | None = None, words: It
     return Html("".join(parts).replace("</mark><mark>", ""))  # one mark for the whole answer
 
 
-def words_of(words: Sequence[NearestWord], *, max_words: int = 5) -> str:
-    """Nearest words on one line."""
-    return ", ".join(word.word for word in words[:max_words])
-
-
 def matches_html(matches: Sequence[FacetMatch], first: str, second: str) -> str:
     """Heat map of the facets that matched: a row for a facet of the first side, a column for one of the second."""
     cells = {(match.first_facet, match.second_facet): match for match in reversed(matches)}
@@ -49,7 +44,7 @@ def matches_html(matches: Sequence[FacetMatch], first: str, second: str) -> str:
 
     def head(facet: int, words: Sequence[NearestWord]) -> Html:
         chip = span_html(facet, 0.5, facet=facet)
-        return Html(f"{chip} {html_of(words_of(words, max_words=_WORDS))}")
+        return Html(f"{chip} {html_of(', '.join(word.word for word in words[:_WORDS]))}")
 
     def cell(match: FacetMatch | None) -> object:
         return match and span_html(f"{match.cosine:.2f}", match.cosine, title=f"{match.contribution:.0%} of the score")

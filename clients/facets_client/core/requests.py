@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import astuple, fields
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -181,8 +181,10 @@ def join(replies: Sequence[RecordT], *, added: Sequence[str] = ()) -> RecordT:
 
 def _joined(values: Sequence[Any], *, is_added: bool) -> Any:
     last = values[-1]
-    if is_added or isinstance(last, Timings):
-        return sum(values[1:], values[0])
+    if isinstance(last, Timings):
+        return Timings(*map(sum, zip(*map(astuple, values), strict=True)))
+    if is_added:
+        return sum(values)
     if isinstance(last, np.ndarray):
         return np.concatenate(values)
     return tuple(chain.from_iterable(values)) if isinstance(last, tuple) else last

@@ -1,6 +1,7 @@
 """gRPC statuses as exceptions of the client."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -21,7 +22,9 @@ def client_error(error: grpc.RpcError, *, target: str = "", timeout_s: float = 0
     details: Iterable[AnyMessage] = ()
     for key, value in error.trailing_metadata() or ():
         if key == _STATUS_KEY:
-            details = _parse_details(value)
+            raw = value if isinstance(value, bytes) else value.encode("latin-1")
+            with suppress(DecodeError):  # a proxy wrote something else there
+                details = status_pb2.Status.FromString(raw).details
     text = error.details() or "no details"
     if target and text.lower() == "deadline exceeded":
         text = f"no answer from the server at {target} within {timeout_s:g} s: is it running and reachable?"
@@ -32,14 +35,6 @@ def status_error(status: status_pb2.Status) -> FacetsClientError:
     """The exception for a status inside a reply; UNKNOWN for a code that gRPC does not know."""
     code = next((code for code in grpc.StatusCode if code.value[0] == status.code), grpc.StatusCode.UNKNOWN)
     return _error(code, status.message, status.details)
-
-
-def _parse_details(value: str | bytes) -> Iterable[AnyMessage]:
-    """Details of a failed call; none when a proxy wrote something else there."""
-    try:
-        return status_pb2.Status.FromString(value if isinstance(value, bytes) else value.encode("latin-1")).details
-    except DecodeError:
-        return ()
 
 
 def _error(code: grpc.StatusCode, message: str, details: Iterable[AnyMessage]) -> FacetsClientError:

@@ -1,22 +1,12 @@
 """Value types, and base classes that add methods to records."""
 
-from dataclasses import fields
-from typing import Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
 MAX_EXACT_INTEGER = 2**53  # above it, a double cannot represent every integer
-
-
-class Added:
-    """Base of a record of numbers that can be added, field by field."""
-
-    __slots__ = ()
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))  # type: ignore[arg-type]
 
 
 class _Acceptable(Protocol):

@@ -160,11 +160,6 @@ def in_text(hit: SearchHit) -> tuple[Span | None, tuple[Span, ...]]:
     return (None, ()) if hit.answer and hit.answer.field else (hit.answer, hit.matched_spans)
 
 
-def field_line(answer: Span) -> str:
-    """An answer in a field, with the name of the field, on one line."""
-    return f"{answer.field}: {' '.join(answer.text.split())}"
-
-
 def shown_part(text: str, answer: Span | None, max_chars: int) -> Span:
     """The sentences around the answer or, if they are too long, its beginning with some text before it."""
     if answer is None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from facets_client.core.rows import Listed, Record
-from facets_client.core.values import Added, FacetsArray, OfPair, OfPattern
+from facets_client.core.values import FacetsArray, OfPair, OfPattern
 
 DTypeName = Literal["float32", "float16"]
 Method = Literal[
@@ -36,7 +36,7 @@ class ModelVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Timings(Added):
+class Timings:
     """Timings.
 
     Attributes:

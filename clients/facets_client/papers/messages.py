@@ -75,9 +75,4 @@ def merge_rankings(parts: Sequence[PaperRankings], top_k: int | None) -> PaperRa
     for same_id in zip(*(part.rankings for part in parts), strict=True):
         items = sorted(chain.from_iterable(same_id), key=lambda item: (-item.score, item.position or 0))
         rankings.append(tuple(items[: _DEFAULT_TOP_K if top_k is None else top_k]))
-    return replace(
-        parts[-1],
-        rankings=tuple(rankings),
-        num_papers=sum(part.num_papers for part in parts),
-        timings=sum((part.timings for part in parts), Timings()),
-    )
+    return replace(join(parts, added=("num_papers",)), rankings=tuple(rankings))

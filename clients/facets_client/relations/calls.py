@@ -6,7 +6,7 @@ from facets_proto.codec import from_message
 from facets_proto.v1 import relations_pb2 as pb
 
 from facets_client.core.calls import AsyncCalls
-from facets_client.core.requests import request_from, request_of
+from facets_client.core.requests import least, max_together, request_from, request_of
 from facets_client.core.rows import Results
 from facets_client.generated.types import (
     Entailment,
@@ -16,7 +16,7 @@ from facets_client.generated.types import (
     Relation,
     TextRelations,
 )
-from facets_client.relations.messages import Spans, max_patterns, texts_with_entities
+from facets_client.relations.messages import Spans, texts_with_entities
 
 
 class AsyncRelationCalls(AsyncCalls):
@@ -80,7 +80,10 @@ class AsyncRelationCalls(AsyncCalls):
         """Scores how well relations fit sentence patterns."""
         request = request_from(pb.ScoreRelationsRequest, locals())
         parts = await self._call_parts(
-            request, "patterns", "max_patterns_per_request", lambda limits: max_patterns(limits, request)
+            request,
+            "patterns",
+            "max_patterns_per_request",
+            lambda limits: max_together(limits.max_relation_scores, least(request.top_k, len(request.relations))),
         )
         return Results(from_message(score, PatternScore) for part in parts for score in part.scores)
 

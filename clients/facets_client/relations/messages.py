@@ -5,8 +5,8 @@ from typing import Any
 
 from facets_proto.v1 import relations_pb2 as pb
 
-from facets_client.core.requests import check_iterable, least, max_together, request_of
-from facets_client.generated.types import EntitySource, EntityType, Limits
+from facets_client.core.requests import check_iterable, request_of
+from facets_client.generated.types import EntitySource, EntityType
 
 # Entities of each text: (start, end) in characters, or (start, end, type).
 Spans = Sequence[Sequence[tuple[int, int] | tuple[int, int, EntityType]]]
@@ -31,8 +31,3 @@ def texts_with_entities(texts: Sequence[str], spans: Spans | None, entity_source
 
 def _span(start: int, end: int, kind: EntityType = "") -> pb.EntitySpan:
     return request_of(pb.EntitySpan, start=start, end=end, type=kind)
-
-
-def max_patterns(limits: Limits, request: pb.ScoreRelationsRequest) -> int:
-    """Maximum patterns per request, given the number of relations returned for each; 0: no limit."""
-    return max_together(limits.max_relation_scores, least(request.top_k, len(request.relations)))

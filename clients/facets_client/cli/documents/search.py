@@ -25,7 +25,7 @@ from facets_client.cli.options import (
 from facets_client.cli.output import clean, count_of, match_line, print_json, print_table, shortened, stdout, table_of
 from facets_client.cli.settings import ask, call_with, settings_of
 from facets_client.core.evidence import pieces
-from facets_client.documents.results import SearchResults, field_line, in_text, is_sure, path_of, shown_part
+from facets_client.documents.results import SearchResults, in_text, is_sure, path_of, shown_part
 from facets_client.generated.types import RerankedTexts, SearchHit, SearchMode
 
 _ANSWER_STYLE, _WORD_STYLE = "yellow", "bold"
@@ -119,9 +119,9 @@ def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, expla
     if hit.answer and hit.answer.cells and not full:
         lines = [table_of(hit.answer.columns, [hit.answer.cells])]
     if hit.answer and hit.answer.field:
-        lines.insert(0, Text(shortened(clean(field_line(hit.answer)), _TEXT_CHARS), style=_ANSWER_STYLE))
+        lines.insert(0, Text(shortened(f"{hit.answer.field}: {hit.answer.text}", _TEXT_CHARS), style=_ANSWER_STYLE))
     if hit.answer and hit.answer.problem:
-        lines.insert(0, Text(shortened(clean(hit.answer.problem), _TEXT_CHARS), style="dim"))
+        lines.insert(0, Text(shortened(hit.answer.problem, _TEXT_CHARS), style="dim"))
     if full and hit.payload:
         lines.append(Text(clean(", ".join(f"{name}: {value}" for name, value in hit.payload.items()))))
     scores = [] if hit.confidence is None else [f"score {hit.score:.3f}"]
