@@ -11,7 +11,7 @@ import numpy as np
 
 from facets.documents.answers import AnswerReader
 from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
-from facets.documents.encoders import Encoder, Encoders, check_readable_by, described, encoders_of
+from facets.documents.encoders import Encoder, Encoders, check_readable_by, described, encoders_of, problem_of
 from facets.documents.engine import CollectionEngine
 from facets.documents.ingest import DocumentReader, Ingest, StoredBatch
 from facets.documents.parts import EncodedText
@@ -174,7 +174,7 @@ class Collections:
         nothing = EncodedText.of_nothing(shape["num_facets"], shape["dim"])
 
         def encode(texts: Sequence[str]) -> list[EncodedText]:
-            readable = [text for text in texts if not encoder.problem(text)]
+            readable = [text for text in texts if not problem_of(encoder.model, text)]
             encoded = dict(zip(readable, encoder.submit(readable).result().texts(), strict=True)) if readable else {}
             return [encoded.get(text, nothing) for text in texts]
 
@@ -224,10 +224,10 @@ class Collections:
                 Document(id=str(i), text=text, facet_embeddings=nothing) for i, text in enumerate(query.documents)
             ]
         else:
-            check_readable_by(encoder, query.query, "query")
+            check_readable_by(encoder.model, query.query, "query")
             check_readable(encoder.model, query.query, ("query",))
             for i, text in enumerate(query.documents):
-                check_readable_by(encoder, text, "texts", i)
+                check_readable_by(encoder.model, text, "texts", i)
             pending = encoder.submit(list(query.documents))
             [asked] = encode_texts([query.query], encoder)
             encoded = pending.result()
@@ -252,7 +252,7 @@ class Collections:
         if len(queries) > MAX_DIAGNOSE_QUERIES:
             raise InvalidInputError(f"has {len(queries)} items, the limit is {MAX_DIAGNOSE_QUERIES}", path="queries")
         for i, text in enumerate(queries):
-            check_readable_by(encoder, text, "queries", i)
+            check_readable_by(encoder.model, text, "queries", i)
             check_readable(encoder.model, text, ("queries", i))
         encoded = encode_texts(queries, encoder) if queries else []
         requests = [request for _, request in requests_of(DocumentQuery(queries=queries, mode="facets"), encoded)]

@@ -62,23 +62,19 @@ class Encoder(Protocol):
 
     model: TextModel
     relevance: RelevanceCurve | None  # gives hits their confidence; None: they have none
-    borrows_words: bool  # whether the words of a collection name its facets better than those of the model
 
     @property
     def reader(self) -> AnswerReader | None:
         """Chooses the answers of hits; None: facets and words do."""
 
     def submit(self, texts: Sequence[str]) -> PendingTexts:
-        """Begins to encode at least one text of documents, each without ``problem``."""
+        """Begins to encode at least one text of documents, each without ``problem_of``."""
 
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
-        """Facets of at least one query without ``problem``."""
+        """Facets of at least one query without ``problem_of``."""
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """One vector per text, ``[N, H]``; see ``TextEncoder.embed``."""
-
-    def problem(self, text: str) -> str:
-        """Why the model cannot read a text that is not blank, as the rule of an error; empty: it can read it."""
 
     def measured(self, stage: str, *, num_items: int = 0) -> AbstractContextManager[None]:
         """Measures the time of a ``with`` block, whose stage is ``search`` or ``store``."""
@@ -94,9 +90,14 @@ Encoders: TypeAlias = Callable[[str], Encoder]
 """The encoder with the model of a name, for the empty name the default one; raises NotFoundError."""
 
 
-def check_readable_by(encoder: Encoder, text: str, *path: str | int) -> None:
+def problem_of(model: TextModel, text: str) -> str:
+    """Why a model cannot read a text that is not blank, as the rule of an error; empty: it can read it."""
+    return model.problem(text) if isinstance(model, PassageModel) else ""
+
+
+def check_readable_by(model: TextModel, text: str, *path: str | int) -> None:
     """Raises InvalidInputError unless the model can read a text at ``path``."""
-    if problem := encoder.problem(text):
+    if problem := problem_of(model, text):
         raise InvalidInputError(problem, path=path)
 
 
@@ -107,7 +108,6 @@ class ModelEncoder:
         self, model: TextModel, *, relevance: RelevanceCurve | None = None, reader: AnswerReader | None = None
     ) -> None:
         self.model, self.relevance, self.reader = model, relevance, reader
-        self.borrows_words = getattr(model, "encoder_settings", None) is not None
         self._lock = FifoLock()
 
     def submit(self, texts: Sequence[str]) -> PendingTexts:
@@ -126,10 +126,6 @@ class ModelEncoder:
         """See ``Encoder``."""
         with self._lock:
             return self.model.embed(texts)
-
-    def problem(self, text: str) -> str:
-        """See ``Encoder``."""
-        return self.model.problem(text) if isinstance(self.model, PassageModel) else ""
 
     def measured(self, stage: str, *, num_items: int = 0) -> AbstractContextManager[None]:
         """Measures nothing."""

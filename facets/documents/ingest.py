@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from facets.documents.encoders import Encoder, PendingTexts, check_readable_by
+from facets.documents.encoders import Encoder, PendingTexts, check_readable_by, problem_of
 from facets.documents.encoding import check_whole
 from facets.documents.engine import CollectionEngine
 from facets.documents.parts import EncodedText, check_sections, from_encoded, split_text, with_parts
@@ -107,7 +107,7 @@ class DocumentReader:
         elif document.facet_spans is not None:
             raise InvalidInputError("must come with facet_embeddings", path=(*path, "facet_spans"))
         else:
-            check_readable_by(self.encoder, searched.read, *path, "text")
+            check_readable_by(self.encoder.model, searched.read, *path, "text")
         if document.is_encoded and document.facet_spans is None:
             return ()
         parts = split_text(document.text, sections)
@@ -119,7 +119,7 @@ class DocumentReader:
     def _texts_to_read(self, document: Document, parts: Sequence[DocumentPart]) -> list[str]:
         """The text of each part that the model can read, with the searched fields."""
         texts = [searched.read for searched in self.collection.searched(document.text, document.payload, parts)]
-        return [text for text in texts if not self.encoder.problem(text)] if parts else texts
+        return [text for text in texts if not problem_of(self.encoder.model, text)] if parts else texts
 
     def _encoded_texts(self, batch: PreparedBatch) -> Iterator[EncodedText]:
         if batch.pending is None:
@@ -138,7 +138,7 @@ class DocumentReader:
             return with_parts(replace(document, parts=()), parts, num_facets=self.collection.num_facets)
         nothing = EncodedText.of_nothing(self.collection.num_facets, self.collection.dim)
         said = self.collection.searched(document.text, document.payload, parts)
-        encoded = [nothing if parts and self.encoder.problem(part.read) else next(texts) for part in said]
+        encoded = [nothing if parts and problem_of(self.encoder.model, part.read) else next(texts) for part in said]
         return from_encoded(document.id, document.text, document.payload, parts=parts, searched=said, encoded=encoded)
 
 

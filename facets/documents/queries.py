@@ -79,7 +79,7 @@ def encode_queries(query: DocumentQuery, encoder: Encoder, dim: int) -> list[Enc
         if isinstance(entry, str):
             check_text(entry, path, max_bytes=MAX_QUERY_BYTES)
             if query.mode != "lexical":
-                check_readable_by(encoder, entry, *path)
+                check_readable_by(encoder.model, entry, *path)
             if query.mode == "facets":
                 check_readable(encoder.model, entry, path)
         elif query.mode == "lexical":

@@ -68,7 +68,7 @@ class CollectionWords:
 
         Raises what ``check_interrupted`` raises while it waits.
         """
-        if not encoder.borrows_words:
+        if getattr(encoder.model, "encoder_settings", None) is None:  # its own words name facets better
             return encoder.model.words
         if not record.num_documents:
             return None

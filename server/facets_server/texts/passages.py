@@ -1,24 +1,17 @@
 """Served models of passages: queries do not wait for documents, which may keep their worker busy for seconds."""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import RelevanceCurve
 from facets.documents.encoders import Encoded
 from facets.documents.types import TokenStats
-from facets.model.answer_reader import AnswerReader
 from facets.model.passage_model import PassageModel, QueryFacets
 from facets_server.runtime.batcher import Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.config import BatcherConfig
 from facets_server.texts.served import PendingTexts, ServedTexts, columns_of
-
-if TYPE_CHECKING:
-    from facets_server.runtime.metrics import BatchMetrics
 
 _CHARS_PER_TOKEN = 4  # approximate, for English text
 _WORD_CHARACTER = re.compile(r"\w")
@@ -27,21 +20,12 @@ _WORD_CHARACTER = re.compile(r"\w")
 class ServedPassages(ServedTexts):
     """A model of passages."""
 
-    def __init__(
-        self,
-        model: PassageModel,
-        config: BatcherConfig,
-        metrics: "BatchMetrics",
-        *,
-        relevance: RelevanceCurve | None = None,
-        reader: Callable[[], AnswerReader | None] = lambda: None,
-    ) -> None:
-        super().__init__(model, config, metrics, relevance=relevance, reader=reader)
-        self._passage_model = model
-        self.borrows_words = model.encoder_settings is not None
+    model: PassageModel
+
+    def _open_lanes(self) -> None:
         lanes = {"documents": self._documents, "queries": self._queries, "vectors": self._vectors}
         self._lanes = {
-            name: self._add_batcher(f"{model.name}-{name}", encode, _estimated_tokens, pads=False)
+            name: self._add_batcher(f"{self.model.name}-{name}", encode, _estimated_tokens, pads=False)
             for name, encode in lanes.items()
         }
 
@@ -65,10 +49,6 @@ class ServedPassages(ServedTexts):
         """Encodes each text as one vector."""
         return columns_of(self._queued("vectors", texts, call, num_items=0), call)[0]
 
-    def problem(self, text: str) -> str:
-        """See ``PassageModel.problem``."""
-        return self._passage_model.problem(text)
-
     def probe(self, call: CallContext) -> None:
         """Encodes fixed texts, as documents and as queries."""
         super().probe(call)
@@ -82,20 +62,20 @@ class ServedPassages(ServedTexts):
         return self._lanes[lane].submit(texts, call)
 
     def _documents(self, texts: Sequence[str]) -> Columns:
-        passages = self._passage_model.encode_passages(texts)
+        passages = self.model.encode_passages(texts)
         kept = np.full(len(texts), None, dtype=object)
         for index, document in passages.kept.items():
             kept[index] = document
         return passages.facets, passages.spans, passages.num_tokens, kept
 
     def _queries(self, texts: Sequence[str]) -> Columns:
-        queries = self._passage_model.encode_queries(texts)
-        room = self._passage_model.max_query_facets - queries.weights.shape[1]
+        queries = self.model.encode_queries(texts)
+        room = self.model.max_query_facets - queries.weights.shape[1]
         missing = ((0, 0), (0, room))  # one shape for all batches of a call
         return np.pad(queries.facets, (*missing, (0, 0))), np.pad(queries.weights, missing), queries.are_questions
 
     def _vectors(self, texts: Sequence[str]) -> Columns:
-        return self._passage_model.embed(texts), self._passage_model.num_tokens(texts)
+        return self.model.embed(texts), self.model.num_tokens(texts)
 
 
 def _estimated_tokens(text: str) -> int:

@@ -2,8 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from facets.documents import RelevanceCurve
 from facets.documents.encoders import Encoded, Encoders, equal_facets, token_stats
-from facets.errors import InvalidInputError
 from facets.model.answer_reader import AnswerReader
 from facets.model.contract import SentenceModel, TextModel
 from facets.model.passage_model import QueryFacets
@@ -60,8 +59,6 @@ class ServedTexts(ServedModel[TextModel]):
     opened by the first of them; None: facets and words choose.
     """
 
-    borrows_words = False  # whether the words of a collection name its facets better than those of the model
-
     def __init__(
         self,
         model: TextModel,
@@ -79,6 +76,7 @@ class ServedTexts(ServedModel[TextModel]):
         self._metrics = metrics
         self._batchers: list[Batcher[Any]] = []
         metrics.queue.labels(model.name).set_function(lambda: self.num_waiting)
+        self._open_lanes()
 
     @property
     def reader(self) -> AnswerReader | None:
@@ -101,6 +99,10 @@ class ServedTexts(ServedModel[TextModel]):
         return batcher
 
     @abstractmethod
+    def _open_lanes(self) -> None:
+        """Adds the batchers."""
+
+    @abstractmethod
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
         """Puts at least one checked text into the queue of the model."""
 
@@ -116,23 +118,9 @@ class ServedTexts(ServedModel[TextModel]):
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
         """One vector per text, ``[texts, H]``; see ``TextEncoder.embed``."""
 
-    def problem(self, text: str) -> str:
-        """Why the model cannot read a text that is not blank, as the text of an error; empty: it can read it."""
-        return ""
-
     def reads_at_once(self, texts: Sequence[str]) -> bool:
         """Whether ``submit`` of these short texts, checked or not, does not wait."""
         return False
-
-    def check(self, texts: Sequence[str], *path: str | int) -> None:
-        """Raises InvalidInputError unless the model can read the texts of a list at ``path``."""
-        for i, text in enumerate(texts):
-            self.check_one(text, *path, i)
-
-    def check_one(self, text: str, *path: str | int) -> None:
-        """Raises InvalidInputError unless the model can read one text at ``path``."""
-        if problem := self.problem(text):
-            raise InvalidInputError(problem, path=path)
 
     def encode(self, texts: Sequence[str], call: CallContext) -> Encoded:
         """Submits texts and waits for the result."""
@@ -157,30 +145,21 @@ class ServedTexts(ServedModel[TextModel]):
 class ServedSentences(ServedTexts):
     """A model of sentences; texts and queries share one queue of token rows."""
 
-    def __init__(
-        self,
-        model: SentenceModel,
-        config: BatcherConfig,
-        metrics: "BatchMetrics",
-        *,
-        relevance: RelevanceCurve | None = None,
-        reader: Callable[[], AnswerReader | None] = lambda: None,
-    ) -> None:
-        super().__init__(model, config, metrics, relevance=relevance, reader=reader)
-        self._sentence_model = model
+    model: SentenceModel
 
+    def _open_lanes(self) -> None:
         def encode(rows: Sequence[NDArray[np.int64]]) -> Columns:
-            return (model.encode_rows(rows),)
+            return (self.model.encode_rows(rows),)
 
-        self.batcher = self._add_batcher(model.name, encode, len, pads=True)
+        self._batcher = self._add_batcher(self.model.name, encode, len, pads=True)
 
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
         """Tokenizes texts and puts them into the queue of the model."""
         call.check()
         rows = self._rows(texts, call)
-        stats = token_stats(self._sentence_model, texts, rows)
+        stats = token_stats(self.model, texts, rows)
         call.num_items += len(texts)
-        return PendingTexts(self.batcher.submit(rows, call), call, lambda columns: Encoded(columns[0], stats))
+        return PendingTexts(self._batcher.submit(rows, call), call, lambda columns: Encoded(columns[0], stats))
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
         """True for texts in the tokenizer's cache; others wait for spaCy, which reads one text at a time."""
@@ -200,16 +179,20 @@ class ServedSentences(ServedTexts):
         with call.stages.measured("tokenize", num_items=len(texts)):
             for start in range(0, len(texts), _TEXTS_AT_A_TIME):
                 call.check()
-                rows += self._sentence_model.tokenize(texts[start : start + _TEXTS_AT_A_TIME])
+                rows += self.model.tokenize(texts[start : start + _TEXTS_AT_A_TIME])
         return rows
 
 
 class CallEncoder:
-    """Encoder for the library that encodes for one call, through the batchers; see ``facets.documents.encoders``."""
+    """Encodes for one call, through the batchers: an ``Encoder``, and a ``TextEncoder``."""
 
     def __init__(self, served: ServedTexts, call: CallContext) -> None:
         self.served, self.call = served, call
-        self.model, self.relevance, self.borrows_words = served.model, served.relevance, served.borrows_words
+        self.model, self.relevance = served.model, served.relevance
+        self.submit = partial(served.submit, call=call)
+        self.encode_queries = partial(served.encode_queries, call=call)
+        self.embed = partial(served.embed, call=call)
+        self.measured = call.stages.measured
 
     @property
     def reader(self) -> AnswerReader | None:
@@ -219,26 +202,6 @@ class CallEncoder:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facets with magnitudes, ``[len(texts), K, D]``."""
         return self.served.encode(texts, self.call).facets
-
-    def submit(self, texts: Sequence[str]) -> PendingTexts:
-        """Puts texts into the queue of the model."""
-        return self.served.submit(texts, self.call)
-
-    def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
-        """Waits for the facets of queries."""
-        return self.served.encode_queries(texts, self.call)
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector per text, ``[len(texts), H]``."""
-        return self.served.embed(texts, self.call)
-
-    def problem(self, text: str) -> str:
-        """Why the model cannot read a text; empty: it can."""
-        return self.served.problem(text)
-
-    def measured(self, stage: str, *, num_items: int = 0) -> AbstractContextManager[None]:
-        """Records a ``with`` block as a stage of the call."""
-        return self.call.stages.measured(stage, num_items=num_items)
 
 
 TextModels = TaskModels[ServedTexts]

@@ -10,6 +10,7 @@ from facets_proto.v1 import common_pb2, texts_pb2_grpc
 from facets_proto.v1 import texts_pb2 as pb
 from numpy.typing import NDArray
 
+from facets.documents.encoders import check_readable_by
 from facets.errors import FacetsError, InvalidInputError
 from facets.texts.explanation import explain_encoded
 from facets.texts.similarity import PairScores, score_pairs
@@ -107,7 +108,8 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         served = (self.vector_models if _wants_vectors(request) else self.models).get(request.model)
         limits = self.limits
         check_list_of_texts(request.texts, "texts", limits.max_texts_per_request, max_bytes=limits.max_text_bytes)
-        served.check(request.texts, "texts")
+        for i, text in enumerate(request.texts):
+            check_readable_by(served.model, text, "texts", i)
         vectors_only = isinstance(request, pb.EmbedRequest) and request.vectors_only
         return served, (served.submit_vectors if vectors_only else served.submit)(list(request.texts), call)
 
@@ -200,8 +202,8 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
         task = (scoring.method or default_method("passages")).row.task
         served = self.models[task].get(request.model)
         for i, (first, second) in enumerate(scoring.pairs):
-            served.check_one(first, "pairs", i, "first")
-            served.check_one(second, "pairs", i, "second")
+            check_readable_by(served.model, first, "pairs", i, "first")
+            check_readable_by(served.model, second, "pairs", i, "second")
         call.num_items = len(scoring.pairs)
         options = asdict(scoring) | _num_words_of(request, limits)
         scores = score_pairs(served.model, encoder=CallEncoder(served, call), **options)

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from contextlib import closing
+from copy import copy
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from toys import shared_passage_model
 from facets.documents import CollectionEngine, Document
 from facets.documents.words import CollectionWords
 from facets.language.interruption import interrupted_by
+from facets.model.contract import EncoderSettings
 
 PETS = ["The dog plays music.", "A dog and a guitar.", "Guitar music."]
 SPORTS = ["Lifting weights.", "A garage with weights.", "The garage."]
@@ -22,7 +24,10 @@ class Encoder:
     """An encoder whose words wait while the gate is closed, and fail while it is broken."""
 
     def __init__(self):
-        self.model, self.borrows_words = shared_passage_model(), True
+        self.model = copy(shared_passage_model())
+        self.model.encoder_settings = EncoderSettings(
+            pooling="mean", query_prompt="", document_prompt="", similarity="cosine", backend="torch"
+        )
         self.gate, self.is_broken, self.asked = threading.Event(), False, []
         self.gate.set()
 
