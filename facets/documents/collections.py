@@ -35,7 +35,6 @@ from facets.errors import InvalidInputError, ModelMismatchError
 from facets.index.config import MAX_DOCUMENT_BYTES, MAX_QUERY_BYTES, EngineConfig
 from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import check_text
-from facets.language.vectors import WordVectors
 from facets.model.contract import TextModel, check_readable
 
 _MAX_KEPT_MAPS = 4
@@ -262,7 +261,18 @@ class Collections:
     def map(self, name: str, *, max_documents: int = 0) -> CollectionMap:
         """Lays out a collection in two dimensions, with its themes, largest first; see ``CollectionEngine.map``."""
         record, layout = self._maps(name, max_documents, self.engine.revision)
-        return _with_themes(layout, self._words.of(record, self._encoder_of(record), wait_s=_MAP_WAIT_S))
+        words = self._words.of(record, self._encoder_of(record), wait_s=_MAP_WAIT_S)
+        nearest: list[list[tuple[str, float]]] = [[]] * len(layout.centers)
+        if words:
+            nearest = words.nearest(layout.centers, _NUM_CANDIDATE_WORDS, excluded=words.vocabulary.is_stop)
+        counts = np.bincount(layout.document_themes, minlength=len(nearest)).tolist()
+        used: set[str] = set()
+        themes = []
+        for candidates, num_documents in zip(nearest, counts, strict=True):
+            own = tuple((word, cosine) for word, cosine in candidates if word not in used)[:_WORDS_PER_THEME]
+            used.update(word for word, _ in own)
+            themes.append((own, num_documents))
+        return replace(layout, themes=tuple(themes))
 
     def _map(self, name: str, max_documents: int, _revision: int) -> tuple[CollectionRecord, CollectionMap]:
         record = self.engine.record(name)
@@ -284,17 +294,3 @@ class Collections:
                 "collection with ReindexCollection (facets collections reindex)"
             )
         return encoder
-
-
-def _with_themes(layout: CollectionMap, words: WordVectors | None) -> CollectionMap:
-    nearest: list[list[tuple[str, float]]] = [[]] * len(layout.centers)
-    if words:
-        nearest = words.nearest(layout.centers, _NUM_CANDIDATE_WORDS, excluded=words.vocabulary.is_stop)
-    counts = np.bincount(layout.document_themes, minlength=len(nearest)).tolist()
-    used: set[str] = set()
-    themes = []
-    for candidates, num_documents in zip(nearest, counts, strict=True):
-        own = tuple((word, cosine) for word, cosine in candidates if word not in used)[:_WORDS_PER_THEME]
-        used.update(word for word, _ in own)
-        themes.append((own, num_documents))
-    return replace(layout, themes=tuple(themes))

@@ -81,7 +81,8 @@ class DocumentReader:
                 continue
             good.append((position, document, parts))
             if not document.is_encoded:
-                texts += self._texts_to_read(document, parts)
+                searched = self.collection.searched(document.text, document.payload, parts)
+                texts += [one.read for one in searched if not parts or not problem_of(self.encoder.model, one.read)]
         pending = self.encoder.submit(texts[:TEXTS_AT_A_TIME]) if texts else None
         return PreparedBatch(good, rejections, pending, texts[TEXTS_AT_A_TIME:])
 
@@ -115,11 +116,6 @@ class DocumentReader:
             rule = f"has {len(document.part_facets)} items, expected {len(parts)}, one for each part of the text"
             raise InvalidInputError(rule, path=(*path, "part_facets"))
         return parts
-
-    def _texts_to_read(self, document: Document, parts: Sequence[DocumentPart]) -> list[str]:
-        """The text of each part that the model can read, with the searched fields."""
-        texts = [searched.read for searched in self.collection.searched(document.text, document.payload, parts)]
-        return [text for text in texts if not problem_of(self.encoder.model, text)] if parts else texts
 
     def _encoded_texts(self, batch: PreparedBatch) -> Iterator[EncodedText]:
         if batch.pending is None:

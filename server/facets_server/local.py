@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +92,14 @@ class LocalChannel:
             self._models, engine, config, admission=self._admission, recall=_NOT_MEASURED, closing=closing
         )
         status = ModelService(self._models, config, self._admission, _NOT_MEASURED)
-        self._rooms["models"] = partial(_listed, status, self._models.is_healthy)
+        is_healthy = self._models.is_healthy
+        self._rooms["models"] = lambda: [Service(status, is_healthy)]
         self._services: dict[str, Service] = {}  # those that were called
         self._making = threading.Lock()
         undo.callback(self._models.close)
-        # Last opened, first closed: no call runs when the models, the services and the folder are closed.
-        close = partial(_end_calls, self._calls, self._admission, self._workers)
-        undo.callback(close)
+        # The last comes first: no call runs when the models, the services and the folder are closed.
+        for close in (self._workers.shutdown, self._calls.end, self._admission.drain):
+            undo.callback(close)
         self._closing = weakref.finalize(self, undo.pop_all().close)
 
     def close(self) -> None:
@@ -174,10 +174,6 @@ class LocalChannel:
         return states(status=states.SERVING if health() else states.NOT_SERVING)
 
 
-def _listed(servicer: object, health: Callable[[], bool]) -> list[Service]:
-    return [Service(servicer, health)]
-
-
 class _LocalStream:
     """A running stream as ``BlockingStream`` reads it."""
 
@@ -211,12 +207,6 @@ class _RunningCalls:
             for call in calls:
                 call.end()
             time.sleep(_IDLE_S)
-
-
-def _end_calls(calls: _RunningCalls, admission: Admission, workers: ThreadPoolExecutor) -> None:
-    admission.drain()
-    calls.end()
-    workers.shutdown()
 
 
 @contextmanager

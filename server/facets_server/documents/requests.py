@@ -4,19 +4,16 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
-import numpy as np
 from facets_proto.v1 import documents_pb2 as pb
 from facets_proto.v1 import filters_pb2
-from facets_proto.values import payload_from_message
 from google.protobuf import struct_pb2
-from numpy.typing import NDArray
 
+from facets.arrays import Floats
 from facets.documents import (
     AllOf,
     AnyOf,
     Contains,
     Document,
-    DocumentPart,
     Equals,
     Exists,
     Filter,
@@ -31,7 +28,6 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import (
     array_of,
-    at_path,
     check_count,
     check_number,
     check_product,
@@ -61,18 +57,7 @@ def _document(message: pb.Document, path: ErrorPath) -> Document:
         if message.HasField("token_stats"):
             stats = message.token_stats
             fields |= {"num_tokens": stats.num_tokens_in_text, "num_read": stats.num_tokens}
-    with at_path((*path, "payload")):
-        payload = payload_from_message(message.payload)
-    spans = [(span.start, span.end) for span in message.facet_spans]
-    return Document(
-        id=message.id,
-        text=message.text,
-        payload=payload,
-        facet_spans=np.array(spans, dtype=np.int64) if spans else None,
-        parts=[record_of(part, DocumentPart, headings=tuple(part.headings)) for part in message.parts],
-        part_facets=tuple(message.part_facets),
-        **fields,
-    )
+    return record_of(message, Document, path, **fields)
 
 
 def encoder_of(request: pb.UpsertRequest | pb.UpsertStreamOpen) -> tuple[str, str]:
@@ -91,7 +76,7 @@ def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
     return query
 
 
-def _query(message: pb.SearchQuery, path: ErrorPath) -> str | NDArray[np.float32]:
+def _query(message: pb.SearchQuery, path: ErrorPath) -> str | Floats:
     kind = message.WhichOneof("query")
     if kind is None:
         raise InvalidInputError("is empty, expected text or facet_embeddings", path=path)

@@ -64,7 +64,8 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         self, request: pb.ReindexCollectionRequest, call: CallContext
     ) -> pb.ReindexCollectionResponse:
         """One step of moving a collection to another model."""
-        fields, budget_s = search_fields_of(request), _step_budget_s(call)
+        fields, remaining_s = search_fields_of(request), call.time_remaining()
+        budget_s = _MAX_STEP_S if remaining_s is None else min(_MAX_STEP_S, _SHARE_OF_DEADLINE * remaining_s)
         step = self.collections(call).reindex(
             request.name, model=request.model, search_fields=fields, budget_s=budget_s
         )
@@ -87,12 +88,6 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             layout = self.collections(call).map(request.name, max_documents=request.max_documents)
         call.num_items = len(layout.ids)
         return to_message(layout, diagnosis_pb2.MapCollectionResponse, timings=call)
-
-
-def _step_budget_s(call: CallContext) -> float:
-    """Seconds after which a ReindexCollection call returns even if work remains."""
-    remaining = call.time_remaining()
-    return _MAX_STEP_S if remaining is None else min(_MAX_STEP_S, _SHARE_OF_DEADLINE * remaining)
 
 
 def _collection(info: CollectionInfo, revision: int) -> pb.Collection:

@@ -4,14 +4,14 @@ While one batch is being stored the next ones are already being encoded. A batch
 then its sequence number, are durable, so a client may discard acknowledged batches.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from facets_proto.codec import to_message
 from facets_proto.v1 import documents_pb2 as pb
 
 from facets.documents.collections import Collections
-from facets.documents.ingest import Ingest, PreparedBatch, StoredBatch
+from facets.documents.ingest import PreparedBatch, StoredBatch
 from facets.errors import InvalidInputError
 from facets_server.documents.requests import documents_of, encoder_of
 from facets_server.documents.stream_store import StreamStore
@@ -51,7 +51,27 @@ def upsert_stream(
             max_unacked_batches=admission.config.max_stream_window,
         )
     )
-    begin = _beginner(ingest, stream.last_sequence, call, admission=admission, limits=limits)
+    expected = stream.last_sequence + 1
+
+    def begin(request: pb.UpsertStreamRequest) -> _Begun:
+        """Checks a batch on arrival and hands its texts to the model."""
+        nonlocal expected
+        if request.WhichOneof("message") != "batch":
+            raise InvalidInputError("must be each request of the stream after open", path="batch")
+        batch = request.batch
+        if 1 <= batch.sequence <= stream.last_sequence:
+            return batch.sequence, None
+        if batch.sequence != expected:
+            raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
+        check_count(batch.documents, ("batch", "documents"), limits.max_documents_per_upsert)
+        with admission.stream_permit(call.for_message()) as permit:
+            prepared = ingest.reader.prepare(documents_of(batch.documents))
+            if isinstance(prepared.pending, PendingTexts):
+                prepared.pending.rows.when_ended(permit.pop_all().close)
+        call.num_items += len(batch.documents)
+        expected += 1
+        return batch.sequence, prepared
+
     for sequence, batch in read_ahead(requests, begin, admission):
         if batch is None:
             stored = StoredBatch(0, (), collections.engine.revision)
@@ -66,30 +86,3 @@ def upsert_stream(
             stored, pb.UpsertStreamAck, sequence=sequence, rejected_documents=rejected, already_stored=batch is None
         )
         yield pb.UpsertStreamResponse(ack=ack)
-
-
-def _beginner(
-    ingest: Ingest, num_stored: int, call: CallContext, *, admission: Admission, limits: LimitsConfig
-) -> Callable[[pb.UpsertStreamRequest], _Begun]:
-    """A function that checks each batch on arrival and hands its texts to the model."""
-    expected = num_stored + 1
-
-    def begin(request: pb.UpsertStreamRequest) -> _Begun:
-        nonlocal expected
-        if request.WhichOneof("message") != "batch":
-            raise InvalidInputError("must be each request of the stream after open", path="batch")
-        batch = request.batch
-        if 1 <= batch.sequence <= num_stored:
-            return batch.sequence, None
-        if batch.sequence != expected:
-            raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
-        check_count(batch.documents, ("batch", "documents"), limits.max_documents_per_upsert)
-        with admission.stream_permit(call.for_message()) as permit:
-            prepared = ingest.reader.prepare(documents_of(batch.documents))
-            if isinstance(prepared.pending, PendingTexts):
-                prepared.pending.rows.when_ended(permit.pop_all().close)
-        call.num_items += len(batch.documents)
-        expected += 1
-        return batch.sequence, prepared
-
-    return begin

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from facets.relations.engine import RelationEngine
-from facets.relations.entailment import Entailment
 from facets.relations.results import EntityMention, EntityPair, PatternScore, RankedTail
 from facets_server.relations.requests import FIELDS, ExtractionQuery, PatternQuery, SlotQuery
 from facets_server.runtime.call_context import CallContext
@@ -61,11 +60,6 @@ class ServedRelations(ServedModel[RelationEngine]):
             with in_request(FIELDS, start=start), self.exclusive(call) as engine:
                 scores = engine.score(part, query.relations or None, top_k=query.top_k, evidence=query.evidence)
             yield from scores
-
-    def entailment(self, premises: Sequence[str], hypotheses: Sequence[str], call: CallContext) -> list[Entailment]:
-        """See ``RelationEngine.entailment``."""
-        with in_request(FIELDS), self.exclusive(call) as engine:
-            return engine.entailment(premises, hypotheses)
 
     def probe(self, call: CallContext) -> None:
         """Scores a fixed pattern."""

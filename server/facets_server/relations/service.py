@@ -11,10 +11,11 @@ from facets.errors import InvalidInputError
 from facets.relations.assertion import AssertionStatus
 from facets.relations.results import EntityMention, EntityPair
 from facets_server.relations.entities import EntityFinders
-from facets_server.relations.requests import ExtractionQuery, extraction_of, patterns_of, slots_of
+from facets_server.relations.requests import FIELDS, ExtractionQuery, extraction_of, patterns_of, slots_of
 from facets_server.relations.served import RelationModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.errors import in_request
 from facets_server.runtime.requests import check_list_of_texts, check_pairs, page_of
 
 
@@ -62,7 +63,8 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         )
         premises, hypotheses = zip(*((pair.premise, pair.hypothesis) for pair in request.pairs), strict=True)
         call.num_items = len(premises)
-        entailments = served.entailment(premises, hypotheses, call)
+        with in_request(FIELDS), served.exclusive(call) as engine:
+            entailments = engine.entailment(premises, hypotheses)
         return message_of(pb.DetectEntailmentResponse, entailments=entailments, model=served.info, timings=call)
 
     def ListRelations(self, request: pb.ListRelationsRequest, call: CallContext) -> pb.ListRelationsResponse:

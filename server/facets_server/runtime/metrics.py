@@ -3,6 +3,7 @@
 Each server has its own registry. The data directory is examined when the metrics are collected.
 """
 
+import collections
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ class CallMetrics:
         self._seconds = times("facets_request_seconds", calls, ["method"], buckets=_TIME_BUCKETS)
         stages = times("facets_stage_seconds", one_stage, ["stage"], buckets=_STAGE_BUCKETS)
         self._stages = {name: stages.labels(name) for name in STAGES}
-        self._num_ended: dict[str, int] = {}
+        self.num_by_code: collections.Counter[str] = collections.Counter()  # finished calls by name of the status code
         for name, title, attribute in (
             ("facets_running_requests", "Calls worked on now", "num_running"),
             ("facets_queued_requests", "Calls waiting for admission now", "num_waiting"),
@@ -88,17 +89,13 @@ class CallMetrics:
             gauge = Gauge(name, title, registry=registry)
             gauge.set_function(partial(getattr, admission, attribute))
 
-    def num_by_code(self) -> dict[str, int]:
-        """Finished calls by name of the status code."""
-        return dict(self._num_ended)
-
     def stage(self, name: str, seconds: float) -> None:
         """Counts one stage, a key of ``STAGES``."""
         self._stages[name].observe(seconds)
 
     def ended(self, method: str, code: str, seconds: float) -> None:
         """Counts one finished call; runs on the event loop."""
-        self._num_ended[code] = self._num_ended.get(code, 0) + 1
+        self.num_by_code[code] += 1
         self._calls.labels(method, code).inc()
         self._seconds.labels(method).observe(seconds)
 

@@ -56,7 +56,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
             num_queued=admission.num_waiting,
             num_streams=admission.num_streams,
             model_queues=[(model.name, model.num_waiting) for model in self.models.all()],
-            request_counts=sorted(self.metrics.num_by_code().items()),
+            request_counts=sorted(tuple(self.metrics.num_by_code.items())),
             disk_uses=disk.num_bytes,
             free_bytes=disk.free_bytes,
             last_backup_time=disk.last_backup,

@@ -201,8 +201,8 @@ class ModelRegistry(TaskModels[ServedModel[Any]]):
         super().__init__("any task", served, {model.name: model.task for model in served})
         self._health: dict[frozenset[str], Callable[[], bool]] = {}
 
-    def of(self, kind: type[ServedT], *tasks: str) -> TaskModels[ServedT]:
-        """The models for some tasks, those of the first task first; ``kind``: their class."""
+    def of(self, *tasks: str) -> TaskModels[Any]:
+        """The models for some tasks, those of the first task first."""
         models = [model for task in tasks for model in self._served.values() if model.task == task]
         return TaskModels(" or ".join(tasks), models, self._tasks)
 

@@ -29,7 +29,7 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel
 from facets_server.texts.passages import ServedPassages
-from facets_server.texts.served import ServedSentences, encoders_for, text_models
+from facets_server.texts.served import ServedSentences, TextModels, encoders_for
 
 if TYPE_CHECKING:
     from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
@@ -165,8 +165,8 @@ def services(
 ) -> dict[str, Callable[[], list[Service]]]:
     """By room, a function that makes its services; once the server has stopped, ``closing`` closes what they opened."""
     limits = config.limits
-    for_sentences = text_models(models, "sentences", "passages")
-    for_passages = text_models(models, "passages", "sentences")
+    for_sentences: TextModels = models.of("sentences", "passages")
+    for_passages: TextModels = models.of("passages", "sentences")
 
     def texts() -> list[Service]:
         from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
@@ -201,19 +201,17 @@ def services(
 
     def relations() -> list[Service]:
         from facets_server.relations.entities import EntityFinders
-        from facets_server.relations.served import ServedRelations
         from facets_server.relations.service import RelationService
 
-        served, finders = models.of(ServedRelations, "relations"), EntityFinders(config.relations)
-        return made(RelationService(served, finders, limits), tasks=("relations",))
+        finders = EntityFinders(config.relations)
+        return made(RelationService(models.of("relations"), finders, limits), tasks=("relations",))
 
     def papers() -> list[Service]:
         from facets_server.papers.collection_papers import CollectionPapers
-        from facets_server.papers.served import ServedPapers
         from facets_server.papers.service import RecommendationService
 
         ranked = CollectionPapers(engine, max_papers=limits.max_ranked_papers)
-        return made(RecommendationService(models.of(ServedPapers, "papers"), ranked, limits), tasks=("papers",))
+        return made(RecommendationService(models.of("papers"), ranked, limits), tasks=("papers",))
 
     def made(*servicers: object, tasks: tuple[str, ...]) -> list[Service]:
         return [Service(servicer, models.health_of(tasks)) for servicer in servicers]

@@ -17,7 +17,7 @@ from facets.model.passage_model import QueryFacets
 from facets_server.runtime.batcher import Batcher, Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.models import ModelRegistry, ServedModel, TaskModels
+from facets_server.runtime.models import ServedModel, TaskModels
 
 if TYPE_CHECKING:
     from facets_server.runtime.metrics import BatchMetrics
@@ -205,11 +205,6 @@ class CallEncoder:
 
 
 TextModels = TaskModels[ServedTexts]
-
-
-def text_models(models: ModelRegistry, *tasks: str) -> TextModels:
-    """The models of texts for some tasks, those of the first task first."""
-    return models.of(ServedTexts, *tasks)  # type: ignore[type-abstract]
 
 
 def encoders_for(models: TextModels, call: CallContext) -> Encoders:
