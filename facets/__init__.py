@@ -48,7 +48,9 @@ def open(
 
     Raises:
         ImportError: The package of the server is not installed.
-        UnavailableError: The folder is in use by another process, or cannot be read or written.
+        FailedPreconditionError: The folder is in use by another process, or was written by a newer release.
+        InvalidArgumentError: ``path`` is a file.
+        UnavailableError: The folder cannot be read or written.
         FacetsClientError: The folder or a model cannot be opened; a subclass for each reason.
     """
     require_extra("local", "facets_server", "torch")

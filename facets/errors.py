@@ -139,6 +139,14 @@ class StoreInUseError(StorageError):
     """Another process uses the store. Stop that process or choose another directory."""
 
 
+class StoreFormatError(StorageError):
+    """The store is of another release, or is none of Facets. Use the release that wrote it."""
+
+
+class NotAFolderError(InvalidInputError, StorageError):
+    """The path of a data directory leads to or through a file. Choose another path."""
+
+
 class NotReadyError(FacetsError):
     """The service is starting, stopping or not up to date. Transient: retry later."""
 

@@ -47,7 +47,7 @@ class AlreadyExistsError(FacetsClientError):
 
 
 class FailedPreconditionError(FacetsClientError):
-    """The resource is in a state that forbids the call (another model or dimension); nothing was changed."""
+    """The resource is in a state that forbids the call (a folder in use, another model); nothing was changed."""
 
 
 class UnauthenticatedError(FacetsClientError):

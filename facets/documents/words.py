@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from facets.documents.encoders import Encoder, Encoders
 from facets.documents.engine import CollectionEngine
 from facets.documents.records import CollectionRecord
-from facets.errors import StoreClosedError
+from facets.errors import NotReadyError, StoreClosedError
 from facets.language.interruption import check_interrupted, interrupted_by
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
@@ -121,7 +121,7 @@ class CollectionWords:
                 kept.words = self._encoded(record, self._encoders(model), kept.words)
         except Exception as error:  # such as a collection that has just been deleted; search goes on without words
             kept.not_before = time.monotonic() + _RETRY_S
-            if not self._is_closed:
+            if not (self._is_closed or isinstance(error, NotReadyError)):  # such as a model that is being closed
                 logger.warning("the words of collection %s were not encoded: %s", record.name, error)
 
     def _encoded(self, record: CollectionRecord, encoder: Encoder, before: _Words | None) -> _Words:

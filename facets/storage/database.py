@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from facets.errors import DamagedError, StorageError, StoreClosedError, StoreGoneError
+from facets.errors import DamagedError, StoreClosedError, StoreFormatError, StoreGoneError
 from facets.storage.checksums import damaged_rows, register_checksum
 from facets.storage.files import clear_errors, explain, make_private_file, place_of, sync_directory
 from facets.storage.mark import HighWaterMark
@@ -146,9 +146,9 @@ class Database:
     def _check_content(self) -> None:
         application, version = pragma(self._writer, "application_id"), pragma(self._writer, "user_version")
         if application != self._schema.application_id:
-            raise StorageError(f"{self._path} is not a Facets {self._title}: expected one, or no file at all")
+            raise StoreFormatError(f"{self._path} is not a Facets {self._title}: expected one, or no file at all")
         if version != VERSION:
-            raise StorageError(
+            raise StoreFormatError(
                 f"{self._title} {self._path} has version {version}, expected {VERSION}: use the release that wrote it"
             )
         damage = f"{self._title} {self._path} is damaged: restore it from a backup"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from facets.errors import DamagedError, StorageError, StoreGoneError, StoreInUseError
+from facets.errors import DamagedError, StorageError, StoreFormatError, StoreGoneError, StoreInUseError
 from facets.storage.checksums import row_checksum
 from facets.storage.files import clear_errors, place_of, write_whole
 
@@ -124,7 +124,7 @@ class DirectoryManifest:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             format_number, is_intact = 0, False
         if isinstance(format_number, int) and format_number > _FORMAT:
-            raise StorageError(
+            raise StoreFormatError(
                 f"{self._path} has format {format_number}, expected {_FORMAT}: use the release that wrote it"
             )
         if not is_intact:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from facets.errors import DamagedError, DiskFullError, StorageError, StoreInUseError
+from facets.errors import DamagedError, DiskFullError, NotAFolderError, StorageError, StoreAwayError
 
 _FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _PROBE_BYTES = 64 * 1024  # if this many bytes cannot be written, an I/O error means a full disk
@@ -16,13 +16,13 @@ _PROBE_BYTES = 64 * 1024  # if this many bytes cannot be written, an I/O error m
 
 @contextmanager
 def clear_errors(what: str) -> Iterator[None]:
-    """Turns an ``OSError`` of the block into a DiskFullError or StorageError whose message begins with ``what``."""
+    """Turns an ``OSError`` of the block into a StorageError of the right class whose message begins with ``what``."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
         kind = DiskFullError if error.errno in _FULL_ERRNOS else StorageError
-        raise kind(f"{what}: {reason}") from error
+        raise (NotAFolderError if isinstance(error, NotADirectoryError) else kind)(f"{what}: {reason}") from error
 
 
 def sync_directory(directory: Path) -> None:
@@ -110,7 +110,7 @@ def explain(error: sqlite3.Error, path: Path) -> tuple[type[StorageError], str]:
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return StorageError, f"the file is not writable for this user ({error})"
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreInUseError, f"another process is writing the file ({error})"
+        return StoreAwayError, f"another process is writing the file ({error})"
     if code == sqlite3.SQLITE_IOERR:
         kind = DiskFullError if _is_full(path) else StorageError
         return kind, f"the disk failed or is full, nothing of this call was stored ({error})"

@@ -18,6 +18,7 @@ from facets.errors import (
     StorageError,
     StoreAwayError,
     StoreClosedError,
+    StoreFormatError,
     StoreGoneError,
 )
 from facets.extras import require_extra
@@ -174,7 +175,7 @@ class PostgresDatabase:
                 state = _value(connection, "SELECT value FROM meta WHERE key = 'state'")
                 version = int(_value(connection, "SELECT value FROM meta WHERE key = 'version'") or 0)
             if version != _VERSION:
-                raise StorageError(
+                raise StoreFormatError(
                     f"{self._name()} has tables of version {version}, expected {_VERSION}: use the release that wrote "
                     "them"
                 )

@@ -75,7 +75,7 @@ def test_two_commands_on_a_fresh_machine(home: Home) -> None:
     assert str(home.data_dir) in home.run("status")
     assert f"documents in {home.data_dir}\n" in (home.data_dir / "server.log").read_text()
     said = home.run("search", "a", "-c", "none", code=2)
-    assert "collection 'none' does not exist" in said and "facets collections list" in said
+    assert "collection 'none' does not exist" in said and "those that exist: docs" in said
     refused = run_server("--port=0", "--data-dir", str(home.data_dir), "--model", str(home.model))
     assert refused.returncode == 1 and "facets stop ends it" in refused.stderr
 

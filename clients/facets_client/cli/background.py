@@ -84,7 +84,8 @@ class BackgroundServer:
             how = f"{INSTALL_LOCAL} installs it, --target or FACETS_TARGET names another"
             raise CommandError(problem, "UNAVAILABLE", ExitCode.UNAVAILABLE, how)
         try:
-            self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self.is_running():  # rejects a path that is too long for the socket before there is a folder
+                self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             problem = f"data directory {self.data_dir} cannot be created: {error.strerror}"
             raise CommandError(f"{problem}: set FACETS_SERVER_DATA_DIR to a folder that you can write") from error

@@ -131,8 +131,6 @@ def server_failure(error: FacetsClientError, server: str) -> CommandError:
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
     if isinstance(error, NotFoundError):
         hint = f"asked {server}"
-        if error.resource_type == "collection":
-            hint += "; facets collections list names those that exist"
     return CommandError(message, error.code.name, exit_code, hint, fields)
 
 

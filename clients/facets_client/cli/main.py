@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 from facets_client.cli.background import background_server, is_default_target_up
 from facets_client.cli.failures import CommandError, ExitCode, command_error, need_command, server_failure
 from facets_client.cli.output import say
-from facets_client.cli.settings import Settings, settings_of
+from facets_client.cli.settings import Settings, settings_of, those_that_exist
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
 from facets_client.core.extras import DISTRIBUTION, version_of
 from facets_client.errors import FacetsClientError, OddFilterWarning
@@ -98,7 +98,12 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except FacetsClientError as error:
-            raise server_failure(error, settings_of(ctx).server) from error
+            settings = settings_of(ctx)
+            failure = server_failure(error, settings.server)
+            if error.resource_type == "collection":
+                with settings.connect() as client:
+                    failure.hint += f"; {those_that_exist(client)}"
+            raise failure from error
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **kwargs: Any) -> NoReturn:
         arguments = list(sys.argv[1:] if args is None else args)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, BinaryIO, get_type_hints
 import typer
 from typer import Argument, Option
 
+from facets_client.documents.adding import DEFAULT_COLLECTION
 from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar
 from facets_client.load.formats import format_of
 from facets_client.load.rows import ReadOptions, Rejection
@@ -30,7 +31,17 @@ PairsFileOption = Annotated[
     str | None, Option("--file", "-f", help="File of pairs with a tab between; -: standard input.")
 ]
 ModelOption = Annotated[str, Option(help="Name of the model.  [default: the server's]")]
-CollectionOption = Annotated[str, Option("--collection", "-c", envvar="FACETS_COLLECTION", help="The collection.")]
+CollectionOption = Annotated[
+    str,
+    Option(
+        "--collection",
+        "-c",
+        envvar="FACETS_COLLECTION",
+        help=f"The collection.  [default: {DEFAULT_COLLECTION}]",
+        show_default=False,
+        default_factory=lambda: DEFAULT_COLLECTION,
+    ),
+]
 TopKOption = Annotated[int | None, Option("--top-k", "-k", help="Number of results.")]
 WordsOption = Annotated[int | None, Option("--num-words", help="Number of nearest words for each facet.")]
 SearchFieldOption = Annotated[

@@ -16,8 +16,10 @@ from facets_client.cli.output import print_json, say
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
+from facets_client.errors import FacetsClientError
 
 AnswerT = TypeVar("AnswerT")
+_MAX_NAMED = 8  # collections in an error
 
 
 class CommandClient(FacetsClient):
@@ -82,6 +84,16 @@ class Settings:
             self.note(f"waiting for the server: {without_grpc_prefix(reason)}")
         if self.background is not None:
             self.background.start(self.note)
+
+
+def those_that_exist(client: FacetsClient) -> str:
+    """Which collections there are, for an error about one that does not exist."""
+    try:
+        names = [collection.name for collection in client.list_collections()]
+    except FacetsClientError:  # such as a key that may not list them
+        names = []
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return f"those that exist: {', '.join(names[:_MAX_NAMED]) or 'none'}{more}"
 
 
 def ask(

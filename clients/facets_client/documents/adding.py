@@ -31,7 +31,7 @@ def documents_of(items: object, text: str | Sequence[str], positions: dict[str, 
 
     A document without an id gets one from its text and payload, so that adding it again changes nothing. ``positions``
     is filled with the position of each id in ``items``. Raises ValueError or TypeError for what is no document, at once
-    for a table or dictionaries without a column of texts.
+    for the first rows and for a table or dictionaries without a column of texts.
     """
     source, form = _items(items)
     first = list(itertools.islice(source, _FIRST_ROWS))
@@ -42,7 +42,8 @@ def documents_of(items: object, text: str | Sequence[str], positions: dict[str, 
     except ColumnError as error:
         problem = f"{error}: {error.hint}" if error.hint else str(error)
         raise ValueError(problem.replace("--text ", "text=").replace("--", "")) from error
-    return _documents(itertools.chain(first, source), columns, positions)
+    documents = _documents(itertools.chain(first, source), columns, positions)
+    return itertools.chain(list(itertools.islice(documents, _FIRST_ROWS)), documents)
 
 
 def num_items(items: object) -> int | None:
@@ -126,6 +127,12 @@ def _documents(items: Iterator[Any], columns: Columns, positions: dict[str, int]
 def _of_row(fields: dict[str, Any], columns: Columns, path: str) -> Document:
     record = to_document_record(Row(fields, 0, ""), columns, "")
     if isinstance(record, Rejection):
+        if any(name in fields for name in columns.text) and all(
+            plain(fields.get(name)) is None for name in columns.text
+        ):
+            names = list(columns.text)
+            how = f"leave out rows without text, for example with df.dropna(subset={names})"
+            raise ValueError(f"{path} has no text in {', '.join(map(repr, names))}: {how}")
         raise ValueError(f"{path}: {record.message}")
     return record.item
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
-from typing import TypedDict, Unpack, cast, overload
+from typing import Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
 from facets_proto.codec import from_message
@@ -45,6 +45,8 @@ from facets_client.generated.types import (
     RerankedTexts,
     SearchMode,
 )
+
+_NOT_GIVEN: Any = ...  # None is a mistake: it must not turn the name of a collection into a query
 
 
 class SearchOptions(TypedDict, total=False):
@@ -370,7 +372,7 @@ class DocumentCalls(Calls):
     def search(
         self,
         query_or_collection: str = "",
-        queries: Sequence[str | NDArray[np.floating]] | None = None,
+        queries: Sequence[str | NDArray[np.floating]] = _NOT_GIVEN,
         *,
         collection: str = DEFAULT_COLLECTION,
         top_k: int | None = None,
@@ -422,11 +424,12 @@ class DocumentCalls(Calls):
                 f"the first argument must be a query or a collection, got {kind}: for several queries, write "
                 "search(collection, queries)"
             )
-        is_one = queries is None
+        is_one = queries is _NOT_GIVEN
         if is_one:
             queries = [query_or_collection]
         elif query_or_collection:
             collection = query_or_collection
+        check_iterable("queries", queries)
         request = request_from(pb.SearchRequest, locals(), where=filter_message(where))
         parts = self._call_parts(
             request, "queries", "max_queries_per_search", lambda limits: max_with_evidence(limits, request)

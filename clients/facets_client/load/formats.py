@@ -139,11 +139,12 @@ def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
             else:
                 found.append(InputFile(path, Path(path).relative_to(name).as_posix()))
     kinds = ", ".join(f"{kind} ({number})" for kind, number in skipped.most_common(8))
+    text = "to read text among them, name the files or a pattern, such as '*.log'"
     if not found:
         message = f"{name}: no readable file in this folder: {f'it has {kinds}' if kinds else 'it is empty'}"
-        raise InputError(message, hint=f"readable suffixes: {' '.join(_BY_SUFFIX)}")
+        raise InputError(message, hint=f"readable suffixes: {' '.join(_BY_SUFFIX)}; {text}")
     if kinds:
-        options.note(f"{name}: skipped files of other formats: {kinds}")
+        options.note(f"{name}: skipped files of other formats: {kinds}; {text}")
     return found
 
 

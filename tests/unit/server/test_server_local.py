@@ -12,6 +12,7 @@ import pytest
 from facets_client import (
     Document,
     FacetsClientError,
+    FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     OverloadedError,
@@ -49,6 +50,8 @@ def test_what_is_added_is_found_and_adding_it_again_changes_nothing(opened):
     assert opened.search("dog music", collection="documents", top_k=1)[0] == result[0]
     with pytest.raises(TypeError, match=r"search\(collection, queries\)"):
         opened.search(["dog"])
+    with pytest.raises(TypeError, match="queries must be a sequence"):
+        opened.search("documents", None)
 
 
 class Frame:
@@ -95,7 +98,9 @@ def test_a_long_input_is_added_in_batches(opened, capsys):
         (5, TypeError, "got int 5"),
         (["x", 5], TypeError, r"documents\[1\] must be .* got int 5"),
         (["x", " "], ValueError, r"documents\[1\] has no text"),
-        ([{"text": "x"}, {"text": None}], ValueError, r"documents\[1\].*must be a string, got null"),
+        ([{"text": "x"}, {"text": None}], ValueError, r"documents\[1\] has no text"),
+        ([{"text": "x"}, {"text": float("nan")}], ValueError, r"documents\[1\] has no text"),
+        (Frame(body=["x", None]), ValueError, r"documents\[1\] .*'body'.*dropna"),
         ([Document("a", "x"), Document("a", "y")], ValueError, r"documents\[1\] has the id 'a' of documents\[0\]"),
         (["dog", Document("n" * 600, "dog"), "man"], InvalidArgumentError, r"documents\[1\]\.id has 600 bytes.*stored"),
     ],
@@ -108,6 +113,8 @@ def test_what_is_no_document_is_named(opened, given, error, message):
         opened.add(given)
     if error is InvalidArgumentError:
         assert opened.count_documents("documents") == 2
+    else:
+        assert not opened.list_collections()
 
 
 def test_a_store_in_memory_leaves_nothing_behind(model, monkeypatch, tmp_path):
@@ -134,14 +141,14 @@ def test_a_program_that_forgets_to_close_loses_nothing_and_keeps_out_others(tmp_
     code = [f"notes.add({TEXTS})", "print('added', flush=True)", "input()"]
     with subprocess.Popen(run(tmp_path, model, *code), stdin=-1, stdout=-1, stderr=-1, text=True) as process:
         assert process.stdout.readline() == "added\n", process.stderr.read()
-        with pytest.raises(UnavailableError, match=rf"in use by process {process.pid}\b") as caught:
+        with pytest.raises(FailedPreconditionError, match=rf"in use by process {process.pid}\b") as caught:
             facets.open(tmp_path, models=[model])
         assert caught.value.reason == "STORE_IN_USE"
         _, errors = process.communicate("\n")
     assert process.returncode == 0 and not errors
     with facets.open(tmp_path, models=[model]) as client:
         assert client.count_documents("documents") == 2
-        with pytest.raises(UnavailableError, match="this process: close it first"):
+        with pytest.raises(FailedPreconditionError, match="this process: close it first"):
             facets.open(tmp_path, models=[model])
 
 
@@ -155,12 +162,15 @@ def file_instead(folder):
     folder.write_text("a file")
 
 
-@pytest.mark.parametrize(("change", "message"), [(newer, "version 999"), (file_instead, "is a file")])
-def test_a_folder_that_cannot_be_opened_is_named(tmp_path, model, change, message):
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [(newer, FailedPreconditionError, "version 999"), (file_instead, InvalidArgumentError, "is a file")],
+)
+def test_a_folder_that_cannot_be_opened_is_named(tmp_path, model, change, error, message):
     folder = tmp_path / "notes"
     facets.open(folder, models=[model]).close()
     change(folder)
-    with pytest.raises(FacetsClientError, match=message) as caught:
+    with pytest.raises(error, match=message) as caught:
         facets.open(folder, models=[model])
     assert str(folder) in str(caught.value)
 

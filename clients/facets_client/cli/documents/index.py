@@ -20,7 +20,7 @@ from facets_client.cli.options import (
     parse_search_fields,
 )
 from facets_client.cli.output import count_of, print_documents, print_json
-from facets_client.cli.settings import settings_of
+from facets_client.cli.settings import settings_of, those_that_exist
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
 from facets_client.documents.bulk import IndexTask, to_messages
@@ -194,7 +194,8 @@ def _open_collection(
     except NotFoundError as error:
         if not create:
             if error.reason == "NOT_FOUND" or not error.reason:
-                raise typer.BadParameter(f"{error.details}: create it with --create") from error
+                how = f"create it with --create, or name another with -c; {those_that_exist(client)}"
+                raise typer.BadParameter(f"{error.details}: {how}") from error
             raise
         try:
             collection = client.create_collection(name, model=model, search_fields=search_fields, language=language)

@@ -160,6 +160,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path, fake_package):
 def test_a_path_too_long_for_a_socket_is_explained(tmp_path, fake_package):
     with pytest.raises(CommandError, match=r"has \d+ bytes, the limit is 10\d: set FACETS_SERVER_DATA_DIR"):
         BackgroundServer(tmp_path / ("x" * 100)).join(print)
+    assert not (tmp_path / ("x" * 100)).exists()
 
 
 @pytest.mark.parametrize(

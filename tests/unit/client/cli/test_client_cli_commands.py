@@ -71,7 +71,6 @@ def test_embed_file_to_array(facets, tmp_path):
         (["models", "nope"], "'nope' does not exist"),
         (["collections", "create", "news"], "'news' exists already"),
         (["collections", "delete", "news"], "--yes"),
-        (["search", "query"], "--collection"),
         (["search", "query", "-c", "news", "--where", "owner:Jo"], "expects FIELD=VALUE or the like"),
         (["search", "query", "-c", "news", "--where", "a<true"], "expects a number or a string"),
         (["documents", "get", "nope", "-c", "news"], "no document nope"),
@@ -290,6 +289,16 @@ def test_serve_replaces_itself_by_the_server(facets, monkeypatch):
 def test_the_environment_names_server_and_collection(facets, filled, monkeypatch):
     monkeypatch.setenv("FACETS_COLLECTION", "news")
     assert "d1" in facets("search", "text").stdout
+
+
+def test_without_a_name_the_collection_is_that_of_the_client(facets, server, tmp_path):
+    assert "those that exist: news" in facets("search", "gate", code=2).stderr
+    server.make("documents")
+    (tmp_path / "notes.txt").write_text("The gate opens at nine.\n")
+    assert "those that exist" in facets("index", "notes.txt", "-c", "new", code=2).stderr
+    facets("index", "notes.txt")
+    assert facets("documents", "count").stdout.strip() == "1"
+    assert "gate" in facets("search", "gate").stdout
 
 
 def test_a_collection_is_diagnosed(facets, tmp_path):

@@ -14,7 +14,6 @@ from fake_world import status_of
     [
         (["embed", "good", "REFUSE"], 2, "INVALID_ARGUMENT", "texts[1]", "texts[1]"),
         (["search", "a", "-c", "nope"], 2, "NOT_FOUND", None, "nope"),
-        (["search", "a"], 2, "INVALID_ARGUMENT", "--collection", "--collection"),
         (["search", "a", "-c", "news", "--top-k", "x"], 2, "INVALID_ARGUMENT", "--top-k", "'--top-k'"),
         (["documents", "get", "d1", "-c", "news"], 2, "NOT_FOUND", None, "no document d1"),
         (["--target", "localhost:99999", "models"], 2, "INVALID_ARGUMENT", None, "port of 1 to 65535"),

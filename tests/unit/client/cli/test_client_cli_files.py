@@ -117,7 +117,7 @@ def test_a_folder_of_documents(facets, stored, tmp_path):
     make_pdf(folder / "report.pdf", ["Results were good.", "", "Costs rose."])
     (folder / "photo.png").write_bytes(b"\x89PNG")
     done = facets("index", "docs", "-c", "news")
-    assert "skipped files of other formats: .png (1)" in done.stderr
+    assert "skipped files of other formats: .png (1)" in done.stderr and "name the files or a pattern" in done.stderr
     assert "1 of 3 pages have no text" in done.stderr
     assert stored() == {
         "note.txt": ("A plain note.", {}),

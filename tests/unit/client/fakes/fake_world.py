@@ -139,7 +139,7 @@ class World:
     def need_collection(self, name, context):
         if name not in self.collections:
             message = f"collection {name!r} does not exist"
-            fail(context, status_of(grpc.StatusCode.NOT_FOUND, message, reason="NOT_FOUND"))
+            fail(context, status_of(grpc.StatusCode.NOT_FOUND, message, reason="NOT_FOUND", resource_type="collection"))
 
 
 def fail(context, status, pushback_ms=""):

@@ -12,6 +12,7 @@ from toys import shared_passage_model
 
 from facets.documents import CollectionEngine, Document
 from facets.documents.words import CollectionWords
+from facets.errors import NotReadyError
 from facets.language.interruption import interrupted_by
 from facets.model.contract import EncoderSettings
 
@@ -127,6 +128,17 @@ def test_a_failure_is_logged_once_and_not_repeated_at_once(engine, words, encode
     with caplog.at_level(logging.WARNING):
         assert [read(engine, words, encoder) for _ in range(3)] == [None] * 3
     assert len(caplog.records) == 1 and len(encoder.asked) == 4
+
+
+def test_a_model_that_is_being_closed_is_no_failure(engine, words, encoder, caplog, monkeypatch):
+    def refuse(texts):
+        raise NotReadyError("the server is shutting down")
+
+    monkeypatch.setattr(encoder, "embed", refuse)
+    store(engine, PETS)
+    with caplog.at_level(logging.WARNING):
+        assert read(engine, words, encoder) is None
+    assert not caplog.records
 
 
 def test_after_the_end_the_words_are_those_that_are_there(engine, words, encoder):
