@@ -197,6 +197,7 @@ $(VENV)/.installed-adapters: $(VENV)/.made $(PINS)
 	@echo "installing the server and the frameworks of the adapters (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
 	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters,mcp,ray]' -e './lab[mteb]' -e '.[model]' txtai pytest pytest-asyncio httpx openai cohere huggingface_hub openapi-spec-validator
+	@$(INSTALL_RECOGNIZER)
 	@touch $@
 
 $(VENV)/.installed-site: $(VENV)/.made docs/site/requirements.txt
