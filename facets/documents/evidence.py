@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +21,9 @@ from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
 from facets.language.markup import STOPS, Hyphens, said
-from facets.language.sentences import Sentence
+from facets.language.sentences import Sentence, sentences_of
 from facets.language.terms import QueryTerms, located_terms
 from facets.language.terms import terms as terms_of
-from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
 
 _MAX_ANSWER_CHARS = 300  # a longer sentence is cut
@@ -84,17 +83,19 @@ def explain(
     ``query_JD``: weights as norms; facets of weight 0 are left out. ``reader``: chooses the answers of the first hits
     for the ``question``; for the others, and without it, see :func:`_answer_of`.
     """
+    hashes = hash_terms([term for term, _ in terms.words]) if terms else []
+    word_weights = {hash: rarities.get(hash, 0.0) for hash in hashes}
     reasons = []
     for one in found:
         check_interrupted()
-        reasons.append(_reasons_of(query_JD, one, terms, rarities))
+        reasons.append(_reasons_of(query_JD, one, terms, word_weights))
     if reader is None:
         return reasons
     query_D = unit_rows(query_JD.sum(axis=0, keepdims=True))[0]
     texts = [_hit_text(one, query_D, why.answer) for one, why in zip(found[:MAX_READ_HITS], reasons, strict=False)]
     for place, read in enumerate(read_answers(reader, question, texts)):
         if read is not None:
-            span = _shown_sentence(found[place].searched, read.sentence, terms, rarities)
+            span = _shown_sentence(found[place].searched, read.sentence, terms, word_weights)
             reasons[place] = Reasons(reasons[place].matches, span, read.log_odds)
     return reasons
 
@@ -107,28 +108,22 @@ def _hit_text(found: FoundText, query_D: NDArray[np.float32], likely: Span | Non
 
 
 def _shown_sentence(
-    searched: SearchedText, sentence: Candidate, terms: QueryTerms | None, rarities: Mapping[int, float]
+    searched: SearchedText, sentence: Candidate, terms: QueryTerms | None, word_weights: Mapping[int, float]
 ) -> Span:
     """A sentence with its query words, cut if it is too long; if it states a problem, what solves it."""
     text = next((one.text for one in searched.fields if one.name == sentence.field), searched.text)
     whole = _Range(sentence.start, sentence.end)
-    word_weights = _word_weights(terms, rarities)
     words = _words(text, whole, terms)
     query_words = [word for word in words if word.hash in word_weights]
     middle = sum(query_words[len(query_words) // 2][1:]) // 2 if query_words else sum(whole) // 2
     start, end = _shortened(text, whole, middle)
     shown = _shown_words(words, word_weights, start, end)
     span = Span(start=start, end=end, text=text[start:end], words=shown, field=sentence.field)
-    return _with_row(searched, _solution_of(searched, span, terms, rarities), terms)
-
-
-def _word_weights(terms: QueryTerms | None, rarities: Mapping[int, float]) -> dict[int, float]:
-    hashes = hash_terms([term for term, _ in terms.words]) if terms else []
-    return {hash: rarities.get(hash, 0.0) for hash in hashes}
+    return _with_row(searched, _solution_of(searched, span, terms, word_weights), terms)
 
 
 def _reasons_of(
-    query_JD: NDArray[np.float32], found: FoundText, terms: QueryTerms | None, rarities: Mapping[int, float]
+    query_JD: NDArray[np.float32], found: FoundText, terms: QueryTerms | None, word_weights: Mapping[int, float]
 ) -> Reasons:
     """The reasons by facets and words alone."""
     searched, facets_KD, shares_J = found.searched, found.facets, found.shares
@@ -159,12 +154,14 @@ def _reasons_of(
         query_D = query_JD[best.first_facet]
         cosines_K = unit_rows(sums)[of_K.ravel()] @ (query_D / np.linalg.norm(query_D))
         close = _close_spans(cosines_K, _CLOSE_SHARE * best.cosine, searched, spans_K2, in_heading_K)
-    answer = _answer_of(searched, best.second_span if best else None, terms, rarities, close_spans=close)
-    answer = answer and _solution_of(searched, answer, terms, rarities)
+    answer = _answer_of(searched, best.second_span if best else None, terms, word_weights, close_spans=close)
+    answer = answer and _solution_of(searched, answer, terms, word_weights)
     return Reasons(matches, answer and _with_row(searched, answer, terms))
 
 
-def _solution_of(searched: SearchedText, answer: Span, terms: QueryTerms | None, rarities: Mapping[int, float]) -> Span:
+def _solution_of(
+    searched: SearchedText, answer: Span, terms: QueryTerms | None, word_weights: Mapping[int, float]
+) -> Span:
     """What solves the problem that the answer states, in full or its best sentence; else the answer itself."""
     sections = solutions_of(searched, answer.start, answer.end, answer.field)
     if not sections:
@@ -172,10 +169,9 @@ def _solution_of(searched: SearchedText, answer: Span, terms: QueryTerms | None,
     field = sections[0].field
     text = next((one.text for one in searched.fields if one.name == field), searched.text)
     start, end = sections[0].start, max(section.end for section in sections if section.field == field)
-    word_weights = _word_weights(terms, rarities)
     words = _words(text, _Range(start, end), terms)
     if end - start > _MAX_ANSWER_CHARS:
-        found = _tokenizer().sentences(text[start:end])
+        found = sentences_of(text[start:end])
         sentences = [_Range(sentence.start + start, sentence.end + start) for sentence in found]
         best = max(sentences, key=lambda sentence: _weight(words, word_weights, sentence))
         start, end = _shortened(text, best, best.start)
@@ -237,7 +233,7 @@ def _answer_of(
     searched: SearchedText,
     span: Span | None,
     terms: QueryTerms | None,
-    rarities: Mapping[int, float],
+    word_weights: Mapping[int, float],
     *,
     close_spans: tuple[Span, ...] = (),
 ) -> Span | None:
@@ -250,10 +246,9 @@ def _answer_of(
     300 characters is cut at clauses. A field is shown only if it holds half of the query or the best match, and the
     text holds none of it.
 
-    ``span``: of the best match. ``terms``: of the query; None: words do not count. ``rarities``: weight of each term by
+    ``span``: of the best match. ``terms``: of the query; None: words do not count. ``word_weights``: of each term by
     its hash. ``close_spans``: where the text is almost as close to the query, closest first.
     """
-    word_weights = _word_weights(terms, rarities)
     if searched.fields:
         field = _answering_field(searched, span, terms, word_weights, close_spans)
         if field is not None:
@@ -436,18 +431,11 @@ def _sentences(text: str, window: _Range) -> list[Sentence]:
     """Sentences of a text that overlap a window; rows of tables know their header row."""
     if len(text) <= _MAX_SEARCHED_CHARS:
         return [one for one in _all_sentences(text) if one.end > window.start and one.start < window.end]
-    found = _tokenizer().sentences(text[slice(*window)])
+    found = sentences_of(text[slice(*window)])
     return [one._replace(start=one.start + window.start, end=one.end + window.start, row=None) for one in found]
 
 
-@lru_cache(maxsize=_NUM_KEPT)
-def _all_sentences(text: str) -> list[Sentence]:
-    return _tokenizer().sentences(text)
-
-
-@cache
-def _tokenizer() -> Tokenizer:
-    return Tokenizer()
+_all_sentences = lru_cache(maxsize=_NUM_KEPT)(sentences_of)
 
 
 def matched_words(query: QueryTerms, document_terms: TermCounts) -> tuple[str, ...]:

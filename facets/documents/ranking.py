@@ -241,7 +241,6 @@ def _hits(
                     payload=passage.payload,
                     evidence=reasons[place].matches,
                     answer=reasons[place].answer,
-                    answer_confidence=None,
                     signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
                     revision=passage.revision,
                     part=part,

@@ -234,7 +234,7 @@ def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
         >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
         [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float32), where=norms > 0)
 
 

@@ -31,6 +31,7 @@ logger = logging.getLogger("facets_server")
 
 _MIN_DRAIN_S = 1.0
 _MAX_CLOSING_S = 2.0
+_NO_SETTINGS = ("config", "version", "http_port", "model")  # options that have not the name of a setting
 _SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
 EXIT_OK, EXIT_CANNOT_OPEN, EXIT_BAD_SETTING = 0, 1, 2
 _MODULES = ("torch", "faiss", "spacy", "pydantic", "grpc_health", "grpc_reflection", "prometheus_client")
@@ -99,18 +100,8 @@ def serve(
     """Serve facet embeddings, similarity, summaries, relations, recommendations and search over gRPC."""
     if context.invoked_subcommand is not None:
         return
-    flags: dict[str, object] = {"host": host, "port": port, "http.port": http_port, "metrics_port": metrics_port}
-    flags |= {
-        "socket": socket,
-        "data_dir": data_dir,
-        "models": tuple(model) if model else None,
-        "allow_downloads": allow_downloads,
-        "trust_remote_code": trust_remote_code,
-        "backend": backend,
-        "drain_s": drain_s,
-        "idle_s": idle_s,
-        "log_level": log_level,
-    }
+    flags = {name: value for name, value in context.params.items() if name not in _NO_SETTINGS}
+    flags |= {"http.port": http_port, "models": tuple(model) if model else None}
     try:
         require_extra("server", *_MODULES)
         from facets_server.runtime.config import load_config

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from facets.documents.encoders import check_readable_by
 from facets.errors import FacetsError, InvalidInputError
+from facets.language.vectors import unit_rows
 from facets.texts.explanation import explain_encoded
 from facets.texts.similarity import PairScores, score_pairs
 from facets.texts.similarity_methods import SimilarityMethod, default_method
@@ -137,7 +138,7 @@ def _embedded(
     wants_vectors = _wants_vectors(request)
     if wants_vectors and encoded.vectors is None:
         encoded = replace(encoded, vectors=served.embed(list(request.texts), call))
-    facets = _unit_length(encoded.facets) if request.normalize else encoded.facets
+    facets = unit_rows(encoded.facets) if request.normalize else encoded.facets
     return message_of(
         pb.EmbedResponse,
         facet_embeddings=_as_data_type(facets, request.dtype) if facets.size else None,
@@ -147,12 +148,6 @@ def _embedded(
         facet_spans=encoded.spans if request.include_spans and facets.size else None,
         vectors=_as_data_type(encoded.vectors, request.dtype) if wants_vectors else None,
     )
-
-
-def _unit_length(facets: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(facets, axis=-1, keepdims=True)
-    unit: NDArray[np.float32] = np.divide(facets, lengths, out=np.zeros_like(facets), where=lengths > 0)
-    return unit
 
 
 def _as_data_type(array: NDArray[np.floating] | None, data_type: int) -> NDArray[np.floating]:
