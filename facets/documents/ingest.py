@@ -135,7 +135,7 @@ class DocumentReader:
         nothing = EncodedText.of_nothing(self.collection.num_facets, self.collection.dim)
         said = self.collection.searched(document.text, document.payload, parts)
         encoded = [nothing if parts and problem_of(self.encoder.model, part.read) else next(texts) for part in said]
-        return from_encoded(document.id, document.text, document.payload, parts=parts, searched=said, encoded=encoded)
+        return from_encoded(document, parts, said, encoded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ form feed. Parts cover the text without overlap.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.fields import SearchedText
-from facets.documents.types import Document, DocumentPart, JsonValue
+from facets.documents.types import Document, DocumentPart, StoredDocument
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.blocks import Block, blocks
 from facets.language.interruption import check_interrupted
@@ -111,11 +111,8 @@ class EncodedText:
 
 
 def from_encoded(
-    id: str,
-    text: str,
-    payload: Mapping[str, JsonValue],
-    *,
-    parts: tuple[DocumentPart, ...],
+    given: Document | StoredDocument,
+    parts: Sequence[DocumentPart],
     searched: Sequence[SearchedText],
     encoded: Sequence[EncodedText],
 ) -> Document:
@@ -124,9 +121,9 @@ def from_encoded(
     spans = [own.in_document(own.kept_spans(output.spans)) for own, output in pairs if output.spans is not None]
     num_tokens, num_read = ([getattr(output, name) for output in encoded] for name in ("num_tokens", "num_read"))
     return Document(
-        id=id,
-        text=text,
-        payload=payload,
+        id=given.id,
+        text=given.text,
+        payload=given.payload,
         facet_embeddings=np.concatenate([output.facets for output in encoded]),
         facet_spans=np.concatenate(spans) if len(spans) == len(encoded) else None,
         num_tokens=None if None in num_tokens else sum(num_tokens),

@@ -142,14 +142,7 @@ class Reindexer:
                 return True
             remaining = iter(outputs)
             copies = [
-                from_encoded(
-                    document.id,
-                    document.text,
-                    document.payload,
-                    parts=document.parts,
-                    searched=parts,
-                    encoded=[*islice(remaining, len(parts))],
-                )
+                from_encoded(document, document.parts, parts, [*islice(remaining, len(parts))])
                 for document, parts in zip(originals, searched, strict=True)
             ]
             batch = encode_documents(copies, replace(copy, language=language))

@@ -12,7 +12,7 @@ from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
 from facets_server.runtime.requests import check_count, check_list_of_texts, check_texts, record_of
 
-_DEFAULT_TOP_K = 10
+DEFAULT_TOP_K = 10
 _MAX_NAME_BYTES = 4096
 # Arguments of the library -> fields of the requests.
 FIELDS: FieldNames = {
@@ -39,74 +39,30 @@ class Entities:
         return self.spans[start : start + len(texts)] if self.finder is None else self.finder.find(texts)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExtractionQuery:
-    """An ExtractRelationsRequest; ``top_k`` None: the accepted relations only."""
-
-    texts: tuple[str, ...]
-    entities: Entities
-    relations: tuple[str, ...]
-    include_unrelated: bool
-    max_relations_per_pair: int = 1
-    top_k: int | None
-    evidence: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SlotQuery:
-    """A FillSlotsRequest; the slots are pairs of head and relation."""
-
-    slots: tuple[tuple[str, str], ...]
-    texts: tuple[str, ...]
-    entities: Entities
-    top_k: int = _DEFAULT_TOP_K
-    evidence: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PatternQuery:
-    """A ScoreRelationsRequest; ``top_k`` None: every candidate."""
-
-    patterns: tuple[str, ...]
-    relations: tuple[str, ...]
-    top_k: int | None
-    evidence: bool
-
-
-def extraction_of(request: pb.ExtractRelationsRequest, finders: EntityFinders, limits: LimitsConfig) -> ExtractionQuery:
-    """A request as a record; raises InvalidInputError, or ConfigError when the server has no source of entities."""
-    texts = _texts(request, limits)
-    _check_relations(request.relations)
-    entities = _entities(request, finders, limits)
-    return record_of(request, ExtractionQuery, texts=texts, entities=entities)
-
-
-def slots_of(request: pb.FillSlotsRequest, finders: EntityFinders, limits: LimitsConfig) -> SlotQuery:
-    """A request as a record; raises as ``extraction_of``."""
+def check_slots(request: pb.FillSlotsRequest, limits: LimitsConfig) -> None:
+    """Checks number and bytes of heads and relations; raises InvalidInputError."""
     check_count(request.slots, ("slots",), limits.max_slots_per_request)
     sides = ((i, slot, side) for i, slot in enumerate(request.slots) for side in ("head", "relation"))
     check_texts(((("slots", i, side), getattr(slot, side)) for i, slot, side in sides), max_bytes=_MAX_NAME_BYTES)
-    texts = _texts(request, limits)
-    entities = _entities(request, finders, limits)
-    return record_of(request, SlotQuery, texts=texts, entities=entities)
 
 
-def patterns_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> PatternQuery:
-    """A request as a record; raises InvalidInputError."""
+def num_scores_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> int | None:
+    """Checks a request; the most relations of each pattern, None: every candidate. Raises InvalidInputError."""
     check_list_of_texts(request.patterns, "patterns", limits.max_patterns_per_request, max_bytes=limits.max_text_bytes)
-    _check_relations(request.relations)
-    top_k = request.top_k if request.HasField("top_k") else None if request.relations else _DEFAULT_TOP_K
+    check_relations(request.relations)
+    top_k = request.top_k if request.HasField("top_k") else None if request.relations else DEFAULT_TOP_K
     num_relations = len(request.relations) or top_k or 0
     num_scores = len(request.patterns) * min(num_relations, top_k or num_relations)
     if num_scores > limits.max_relation_scores:
         rule = f"x relations of each are {num_scores}, the limit is {limits.max_relation_scores}"
         raise InvalidInputError(rule, path="patterns")
-    return record_of(request, PatternQuery, top_k=top_k)
+    return top_k
 
 
-def _texts(request: _WithTexts, limits: LimitsConfig) -> tuple[str, ...]:
+def texts_of(request: _WithTexts, limits: LimitsConfig) -> list[str]:
+    """The texts of a request; raises InvalidInputError."""
     check_count(request.texts, ("texts",), limits.max_texts_per_request)
-    texts = tuple(message.text for message in request.texts)
+    texts = [message.text for message in request.texts]
     check_texts(((("texts", i, "text"), text) for i, text in enumerate(texts)), max_bytes=limits.max_text_bytes)
     return texts
 
@@ -123,7 +79,8 @@ class _Sources:
     gazetteer_names: tuple[str, ...]
 
 
-def _entities(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig) -> Entities:
+def entities_of(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig) -> Entities:
+    """Entities of a request; raises InvalidInputError, or ConfigError when the server has no source of entities."""
     check_count(request.gazetteer_names, ("gazetteer_names",), limits.max_gazetteer_names, least=0)
     sources = record_of(request, _Sources)
     source, names = sources.entity_source, sources.gazetteer_names
@@ -136,5 +93,6 @@ def _entities(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig)
     return Entities(tuple(text.entities for text in sources.texts), finder)
 
 
-def _check_relations(names: Sequence[str]) -> None:
+def check_relations(names: Sequence[str]) -> None:
+    """Checks the bytes of the relations that a request names; raises InvalidInputError."""
     check_list_of_texts(names, "relations", len(names), max_bytes=_MAX_NAME_BYTES, least=0)

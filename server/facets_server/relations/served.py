@@ -2,37 +2,40 @@
 
 from collections.abc import Iterator, Sequence
 
+from facets_proto.v1 import relations_pb2 as pb
+
 from facets.relations.engine import RelationEngine
 from facets.relations.results import EntityMention, EntityPair, PatternScore, RankedTail
-from facets_server.relations.requests import FIELDS, ExtractionQuery, PatternQuery, SlotQuery
+from facets_server.relations.requests import DEFAULT_TOP_K, FIELDS, Entities
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import in_request
 from facets_server.runtime.models import ServedModel, TaskModels
 
 _TEXTS_AT_A_TIME = 32
 _PATTERNS_AT_A_TIME = 256
-_WARM_UP = PatternQuery(patterns=("$ARG1 , the partner of fellow $ARG2",), relations=(), top_k=1, evidence=False)
+_WARM_UP = pb.ScoreRelationsRequest(patterns=["$ARG1 , the partner of fellow $ARG2"])
 
 
 class ServedRelations(ServedModel[RelationEngine]):
     """One model for relations; one call at a time."""
 
     def extract(
-        self, query: ExtractionQuery, call: CallContext
+        self, texts: Sequence[str], entities: Entities, request: pb.ExtractRelationsRequest, call: CallContext
     ) -> Iterator[tuple[list[EntityMention], Sequence[EntityPair]]]:
-        """Yields the entities of each text in text order, and its entity pairs."""
-        for start in range(0, len(query.texts), _TEXTS_AT_A_TIME):
-            part = query.texts[start : start + _TEXTS_AT_A_TIME]
+        """Yields the entities of each text of a request in text order, and its entity pairs."""
+        most = request.max_relations_per_pair if request.HasField("max_relations_per_pair") else 1
+        for start in range(0, len(texts), _TEXTS_AT_A_TIME):
+            part = texts[start : start + _TEXTS_AT_A_TIME]
             with in_request(FIELDS, start=start):
-                spans = query.entities.of(part, start)
+                spans = entities.of(part, start)
                 with self.exclusive(call) as engine:
                     pairs = engine.extract(
                         part,
                         spans=spans,
-                        relations=query.relations or None,
-                        max_relations_per_pair=query.max_relations_per_pair,
-                        top_k=query.max_relations_per_pair if query.top_k is None else query.top_k,
-                        evidence=query.evidence,
+                        relations=list(request.relations) or None,
+                        max_relations_per_pair=most,
+                        top_k=request.top_k if request.HasField("top_k") else most,
+                        evidence=request.evidence,
                     )
             for text, text_spans, text_pairs in zip(part, spans, pairs, strict=True):
                 yield (
@@ -40,30 +43,35 @@ class ServedRelations(ServedModel[RelationEngine]):
                     text_pairs,
                 )
 
-    def fill_slots(self, query: SlotQuery, call: CallContext) -> list[list[RankedTail]]:
-        """The best tails for each pair of head and relation."""
-        slots = []
+    def fill_slots(
+        self, texts: Sequence[str], entities: Entities, request: pb.FillSlotsRequest, call: CallContext
+    ) -> list[list[RankedTail]]:
+        """The best tails for each slot of a request."""
+        top_k, slots = request.top_k if request.HasField("top_k") else DEFAULT_TOP_K, []
         with in_request(FIELDS):
-            spans = query.entities.of(query.texts, 0)
-            for number, (head, relation) in enumerate(query.slots):
+            spans = entities.of(texts, 0)
+            for number, slot in enumerate(request.slots):
                 with in_request({"head": ("slots", number, "head")}), self.exclusive(call) as engine:
                     tails = engine.fill_slot(
-                        head, relation, query.texts, spans=spans, top_k=query.top_k, evidence=query.evidence
+                        slot.head, slot.relation, texts, spans=spans, top_k=top_k, evidence=request.evidence
                     )
                 slots.append(tails)
         return slots
 
-    def score(self, query: PatternQuery, call: CallContext) -> Iterator[PatternScore]:
-        """Yields the scores of each pattern."""
-        for start in range(0, len(query.patterns), _PATTERNS_AT_A_TIME):
-            part = query.patterns[start : start + _PATTERNS_AT_A_TIME]
+    def score(
+        self, request: pb.ScoreRelationsRequest, call: CallContext, *, top_k: int | None
+    ) -> Iterator[PatternScore]:
+        """Yields the scores of each pattern of a request; ``top_k`` None: of every candidate."""
+        patterns, relations = list(request.patterns), list(request.relations) or None
+        for start in range(0, len(patterns), _PATTERNS_AT_A_TIME):
+            part = patterns[start : start + _PATTERNS_AT_A_TIME]
             with in_request(FIELDS, start=start), self.exclusive(call) as engine:
-                scores = engine.score(part, query.relations or None, top_k=query.top_k, evidence=query.evidence)
+                scores = engine.score(part, relations, top_k=top_k, evidence=request.evidence)
             yield from scores
 
     def probe(self, call: CallContext) -> None:
         """Scores a fixed pattern."""
-        list(self.score(_WARM_UP, call))
+        list(self.score(_WARM_UP, call, top_k=1))
 
     def close(self) -> None:
         """Refuses further work and closes the file of the added relations."""

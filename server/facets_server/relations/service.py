@@ -11,7 +11,14 @@ from facets.errors import InvalidInputError
 from facets.relations.assertion import AssertionStatus
 from facets.relations.results import EntityMention, EntityPair
 from facets_server.relations.entities import EntityFinders
-from facets_server.relations.requests import FIELDS, ExtractionQuery, extraction_of, patterns_of, slots_of
+from facets_server.relations.requests import (
+    FIELDS,
+    check_relations,
+    check_slots,
+    entities_of,
+    num_scores_of,
+    texts_of,
+)
 from facets_server.relations.served import RelationModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
@@ -30,27 +37,31 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
     def ExtractRelations(self, request: pb.ExtractRelationsRequest, call: CallContext) -> pb.ExtractRelationsResponse:
         """Relations between the entities of a batch of texts."""
         served = self.models.get(request.model)
-        query = extraction_of(request, self.finders, self.limits)
-        call.num_items = len(query.texts)
-        reply = _extraction(served.extract(query, call), query, self.limits.max_relation_scores)
+        texts = texts_of(request, self.limits)
+        check_relations(request.relations)
+        entities = entities_of(request, self.finders, self.limits)
+        call.num_items = len(texts)
+        found = served.extract(texts, entities, request, call)
+        reply = _extraction(found, request, self.limits.max_relation_scores)
         reply.MergeFrom(message_of(pb.ExtractRelationsResponse, model=served.info, timings=call))
         return reply
 
     def FillSlots(self, request: pb.FillSlotsRequest, call: CallContext) -> pb.FillSlotsResponse:
         """Ranked tails for heads and relations."""
         served = self.models.get(request.model)
-        query = slots_of(request, self.finders, self.limits)
-        call.num_items = len(query.slots)
-        slots = served.fill_slots(query, call)
+        check_slots(request, self.limits)
+        texts, entities = texts_of(request, self.limits), entities_of(request, self.finders, self.limits)
+        call.num_items = len(request.slots)
+        slots = served.fill_slots(texts, entities, request, call)
         return message_of(pb.FillSlotsResponse, slots=slots, model=served.info, timings=call)
 
     def ScoreRelations(self, request: pb.ScoreRelationsRequest, call: CallContext) -> pb.ScoreRelationsResponse:
         """Relations of a batch of patterns."""
         served = self.models.get(request.model)
-        query = patterns_of(request, self.limits)
-        call.num_items = len(query.patterns)
+        top_k = num_scores_of(request, self.limits)
+        call.num_items = len(request.patterns)
         # One message at a time, so that only the messages are held in memory.
-        scores = (to_message(score, pb.PatternScore) for score in served.score(query, call))
+        scores = (to_message(score, pb.PatternScore) for score in served.score(request, call, top_k=top_k))
         reply = pb.ScoreRelationsResponse(scores=scores)
         reply.MergeFrom(message_of(pb.ScoreRelationsResponse, model=served.info, timings=call))
         return reply
@@ -91,15 +102,17 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
 
 
 def _extraction(
-    texts: Iterable[tuple[Sequence[EntityMention], Sequence[EntityPair]]], query: ExtractionQuery, max_scores: int
+    texts: Iterable[tuple[Sequence[EntityMention], Sequence[EntityPair]]],
+    request: pb.ExtractRelationsRequest,
+    max_scores: int,
 ) -> pb.ExtractRelationsResponse:
     """Builds the reply one text at a time, so that only returned relations are held in memory."""
     reply, num_returned = pb.ExtractRelationsResponse(), 0
     for entities, all_pairs in texts:
         pairs = [
-            _returned(pair, query)
+            _returned(pair, all_relations=request.HasField("top_k"))
             for pair in all_pairs
-            if query.include_unrelated or pair.pattern_score.best is not None
+            if request.include_unrelated or pair.pattern_score.best is not None
         ]
         num_returned += sum(len(pair.pattern_score.relations) for pair in pairs)
         if num_returned > max_scores:
@@ -116,8 +129,8 @@ def _extraction(
     return reply
 
 
-def _returned(pair: EntityPair, query: ExtractionQuery) -> EntityPair:
-    if query.top_k is not None:
+def _returned(pair: EntityPair, *, all_relations: bool) -> EntityPair:
+    if all_relations:
         return pair
     accepted = tuple(score for score in pair.pattern_score.relations if score.accepted)
     return replace(pair, pattern_score=replace(pair.pattern_score, relations=accepted))

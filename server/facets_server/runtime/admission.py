@@ -130,7 +130,7 @@ class Admission:
             yield
         finally:
             with self._lock:
-                _count_down(self._streams, call.caller)
+                self._streams -= Counter((call.caller,))
                 self._last_end = time.monotonic()
 
     def _take_share(self, caller: str, num_bytes: int) -> None:
@@ -153,8 +153,8 @@ class Admission:
 
     def _give_share_back(self, caller: str, num_bytes: int) -> None:
         with self._lock:
-            _count_down(self._requests, caller)
-            _count_down(self._bytes, caller, num_bytes)
+            self._requests -= Counter((caller,))  # drops callers with a count of 0
+            self._bytes -= Counter({caller: num_bytes})
             if caller not in self._requests:
                 self._next_retry.pop(caller, None)
 
@@ -189,9 +189,3 @@ class Admission:
         retry_at = max(now + self._retry_after_s(), self._next_retry.get(caller, now) + gap_s)
         self._next_retry[caller] = min(retry_at, now + _MAX_RETRY_S)
         return self._next_retry[caller] - now
-
-
-def _count_down(counter: Counter[str], caller: str, by: int = 1) -> None:
-    counter[caller] -= by
-    if not counter[caller]:
-        del counter[caller]

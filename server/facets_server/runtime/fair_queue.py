@@ -292,8 +292,7 @@ class FairLock:
     def release(self, call: CallContext) -> None:
         """Gives the lock back, straight to the waiter whose turn it is."""
         with self._queue.changed:
-            self._held[call.caller] -= 1
-            self._held += Counter()  # drops callers with a count of 0
+            self._held -= Counter((call.caller,))  # drops callers with a count of 0
             while (waiter := self._queue.take(may_have=self._may_have)) is not None:
                 if waiter.end():
                     self._held[waiter.call.caller] += 1

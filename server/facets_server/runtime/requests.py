@@ -29,20 +29,19 @@ ItemT = TypeVar("ItemT")
 
 @contextmanager
 def at_path(path: ErrorPath) -> Iterator[None]:
-    """Turns errors about a message into errors of the request that holds the message at ``path``."""
+    """Turns errors about a message, or a record made of it, into errors of the request that holds it at ``path``."""
     try:
         yield
     except WireError as error:
         raise InvalidInputError(error.rule, path=(*path, *error.path)) from error
+    except InvalidInputError as error:
+        raise error.at((*path, *error.path)) from error
 
 
 def record_of(message: Message, record_type: type[RecordT], path: ErrorPath = (), **others: object) -> RecordT:
     """Converts the message at ``path`` of a request to a record, see ``from_message``; raises InvalidInputError."""
     with at_path(path):
-        try:
-            return from_message(message, record_type, **others)
-        except InvalidInputError as error:  # raised by the record's own checks
-            raise error.at((*path, *error.path)) from error
+        return from_message(message, record_type, **others)
 
 
 def array_of(message: common_pb2.FacetArray, path: ErrorPath, *, num_axes: int) -> NDArray[np.float32]:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, papers_pb2, relations_pb2, results_pb2, texts_pb2
-from facets_server.relations.requests import ExtractionQuery, PatternQuery, SlotQuery
 
 from facets import documents
 from facets.documents import types
@@ -61,9 +60,6 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
 READ: list[tuple[Any, Any, set[str]]] = [
     (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts", "reasons"}),
     (entities.EntitySpan, relations_pb2.EntitySpan, {"clauses", "is_adjunct"}),
-    (ExtractionQuery, relations_pb2.ExtractRelationsRequest, {"entities"}),
-    (SlotQuery, relations_pb2.FillSlotsRequest, {"entities"}),
-    (PatternQuery, relations_pb2.ScoreRelationsRequest, set()),
     (papers.Author, papers_pb2.Author, set()),
     (papers.Paper, papers_pb2.Paper, set()),
     (papers.NewAuthor, papers_pb2.NewAuthor, set()),

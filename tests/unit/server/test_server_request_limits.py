@@ -6,7 +6,7 @@ import pytest
 from facets_proto.v1 import documents_pb2, papers_pb2, relations_pb2
 from facets_server.documents.requests import search_of
 from facets_server.papers.requests import candidate_query_of, new_authors_of
-from facets_server.relations.requests import patterns_of, slots_of
+from facets_server.relations.requests import check_slots, num_scores_of
 from facets_server.runtime import requests
 from facets_server.runtime.config import LimitsConfig
 
@@ -17,8 +17,8 @@ MANY = 20_000
 AUTHOR = papers_pb2.NewAuthor(papers=[{}] * 1000)
 CASES: list[tuple[Any, Any, str]] = [
     (search_of, documents_pb2.SearchRequest(queries=[{}] * MANY), "queries"),
-    (patterns_of, relations_pb2.ScoreRelationsRequest(patterns=[""] * MANY), "patterns"),
-    (lambda r, limits: slots_of(r, None, limits), relations_pb2.FillSlotsRequest(slots=[{}] * MANY), "slots"),
+    (num_scores_of, relations_pb2.ScoreRelationsRequest(patterns=[""] * MANY), "patterns"),
+    (check_slots, relations_pb2.FillSlotsRequest(slots=[{}] * MANY), "slots"),
     (candidate_query_of, papers_pb2.RecommendAuthorsRequest(papers=[{}] * MANY), "papers"),
     (new_authors_of, papers_pb2.AddAuthorsRequest(authors=[AUTHOR] * 20), "authors"),
 ]
