@@ -45,7 +45,7 @@ def mcp(
 
     def explain(error: BaseException) -> str | None:
         if isinstance(error, FacetsClientError):
-            return server_failure(error, settings.server).as_text()
+            error = server_failure(error, settings.server)
         failure = command_error(error)
         return failure.as_text() if failure else None
 

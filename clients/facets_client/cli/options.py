@@ -19,7 +19,7 @@ from facets_client.documents.adding import DEFAULT_COLLECTION
 from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar
 from facets_client.load.formats import format_of
 from facets_client.load.rows import ReadOptions, Rejection
-from facets_client.load.source import InputError, Source
+from facets_client.load.source import InputError, Source, open_file
 
 Texts = Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="One or more texts.")]
 FileOption = Annotated[str | None, Option("--file", "-f", help="File with one text per line; -: standard input.")]
@@ -203,12 +203,7 @@ def _lines(name: str, *, blanks: str | None = None) -> Iterator[tuple[str, str]]
 
 
 def _open(name: str) -> BinaryIO:
-    if name == "-":
-        return sys.stdin.buffer
-    try:
-        return Path(name).open("rb")
-    except OSError as error:
-        raise InputError(f"{name}: cannot be opened: {error.strerror}") from error
+    return sys.stdin.buffer if name == "-" else open_file(Path(name))
 
 
 def _decode(raw: bytes, where: str) -> str:

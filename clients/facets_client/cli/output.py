@@ -1,7 +1,6 @@
 """Output of the ``facets`` command: tables for people, JSON for programs, progress on standard error."""
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
@@ -97,13 +96,8 @@ def print_documents(documents: Iterable[Document], *, text_chars: int = 120) -> 
     print_table(("id", "text", "payload"), map(row, documents))
 
 
-def words(nearest: Iterable[NearestWord]) -> str:
-    """Nearest words in one line."""
-    return ", ".join(word.word for word in nearest)
-
-
 def _in_parentheses(nearest: Sequence[NearestWord]) -> str:
-    return f" ({words(nearest)})" if nearest else ""
+    return f" ({', '.join(word.word for word in nearest)})" if nearest else ""
 
 
 def match_line(match: FacetMatch, first: str, second: str) -> Text:
@@ -171,8 +165,3 @@ def progress_bar(counted: str, *, quiet: bool) -> "Progress":
 def count_of(number: int, singular: str, plural: str = "") -> str:
     """Such as ``1 document`` or ``1,200 documents``; the default plural adds an s."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
-
-
-def is_interactive() -> bool:
-    """Whether the command can prompt the user."""
-    return sys.stdin.isatty()

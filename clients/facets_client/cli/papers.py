@@ -27,7 +27,7 @@ from facets_client.cli.options import (
     parse_where,
     text_of_file,
 )
-from facets_client.cli.output import clean, count_of, print_json, progress_bar, shortened, stdout, words
+from facets_client.cli.output import clean, count_of, print_json, progress_bar, shortened, stdout
 from facets_client.cli.settings import call_with, settings_of
 from facets_client.core.extras import require_extra
 from facets_client.generated.types import CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
@@ -165,7 +165,8 @@ def _print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper
     if item.evidence is None:
         return
     scores = f"facets {item.facet_score:.3f}, documents {item.document_score:.3f}"
-    lines = [f"facet {item.evidence.facet} ({words(item.evidence.nearest_words)}), {scores}"]
+    words = ", ".join(word.word for word in item.evidence.nearest_words)
+    lines = [f"facet {item.evidence.facet} ({words}), {scores}"]
     for near in item.evidence.nearest_papers:
         lines.append(f"{near.cosine:.2f}  {near.id}  {shortened(near.title, _TITLE_CHARS)}")
     for line in lines:
@@ -296,13 +297,10 @@ def bulk(
     unknown: tuple[int, tuple[str, ...]] = (0, ())
 
     def with_exclusions(record: Record[Paper] | Rejection) -> Record[Paper] | Rejection:
-        """The paper with all its excluded candidates, and without fields that only AddPapers reads."""
         if isinstance(record, Rejection):
             return record
-        paper = record.item
-        own_ids = () if own or kind != "authors" else [author.id or author.name for author in paper.authors]
-        excluded_ids = (*paper.excluded_ids, *own_ids, *excluded.get(paper.id, ()))
-        return replace(record, item=replace(paper, excluded_ids=excluded_ids, authors=(), cited_by_ids=()))
+        others = excluded.get(record.item.id, ())
+        return replace(record, item=_excluding(record.item, others, own=not own and kind == "authors"))
 
     with Source(file) as source:
         bulk_input = BulkInput(settings, source, options)
@@ -382,20 +380,7 @@ def assign(
     excluded = {} if conflicts is None else _read_conflicts(conflicts)
     if foreign := sorted(excluded.keys() - {paper.id for paper in papers}):
         settings.note(f"{conflicts}: {count_of(len(foreign), 'paper is', 'papers are')} not in {file}: {foreign[0]!r}")
-    asked = [
-        replace(
-            paper,
-            excluded_ids=(
-                *paper.excluded_ids,
-                *(author.id or author.name for author in paper.authors),
-                *conflicts_of(paper, new),
-                *excluded.get(paper.id, ()),
-            ),
-            authors=(),
-            cited_by_ids=(),
-        )
-        for paper in papers
-    ]
+    asked = [_excluding(paper, [*conflicts_of(paper, new), *excluded.get(paper.id, ())], own=True) for paper in papers]
     scores = np.full((len(papers), len(ids)), -np.inf)
     column = {key: number for number, key in enumerate(ids)}
     blocks = [ids[start : start + _ASKED_CANDIDATES] for start in range(0, len(ids), _ASKED_CANDIDATES)]
@@ -441,6 +426,12 @@ def assign(
     )
 
 
+def _excluding(paper: Paper, candidates: Sequence[str], *, own: bool) -> Paper:
+    """The paper with more excluded candidates and its ``own`` authors, without fields that only AddPapers reads."""
+    own_ids = [author.id or author.name for author in paper.authors] if own else []
+    return replace(paper, excluded_ids=(*paper.excluded_ids, *own_ids, *candidates), authors=(), cited_by_ids=())
+
+
 def _read_conflicts(path: Path) -> dict[str, list[str]]:
     """Id of a paper -> candidates never recommended for it."""
     conflicts: dict[str, list[str]] = {}
@@ -453,15 +444,10 @@ def _read_conflicts(path: Path) -> dict[str, list[str]]:
     return conflicts
 
 
-# Counts in the replies to add-papers and add-authors, and their singular.
+# What the replies to add-papers and add-authors count.
 _ADDED = {
-    "papers": {
-        "num_papers": "paper",
-        "num_authors": "author",
-        "num_citing_papers": "citing paper",
-        "num_unknown_citations": "unknown citation",
-    },
-    "authors": {"num_authors": "author", "num_papers": "paper"},
+    "papers": ("paper", "author", "citing paper", "unknown citation"),
+    "authors": ("author", "paper"),
 }
 
 
@@ -488,7 +474,7 @@ def add(
       facets recommend add-authors reviewers.jsonl
     """
     kind = (context.info_name or "").removeprefix("add-")
-    counts = _ADDED[kind]
+    counts = {f"num_{singular.replace(' ', '_')}s": singular for singular in _ADDED[kind]}
     read = read_authors if kind == "authors" else partial(read_papers, need_id=True)
     settings = settings_of(context)
     bulk_settings = options.settings(batch_size=128 if kind == "papers" else 32, window=1)

@@ -1,6 +1,6 @@
 """``facets relations`` and ``facets entail``."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -82,34 +82,22 @@ def relations(
     modes["--pattern"] = bool(patterns) and add is None
     _check_one_mode(modes, {"a text": bool(texts) or file is not None, "--head": head is not None})
     options: dict[str, Any] = {"top_k": top_k, "evidence": evidence, "model": model}
+    run: Callable[..., object] = partial(ask, context)
     if list_all:
-        ask(
-            context,
-            lambda client: client.list_relations(model=model),
-            _print_relations,
-            lambda known: {"relations": known},
-        )
+        run(lambda client: client.list_relations(model=model), _print_relations, lambda known: {"relations": known})
     elif add is not None:
-        ask(
-            context,
-            lambda client: [client.add_relation(add, patterns, threshold=threshold, model=model)],
-            _print_relations,
-        )
+        run(lambda client: [client.add_relation(add, patterns, threshold=threshold, model=model)], _print_relations)
     elif delete is not None:
-        ask(context, lambda client: [client.delete_relation(delete, model=model)], _print_relations)
+        run(lambda client: [client.delete_relation(delete, model=model)], _print_relations)
     elif patterns:
-        ask(
-            context,
-            lambda client: client.score_relations(patterns, relations=relation or (), **options),
-            partial(_print_pattern_scores, evidence=evidence),
-        )
+        show = partial(_print_pattern_scores, evidence=evidence)
+        run(lambda client: client.score_relations(patterns, relations=relation or (), **options), show)
     else:
         asked = list(texts_from(texts, file))
         options |= _entity_options(asked, entity, gazetteer, span, ner)
         if head is None:
             options |= {"max_relations_per_pair": most, "include_unrelated": unrelated}
-            ask(
-                context,
+            run(
                 lambda client: client.extract_relations(asked, relations=relation or (), **options),
                 partial(_print_pairs, asked, evidence=evidence),
                 lambda found: [{"text": text, **asdict(answer)} for text, answer in zip(asked, found, strict=True)],
@@ -118,8 +106,7 @@ def relations(
             raise typer.BadParameter(f"--head expects exactly one --relation, got {len(relation or ())}")
         else:
             slot = (head, (relation or [""])[0])
-            ask(
-                context,
+            run(
                 lambda client: client.fill_slots([slot], asked, **options)[0],
                 partial(_print_tails, asked, evidence=evidence),
                 lambda tails: {"head": head, "relation": slot[1], "tails": tails},

@@ -18,7 +18,7 @@ from facets_client.cli.failures import CommandError, ExitCode
 from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import ask, settings_of
 from facets_client.core.extras import INSTALL_LOCAL
-from facets_client.generated.types import Model, ServerStatus
+from facets_client.generated.types import Model, ServerStatus, TakenBackup
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
 serve_app = typer.Typer(add_completion=False)
@@ -122,18 +122,15 @@ def backup(context: typer.Context) -> None:
     The exit code is 1 if the copy is damaged. The server's settings backup_dir and backup_keep say where backups go
     and how many are kept.
     """
-    settings = settings_of(context)
-    with settings.connect() as client:
-        taken = client.take_backup()
-    if settings.json:
-        print_json(taken)
-    else:
-        state = "is damaged" if taken.problems else "was compared with its checksums"
-        stdout().print(f"{taken.backup.folder}: {decimal(taken.backup.num_bytes)}, {state}", *taken.problems, sep="\n")
-        for folder in taken.removed_folders:
-            stdout().print(f"{folder} removed")
-    if taken.problems:
+    if ask(context, lambda client: client.take_backup(), _print_backup).problems:
         raise typer.Exit(1)
+
+
+def _print_backup(taken: TakenBackup) -> None:
+    state = "is damaged" if taken.problems else "was compared with its checksums"
+    stdout().print(f"{taken.backup.folder}: {decimal(taken.backup.num_bytes)}, {state}", *taken.problems, sep="\n")
+    for folder in taken.removed_folders:
+        stdout().print(f"{folder} removed")
 
 
 @serve_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -101,17 +101,18 @@ def ask(
     call: Callable[[FacetsClient], AnswerT],
     show: Callable[[AnswerT], None],
     as_json: Callable[[AnswerT], object] = lambda answer: answer,
-) -> None:
-    """Makes a call and prints its answer with ``show``, or with --json as one object, or one a line for a list."""
+) -> AnswerT:
+    """Makes a call, prints its answer with ``show``, or with --json as one object or one a line, and returns it."""
     settings = settings_of(context)
     with settings.connect() as client:
         answer = call(client)
     if not settings.json:
         show(answer)
-        return
+        return answer
     value = as_json(answer)
     for item in value if isinstance(value, list) else [value]:
         print_json(item)
+    return answer
 
 
 def call_with(method: Callable[..., AnswerT], options: Mapping[str, Any], **others: Any) -> AnswerT:

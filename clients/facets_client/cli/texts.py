@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -191,17 +192,11 @@ def summarize(
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
     documents = [document_from(text, file)]
     options: dict[str, Any] = {"num_sentences": sentences, "max_words": words}
-
-    def show(summary: Summary) -> None:
-        _print_summary(summary)
-        if sentences is not None and len(summary.sentences) < sentences:
-            note = f"{sentences} were asked for: the text has no more sentences of prose"
-            stdout().print(Text(note, style="yellow"))
-
+    show = partial(_print_summary, asked=sentences)
     ask(context, lambda client: client.summarize(documents, query=query, model=model, **options)[0], show)
 
 
-def _print_summary(summary: Summary) -> None:
+def _print_summary(summary: Summary, *, asked: int | None) -> None:
     rows = [(item.sentence + 1, f"{item.gain:.3f}", " ".join(item.text.split())) for item in summary.sentences]
     print_table(("sentence", "gain", "text"), rows, right=("sentence", "gain"))
     if not summary.has_prose:
@@ -209,6 +204,8 @@ def _print_summary(summary: Summary) -> None:
     of_all = count_of(summary.num_sentences_in_document, "sentence")
     note = f"{len(summary.sentences)} of {of_all}, {count_of(summary.num_words, 'word')}"
     stdout().print(Text(note, style="dim"))
+    if asked is not None and len(summary.sentences) < asked:
+        stdout().print(Text(f"{asked} were asked for: the text has no more sentences of prose", style="yellow"))
 
 
 def topics(

@@ -20,10 +20,8 @@ from facets_client.load.tables import plain
 
 DEFAULT_COLLECTION = "documents"
 _FIRST_ROWS = 100  # decide which columns are text, title and id
-_BATCH = 64
-_SHOWN_FROM = 4 * _BATCH  # documents, from which a progress bar is worth its lines
+_SHOWN_FROM = 256  # documents, from which a progress bar is worth its lines
 _BAR_DELAY_S = 1.0
-Fields = Mapping[str, object]
 
 
 def documents_of(items: object, text: str | Sequence[str], positions: dict[str, int]) -> Iterator[Document]:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TypeAlias
 
 from facets_client.client import FacetsClient
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
@@ -19,8 +18,6 @@ _DUPLICATE_WINDOW = 100_000  # ids remembered to find duplicates, in bounded mem
 _FIRST_BATCH_BYTES = 16 * 1024
 _SECONDS_PER_BATCH = 0.5
 
-ReadDocuments: TypeAlias = Callable[[Place], Iterator[DocumentRecord]]
-
 
 class IndexTask:
     """A task of the bulk runner: stores the documents of an input.
@@ -32,7 +29,7 @@ class IndexTask:
     def __init__(
         self,
         client: FacetsClient,
-        read_documents: ReadDocuments,
+        read_documents: Callable[[Place], Iterator[DocumentRecord]],
         collection: str,
         *,
         settings: BulkSettings,

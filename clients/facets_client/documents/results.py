@@ -39,13 +39,7 @@ class SearchResult(SearchResultFields):
 
     def __repr__(self) -> str:
         """At most two lines a hit: how sure it is and where it is from, then the answer."""
-        if not self.hits:
-            return "nothing found"
-        heads = (
-            f"{rank:>2}  {_sure(hit)}  {hit.id}  {text_of(path_of(hit))}".rstrip()
-            for rank, hit in enumerate(self.hits, 1)
-        )
-        return "\n".join(f"{head}\n    {_line(hit)}" for head, hit in zip(heads, self.hits, strict=True))
+        return "\n".join(_lines(rank, hit) for rank, hit in enumerate(self.hits, 1)) or "nothing found"
 
     def _html(self) -> str:
         return _hits_html(self.hits, MAX_ROWS)
@@ -118,9 +112,9 @@ def _hit_html(hit: SearchHit) -> str:
     return "".join(lines)
 
 
-def _line(hit: SearchHit) -> str:
-    """The answer on one line, or the beginning of the text."""
-    answer = hit.answer
+def _lines(rank: int, hit: SearchHit) -> str:
+    """A line about the hit, and one with the answer or the beginning of the text."""
+    head, answer = f"{rank:>2}  {_sure(hit)}  {hit.id}  {text_of(path_of(hit))}".rstrip(), hit.answer
     if answer and answer.cells:
         pairs = zip(answer.columns, answer.cells, strict=False)
         text = ", ".join(f"{column}: {cell}" for column, cell in pairs if cell)
@@ -129,7 +123,8 @@ def _line(hit: SearchHit) -> str:
     else:
         text = hit.text
     text = " ".join(text[: 2 * _LINE_CHARS].split())
-    return text if len(text) <= _LINE_CHARS else f"{text[: _word_end(text, 0, _LINE_CHARS)]} ..."
+    text = text if len(text) <= _LINE_CHARS else f"{text[: _word_end(text, 0, _LINE_CHARS)]} ..."
+    return f"{head}\n    {text}"
 
 
 def path_of(hit: SearchHit) -> str:

@@ -21,10 +21,7 @@ _MAX_DEPTH = 20  # maximum, for nested lists and quotations
 def read_text(source: Source, options: ReadOptions) -> Rows:
     """A whole file as one text."""
     text = _read_decoded(source, options, "text")
-    if isinstance(text, Rejection):
-        yield text
-        return
-    yield _document(text, "")
+    yield text if isinstance(text, Rejection) else _document(text, "")
 
 
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL)

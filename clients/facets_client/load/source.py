@@ -102,7 +102,7 @@ class Source(AbstractContextManager["Source"]):
 
     def __init__(self, name: str, stdin: BinaryIO | None = None) -> None:
         self.name = name
-        self._raw = (stdin or sys.stdin.buffer) if name == "-" else _open(Path(name))
+        self._raw = (stdin or sys.stdin.buffer) if name == "-" else open_file(Path(name))
         self.size = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None
         self._stored = _Peekable(self._raw)
         head = self._stored.peek(_STREAM_HEAD_BYTES if self.size is None else _FILE_HEAD_BYTES)
@@ -165,7 +165,8 @@ class Source(AbstractContextManager["Source"]):
         self.close()
 
 
-def _open(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BinaryIO:
+    """A file as a stream of bytes; InputError if it cannot be opened."""
     try:
         if path.is_dir():
             raise InputError(f"{path}: expected a file, got a folder")

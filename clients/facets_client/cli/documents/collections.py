@@ -1,6 +1,7 @@
 """``facets collections`` and ``facets documents``."""
 
 import itertools
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from facets_client.cli.options import (
     parse_search_fields,
     parse_where,
 )
-from facets_client.cli.output import count_of, is_interactive, print_documents, print_json, print_table, progress_bar
+from facets_client.cli.output import count_of, print_documents, print_json, print_table, progress_bar
 from facets_client.cli.settings import ask, settings_of
 from facets_client.generated.types import Collection, Document
 
@@ -109,7 +110,7 @@ def delete_collection(context: typer.Context, name: NameArgument, yes: YesOption
 
 
 def _confirm(question: str) -> None:
-    if not is_interactive():
+    if not sys.stdin.isatty():
         raise typer.BadParameter("--yes is required where the user cannot be asked")
     typer.confirm(question, abort=True, err=True)
 
@@ -213,7 +214,7 @@ def delete_documents(
         raise typer.BadParameter("expected ids, or --where CONDITION")
     with settings.connect() as client:
         if condition is not None and not yes:
-            number = client.count_documents(collection, where=condition) if is_interactive() else 0
+            number = client.count_documents(collection, where=condition) if sys.stdin.isatty() else 0
             _confirm(f"Delete {count_of(number, 'document')} of {collection}?")
         done = client.delete_documents(collection, ids or (), where=condition)
     value = {"num_deleted": done.num_documents, "index_revision": done.index_revision}

@@ -87,12 +87,7 @@ class FileOptions:
 
 def _first_notes(note: Callable[[str], None]) -> Callable[[str], None]:
     numbers = itertools.count(1)
-
-    def limited(sentence: str) -> None:
-        if next(numbers) <= _MAX_NOTES:
-            note(sentence)
-
-    return limited
+    return lambda sentence: note(sentence) if next(numbers) <= _MAX_NOTES else None
 
 
 @expand_options
