@@ -54,7 +54,8 @@ class CollectionPapers:
             with served.exclusive(call) as engine:
                 facets = engine.encode([paper_of(document) for document in some], passages=passages)
             for i, document in enumerate(some):
-                encoded[document.id] = self._used((*prefix, document.id, document.revision), _row(facets, i))
+                row = PaperFacets(*(array[i].copy() for array in facets.arrays))
+                encoded[document.id] = self._used((*prefix, document.id, document.revision), row)
         named = [(document.id, paper_of(document).title) for document in documents]
         return named, _stack([paper for paper in encoded.values() if paper is not None]), revision
 
@@ -105,10 +106,6 @@ def paper_of(document: StoredDocument) -> Paper:
         return Paper(title, abstract if isinstance(abstract, str) else "", id=document.id)
     first, _, rest = document.text.strip().partition("\n")
     return Paper(first.strip(), rest.strip(), id=document.id)
-
-
-def _row(facets: PaperFacets, row: int) -> PaperFacets:
-    return PaperFacets(*(array[row].copy() for array in facets.arrays))
 
 
 def _stack(papers: Sequence[PaperFacets]) -> PaperFacets:

@@ -88,7 +88,11 @@ class FacetsServer:
             closing.enter_context(released_when_idle(self._admission.is_idle))
             self._grpc = GrpcServer(config)
             closing.callback(self._grpc.stop, 0.0, is_idle=self._admission.is_idle, last_replies_s=0.0)
-            self._health = _health_monitor(table, engine)
+            data_holds = _storage_check(engine.check_directory)
+            self._health = HealthMonitor(
+                {service.name: (service.health, data_holds) for service in table if service.health is not None},
+                {name: _storage_check(check) for name, check in engine.checks().items()},
+            )
             names = [service.name for service in table]
             self._probes = probe_handlers(self._health, names, config.admission, keys=keys)
             self._handlers = calls.wrapped(
@@ -145,14 +149,6 @@ class FacetsServer:
             self._gateway.stop(_LAST_REPLIES_S)
         self._models.close()
         self._closing.close()
-
-
-def _health_monitor(table: Sequence[Service], engine: CollectionEngine) -> HealthMonitor:
-    data_holds = _storage_check(engine.check_directory)
-    return HealthMonitor(
-        {service.name: (service.health, data_holds) for service in table if service.health is not None},
-        {name: _storage_check(check) for name, check in engine.checks().items()},
-    )
 
 
 def _storage_check(check: Callable[[], None]) -> Callable[[], bool]:

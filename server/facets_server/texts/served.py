@@ -155,8 +155,11 @@ class ServedSentences(ServedTexts):
 
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
         """Tokenizes texts and puts them into the queue of the model."""
-        call.check()
-        rows = self._rows(texts, call)
+        rows: list[NDArray[np.int64]] = []
+        with call.stages.measured("tokenize", num_items=len(texts)):
+            for start in range(0, len(texts), _TEXTS_AT_A_TIME):
+                call.check()
+                rows += self.model.tokenize(texts[start : start + _TEXTS_AT_A_TIME])
         stats = token_stats(self.model, texts, rows)
         call.num_items += len(texts)
         return PendingTexts(self._batcher.submit(rows, call), call, lambda columns: Encoded(columns[0], stats))
@@ -173,14 +176,6 @@ class ServedSentences(ServedTexts):
         """Averages the encoder's states, which the batcher does not keep; runs one call at a time."""
         with self.exclusive(call) as model:
             return model.embed(texts)
-
-    def _rows(self, texts: Sequence[str], call: CallContext) -> list[NDArray[np.int64]]:
-        rows: list[NDArray[np.int64]] = []
-        with call.stages.measured("tokenize", num_items=len(texts)):
-            for start in range(0, len(texts), _TEXTS_AT_A_TIME):
-                call.check()
-                rows += self.model.tokenize(texts[start : start + _TEXTS_AT_A_TIME])
-        return rows
 
 
 class CallEncoder:
