@@ -5,11 +5,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,10 @@ class EncodedDocuments(AbstractContextManager["EncodedDocuments"]):
         self.name = str(path)
         if (path / _STATE).exists():
             raise InputError(f"{path}: encoding is not complete: run facets encode again to continue")
-        manifest = _read_manifest(path)
+        try:
+            manifest = json.loads((path / _MANIFEST).read_bytes())
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: expected a folder that facets encode has written: {error}") from error
         self.encoded_by = EncodedBy(**manifest["made_by"])
         self._parts = [_part(path, number) for number in range(1, manifest["num_parts"] + 1)]
         missing = [part.name for part in self._parts if not part.is_file()]
@@ -126,11 +128,3 @@ def _read_part(part: Path) -> Iterator[Document]:
             yield document
     except (ValueError, OSError, pa.ArrowException) as error:
         raise InputError(f"{part}: cannot be read: {error}", hint="run facets encode again") from error
-
-
-def _read_manifest(path: Path) -> Mapping[str, Any]:
-    try:
-        manifest: Mapping[str, Any] = json.loads((path / _MANIFEST).read_bytes())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: expected a folder that facets encode has written: {error}") from error
-    return manifest

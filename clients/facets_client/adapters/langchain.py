@@ -7,6 +7,7 @@ Example:
     >>> retriever.invoke("how vaccines protect against disease")  # doctest: +SKIP
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document as LangChainDocument  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
 
-from facets_client.adapters.retrieval import HIT_KEY, content_id, metadata_of  # noqa: E402
+from facets_client.adapters.retrieval import HIT_KEY, metadata_of  # noqa: E402
 from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
 from facets_client.filters import Filter  # noqa: E402
 from facets_client.generated.types import Document, SearchHit, SearchMode  # noqa: E402
@@ -61,7 +62,8 @@ def from_langchain(documents: Iterable[LangChainDocument]) -> Iterator[Document]
     """Converts LangChain's documents for storing: metadata becomes the payload, a missing id is made from the text."""
     for document in documents:
         payload = {key: value for key, value in document.metadata.items() if key != HIT_KEY}
-        yield Document(document.id or content_id(document.page_content), document.page_content, payload)
+        text: str = document.page_content
+        yield Document(document.id or hashlib.sha256(text.encode()).hexdigest()[:32], text, payload)
 
 
 def _to_langchain(hit: SearchHit) -> LangChainDocument:

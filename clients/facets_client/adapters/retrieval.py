@@ -1,6 +1,5 @@
 """Shared by the retrievers of all frameworks: the description of a hit."""
 
-import hashlib
 from dataclasses import asdict
 
 from facets_client.generated.types import SearchHit
@@ -18,8 +17,3 @@ def metadata_of(hit: SearchHit) -> dict[str, object]:
     about = {name: getattr(hit, name) for name in names}
     about |= {"matched_words": list(hit.matched_words), "answer": hit.answer and asdict(hit.answer)}
     return {**hit.payload, HIT_KEY: about}
-
-
-def content_id(text: str) -> str:
-    """An id for a document that has none; the same text has the same id."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]

@@ -50,7 +50,8 @@ class BulkInput:
     def __init__(self, settings: Settings, source: BulkSource, options: RunOptions, paths: Sequence[str] = ()) -> None:
         self.settings = settings
         self.source = source
-        self.rejected_path = options.rejected or _rejected_path(source.name)
+        name = "stdin" if source.name == "-" else "index" if Path(source.name).is_dir() else source.name
+        self.rejected_path = options.rejected or Path(f"{name}.rejected.jsonl")
         if self.rejected_path.resolve() in {Path(path).resolve() for path in paths or (source.name,) if path != "-"}:
             raise typer.BadParameter(f"--rejected must not be the input itself, got {str(self.rejected_path)!r}")
 
@@ -132,12 +133,6 @@ class BulkInput:
         if place.line or place.file:
             self.settings.note(f"continuing {_place_text(place, verb)}")
         return place
-
-
-def _rejected_path(name: str) -> Path:
-    if name == "-":
-        return Path("stdin.rejected.jsonl")
-    return Path("index.rejected.jsonl") if Path(name).is_dir() else Path(f"{name}.rejected.jsonl")
 
 
 def _progress_text(place: Place, position: int, size: int | None, verb: str) -> str:

@@ -179,14 +179,13 @@ def pairs_from(first: str | None, second: str | None, file: str | None) -> list[
         return [(check_is_text(first), check_is_text(second))]
     if first is not None:
         raise typer.BadParameter("expected two texts or --file FILE, got both")
-    return [_pair(where, line) for where, line in _lines(file, blanks=" ")]
-
-
-def _pair(where: str, line: str) -> tuple[str, str]:
-    texts = line.split("\t")
-    if len(texts) != 2 or not all(map(str.strip, texts)):
-        raise InputError(f"{where}: expected two texts with a tab between, got {line[:60]!r}")
-    return texts[0], texts[1]
+    pairs = []
+    for where, line in _lines(file, blanks=" "):
+        texts = line.split("\t")
+        if len(texts) != 2 or not all(map(str.strip, texts)):
+            raise InputError(f"{where}: expected two texts with a tab between, got {line[:60]!r}")
+        pairs.append((texts[0], texts[1]))
+    return pairs
 
 
 def _lines(name: str, *, blanks: str | None = None) -> Iterator[tuple[str, str]]:

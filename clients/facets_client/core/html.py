@@ -65,14 +65,9 @@ def table_html(columns: Sequence[object], rows: Sequence[Sequence[object]], *, k
     return f'<table class="{kind}">{"".join(f"<tr>{line}</tr>" for line in lines)}</table>'
 
 
-def more_of(number: int) -> str:
-    """A line about what is not shown."""
-    return f"and {number:,} more"
-
-
 def more_html(number: int) -> str:
     """A line about what is not shown; empty if that is nothing."""
-    return f'<p class="dim">{more_of(number)}</p>' if number > 0 else ""
+    return f'<p class="dim">and {number:,} more</p>' if number > 0 else ""
 
 
 def span_html(text: object, strength: float, *, facet: int | None = None, title: str = "") -> Html:

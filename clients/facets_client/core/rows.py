@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 import numpy as np
 
 from facets_client.core.extras import require_extra
-from facets_client.core.html import MAX_ROWS, fragment, more_html, more_of, table_html, text_of
+from facets_client.core.html import MAX_ROWS, fragment, more_html, table_html, text_of
 from facets_client.core.values import OfPair, OfPattern
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Rows(Shown):
             lines = list(map(str, shown))
         else:
             lines = [", ".join(f"{name}: {text_of(row[name])}" for name in _shown_columns([row])) for row in shown]
-        return "\n".join([*lines, more_of(num_more)] if num_more else lines) or "nothing"
+        return "\n".join([*lines, f"and {num_more:,} more"] if num_more else lines) or "nothing"
 
     def _html(self) -> str:
         shown, num_more = self._first()

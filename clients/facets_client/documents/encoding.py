@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from facets_proto.codec import from_message
+
 from facets_client.core.extras import INSTALL_LOCAL, require_extra
-from facets_client.documents.messages import DocumentMessage, to_document
+from facets_client.documents.messages import DocumentMessage
 from facets_client.generated.types import Document, Span, TokenStats
 from facets_client.load.source import InputError
 
@@ -167,7 +169,7 @@ class Workers:
 
     def encode(self, messages: Sequence[DocumentMessage]) -> list[Document | str]:
         """The encoded documents; for one that cannot be encoded, what is wrong."""
-        documents = list(map(to_document, messages))
+        documents = [from_message(message, Document) for message in messages]
         answers = self._ask([(document.id, document.text, dict(document.payload)) for document in documents])
         return [
             answer if isinstance(answer, str) else _encoded_document(document, answer)

@@ -28,11 +28,6 @@ def from_document(document: Document) -> DocumentMessage:
     return record_message(document, DocumentMessage, revision=0, token_stats=stats)
 
 
-def to_document(message: DocumentMessage) -> Document:
-    """Converts a message the way the server does: whole numbers in the payload become integers."""
-    return from_message(message, Document)
-
-
 def check_payload(payload: Mapping[str, object]) -> None:
     """Rejects values that a protobuf Struct would alter or fail on: large integers, NaN, infinity, deep nesting."""
     level: list[object] = [payload]

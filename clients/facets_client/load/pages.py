@@ -360,7 +360,7 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
         pages = [_page_text(reader, index) for index in range(first, min(num_pages, first + _PAGES_AT_A_TIME))]
         running_lines = _running_lines([page for page in pages if isinstance(page, str)])
         for number, page in enumerate(pages, start=first + 1):
-            source.mark_read(number / num_pages)
+            source.share_read = number / num_pages
             if isinstance(page, Rejection):
                 yield page
             elif text := _without_running_lines(page, running_lines):

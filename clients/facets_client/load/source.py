@@ -111,16 +111,12 @@ class Source(AbstractContextManager["Source"]):
         self._uncompressed = _Peekable(_uncompressed(self._stored, self.compression))
         self.stream = io.BufferedReader(self._uncompressed, _BUFFER_BYTES)
         self._spooled: BinaryIO | None = None
-        self._share_read: float | None = None
+        self.share_read: float | None = None  # set by readers that seek, from 0 to 1
 
     @property
     def position(self) -> int:
         """Stored bytes read so far, out of ``size``."""
-        return self._stored.position if self._share_read is None else int(self._share_read * (self.size or 0))
-
-    def mark_read(self, share: float) -> None:
-        """Reports the share read, from 0 to 1, of an input that is not read in order."""
-        self._share_read = share
+        return self._stored.position if self.share_read is None else int(self.share_read * (self.size or 0))
 
     def peek(self, num_bytes: int) -> bytes:
         """The first uncompressed bytes, before anything is read."""

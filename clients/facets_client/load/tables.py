@@ -153,7 +153,7 @@ def read_parquet(source: Source, options: ReadOptions) -> Rows:
             for row in batch.to_pylist():
                 number += 1
                 yield Row({name: plain(value) for name, value in row.items()}, number, str(row)[:EXCERPT_CHARS])
-            source.mark_read(number / file.metadata.num_rows)
+            source.share_read = number / file.metadata.num_rows
     except (pyarrow.ArrowException, OSError) as error:
         message = f"the file is damaged after row {number}: {_first_line(error)}"
         yield Rejection(number + 1, "damaged_input", message)
