@@ -71,10 +71,7 @@ class RelationCalls(Calls):
         evidence: bool = False,
         model: str = "",
     ) -> Results[tuple[RankedTail, ...]]:
-        """Tail entities for heads and relations, best first.
-
-        ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
-        without it, the server finds them.
+        """Tail entities for heads and relations, best first; for ``spans`` see ``extract_relations``.
 
         Args:
             slots: Slots, 1 to Limits.max_slots_per_request; each is filled from all texts.

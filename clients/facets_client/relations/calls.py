@@ -57,11 +57,7 @@ class AsyncRelationCalls(AsyncCalls):
         evidence: bool = False,
         model: str = "",
     ) -> Results[tuple[RankedTail, ...]]:
-        """Tail entities for heads and relations, best first.
-
-        ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
-        without it, the server finds them.
-        """
+        """Tail entities for heads and relations, best first; for ``spans`` see ``extract_relations``."""
         request = request_from(pb.FillSlotsRequest, locals(), **texts_with_entities(texts, spans, entity_source))
         parts = await self._call_parts(request, "slots", "max_slots_per_request")
         return Results(

@@ -77,11 +77,7 @@ def search(
     if settings.json:
         names = ("index_revision", "exhaustive", "index_kind", "recall", "left_out", "model", "timings", "warnings")
         print_json({"query": query, "hits": found[0].hits, **{name: getattr(found, name) for name in names}})
-    else:
-        _print_hits(found, min_confidence, full=full, explain=explain)
-
-
-def _print_hits(found: SearchResults, min_confidence: float | None, *, full: bool, explain: bool) -> None:
+        return
     console = stdout()
     shown = [hit for hit in found[0].hits if min_confidence is not None or is_sure(hit)]
     for rank, hit in enumerate(shown, start=1):
