@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from facets_proto.codec import to_message
 from facets_proto.v1 import diagnosis_pb2, documents_pb2_grpc
@@ -9,6 +10,8 @@ from facets_proto.v1 import documents_pb2 as pb
 
 from facets.documents import CollectionEngine, CollectionInfo
 from facets.documents.collections import Collections
+from facets.documents.ingest import PreparedBatch, StoredBatch
+from facets.errors import InvalidInputError
 from facets_server.documents.requests import (
     documents_of,
     encoder_of,
@@ -17,12 +20,14 @@ from facets_server.documents.requests import (
     search_fields_of,
     search_of,
 )
-from facets_server.documents.stream_service import upsert_stream
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.errors import SequenceGapError, status_of
+from facets_server.runtime.messages import read_ahead
 from facets_server.runtime.requests import check_count, page_of, page_size_of
+from facets_server.texts.served import PendingTexts
 
 _MAX_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
 _SHARE_OF_DEADLINE = 0.5  # the rest is left for the running batch and the last writes
@@ -115,9 +120,64 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     def UpsertStream(
         self, requests: Iterator[pb.UpsertStreamRequest], call: CallContext
     ) -> Iterator[pb.UpsertStreamResponse]:
-        """Bulk load with durable acknowledgements."""
+        """Bulk load with durable acknowledgements: the opening request, then batches.
+
+        While one batch is being stored the next ones are already being encoded. A batch is acknowledged once its
+        documents, and then its sequence number, are durable, so a client may discard acknowledged batches.
+        """
         collections = self.collections(call.for_message())  # which counts its texts by itself
-        return upsert_stream(requests, call, collections, self.streams, admission=self.admission, limits=self.limits)
+        first = next(requests, None)
+        if first is None or first.WhichOneof("message") != "open":
+            raise InvalidInputError("must be the first message of the stream, got another message or none", path="open")
+        opening = first.open
+        ingest = collections.ingest(opening.collection, encoded_by=encoder_of(opening))
+        created = ingest.record.create_time.isoformat()
+        place = {"collection": opening.collection, "collection_created": created}
+        stream = (
+            self.streams.resume(opening.resume_token, **place) if opening.resume_token else self.streams.begin(**place)
+        )
+        yield pb.UpsertStreamResponse(
+            opened=pb.UpsertStreamOpened(
+                resume_token=stream.token,
+                last_acked_sequence=stream.last_sequence,
+                max_unacked_batches=self.admission.config.max_stream_window,
+            )
+        )
+        expected = stream.last_sequence + 1
+
+        def begin(request: pb.UpsertStreamRequest) -> tuple[int, PreparedBatch | None]:
+            """Checks a batch on arrival and hands its texts to the model."""
+            nonlocal expected
+            if request.WhichOneof("message") != "batch":
+                raise InvalidInputError("must be each request of the stream after open", path="batch")
+            batch = request.batch
+            if 1 <= batch.sequence <= stream.last_sequence:
+                return batch.sequence, None
+            if batch.sequence != expected:
+                raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
+            check_count(batch.documents, ("batch", "documents"), self.limits.max_documents_per_upsert)
+            with self.admission.stream_permit(call.for_message()) as permit:
+                prepared = ingest.reader.prepare(documents_of(batch.documents))
+                if isinstance(prepared.pending, PendingTexts):
+                    prepared.pending.rows.when_ended(permit.pop_all().close)
+            call.num_items += len(batch.documents)
+            expected += 1
+            return batch.sequence, prepared
+
+        for sequence, batch in read_ahead(requests, begin, self.admission):
+            if batch is None:
+                stored = StoredBatch(0, (), collections.engine.revision)
+            else:
+                stored = ingest.store_good(batch, check=partial(self.streams.check, stream))
+                self.streams.advance(stream, sequence)
+            rejected = [
+                to_message(rejection, pb.RejectedDocument, error=status_of(rejection.error))
+                for rejection in stored.rejected_documents
+            ]
+            ack = to_message(
+                stored, pb.UpsertStreamAck, sequence=sequence, rejected_documents=rejected, already_stored=batch is None
+            )
+            yield pb.UpsertStreamResponse(ack=ack)
 
     def GetDocuments(self, request: pb.GetDocumentsRequest, call: CallContext) -> pb.GetDocumentsResponse:
         """Documents by id."""

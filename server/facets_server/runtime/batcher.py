@@ -60,9 +60,17 @@ class PendingRows(Waiter, Generic[RowT]):
         return range(self.next_row, min(self.next_row + _ROWS_PER_TURN, len(self.rows)))
 
     def columns(self) -> Columns:
-        """Waits for the arrays of ``encode``, in the order of the rows; raises as ``Waiter.wait``."""
+        """Waits for the arrays of ``encode``, in the order of the rows, and adds the times to the call.
+
+        Raises as ``Waiter.wait``.
+        """
         self.wait()
         assert self._columns is not None
+        waited_s, call = self.started - self.submitted, self.call
+        call.queue_ms += waited_s * 1000
+        call.inference_ms += self.inference_s * 1000
+        call.stages.add("batch", self.submitted, waited_s, num_items=len(self.rows))
+        call.stages.add("model", self.started, self.inference_s, num_items=len(self.rows))
         return self._columns
 
     def deliver(self, positions: Sequence[int], columns: Columns, *, started: float) -> None:

@@ -28,8 +28,7 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel
-from facets_server.texts.passages import ServedPassages
-from facets_server.texts.served import ServedSentences, TextModels, encoders_for
+from facets_server.texts.served import ServedPassages, ServedSentences, TextModels, encoders_for
 
 if TYPE_CHECKING:
     from facets_server.runtime.metrics import BatchMetrics, RecallMetrics

@@ -1,5 +1,6 @@
 """The served models of texts, each behind its batchers."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from facets.documents import RelevanceCurve
 from facets.documents.encoders import Encoded, Encoders, equal_facets, token_stats
+from facets.documents.types import TokenStats
 from facets.model.answer_reader import AnswerReader
 from facets.model.contract import SentenceModel, TextModel
-from facets.model.passage_model import QueryFacets
+from facets.model.passage_model import PassageModel, QueryFacets
 from facets_server.runtime.batcher import Batcher, Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
@@ -26,6 +28,8 @@ _WARM_UP_TEXTS = ("A short text.", "A longer text that warms up the model with s
 RowT = TypeVar("RowT")
 
 _TEXTS_AT_A_TIME = 16  # tokenized between two checks of the deadline
+_CHARS_PER_TOKEN = 4  # of passages, approximate, for English text
+_WORD_CHARACTER = re.compile(r"\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +37,11 @@ class PendingTexts:
     """Texts that wait for the model; made by ``ServedTexts.submit``."""
 
     rows: PendingRows[Any]
-    call: CallContext
     read: Callable[[Columns], Encoded]
 
     def result(self) -> Encoded:
-        """Waits for the embeddings and adds the times to the call; raises as ``PendingRows.columns``."""
-        return self.read(columns_of(self.rows, self.call))
-
-
-def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
-    """Waits for rows and adds the times to the call; raises as ``PendingRows.columns``."""
-    columns = rows.columns()
-    waited_s, num_texts = rows.started - rows.submitted, len(rows.rows)
-    call.queue_ms += waited_s * 1000
-    call.inference_ms += rows.inference_s * 1000
-    call.stages.add("batch", rows.submitted, waited_s, num_items=num_texts)
-    call.stages.add("model", rows.started, rows.inference_s, num_items=num_texts)
-    return columns
+        """Waits for the embeddings; raises as ``PendingRows.columns``."""
+        return self.read(self.rows.columns())
 
 
 class ServedTexts(ServedModel[TextModel]):
@@ -162,7 +154,7 @@ class ServedSentences(ServedTexts):
                 rows += self.model.tokenize(texts[start : start + _TEXTS_AT_A_TIME])
         stats = token_stats(self.model, texts, rows)
         call.num_items += len(texts)
-        return PendingTexts(self._batcher.submit(rows, call), call, lambda columns: Encoded(columns[0], stats))
+        return PendingTexts(self._batcher.submit(rows, call), lambda columns: Encoded(columns[0], stats))
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
         """True for texts in the tokenizer's cache; others wait for spaCy, which reads one text at a time."""
@@ -176,6 +168,84 @@ class ServedSentences(ServedTexts):
         """Averages the encoder's states, which the batcher does not keep; runs one call at a time."""
         with self.exclusive(call) as model:
             return model.embed(texts)
+
+
+class ServedPassages(ServedTexts):
+    """A model of passages; queries do not wait for documents, which may keep their worker busy for seconds."""
+
+    model: PassageModel
+
+    def _open_lanes(self) -> None:
+        lanes = {"documents": self._documents, "queries": self._queries, "vectors": self._vectors}
+        self._lanes = {
+            name: self._add_batcher(f"{self.model.name}-{name}", encode, _estimated_tokens, pads=False)
+            for name, encode in lanes.items()
+        }
+
+    def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+        """Puts texts into the document queue."""
+        return PendingTexts(self._queued("documents", texts, call), _encoded)
+
+    def submit_vectors(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+        """Puts texts into the vector queue."""
+        return PendingTexts(self._queued("vectors", texts, call), _only_vectors)
+
+    def reads_at_once(self, texts: Sequence[str]) -> bool:
+        """True if each text has a word: such texts are queued as they are, others are left to a worker thread."""
+        return all(map(_WORD_CHARACTER.search, texts))
+
+    def encode_queries(self, texts: Sequence[str], call: CallContext) -> QueryFacets:
+        """Encodes each query as one vector, plus one per part if it is long."""
+        return QueryFacets(*self._queued("queries", texts, call).columns())
+
+    def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
+        """Encodes each text as one vector."""
+        return self._queued("vectors", texts, call, num_items=0).columns()[0]
+
+    def probe(self, call: CallContext) -> None:
+        """Encodes fixed texts, as documents and as queries."""
+        super().probe(call)
+        self.encode_queries(["What warms up?"], call)
+
+    def _queued(
+        self, lane: str, texts: Sequence[str], call: CallContext, num_items: int | None = None
+    ) -> PendingRows[str]:
+        call.check()
+        call.num_items += len(texts) if num_items is None else num_items
+        return self._lanes[lane].submit(texts, call)
+
+    def _documents(self, texts: Sequence[str]) -> Columns:
+        passages = self.model.encode_passages(texts)
+        kept = np.full(len(texts), None, dtype=object)
+        for index, document in passages.kept.items():
+            kept[index] = document
+        return passages.facets, passages.spans, passages.num_tokens, kept
+
+    def _queries(self, texts: Sequence[str]) -> Columns:
+        queries = self.model.encode_queries(texts)
+        room = self.model.max_query_facets - queries.weights.shape[1]
+        missing = ((0, 0), (0, room))  # one shape for all batches of a call
+        return np.pad(queries.facets, (*missing, (0, 0))), np.pad(queries.weights, missing), queries.are_questions
+
+    def _vectors(self, texts: Sequence[str]) -> Columns:
+        return self.model.embed(texts), self.model.num_tokens(texts)
+
+
+def _estimated_tokens(text: str) -> int:
+    return 2 + len(text) // _CHARS_PER_TOKEN
+
+
+def _encoded(columns: Columns) -> Encoded:
+    facets, spans, num_tokens, kept = columns
+    stats = tuple(TokenStats(count, count) for count in num_tokens.tolist())
+    long_texts = {index: document for index, document in enumerate(kept.tolist()) if document is not None}
+    return Encoded(facets, stats, spans, kept=long_texts)
+
+
+def _only_vectors(columns: Columns) -> Encoded:
+    vectors, num_tokens = columns
+    stats = tuple(TokenStats(count, count) for count in num_tokens.tolist())
+    return Encoded(np.empty((len(vectors), 0, vectors.shape[1]), np.float32), stats, vectors=vectors)
 
 
 class CallEncoder:

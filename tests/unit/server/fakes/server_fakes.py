@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from facets_server.runtime.config import BatcherConfig, LimitsConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.passages import ServedPassages
+from facets_server.texts.served import ServedPassages
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
