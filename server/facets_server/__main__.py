@@ -107,7 +107,9 @@ def serve(
         from facets_server.runtime.config import load_config
 
         settings = load_config(config, os.environ, flags)
-        _log_to_stderr(settings.log_level)
+        logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+        for package in ("facets", "facets_server"):  # other packages only when they warn
+            logging.getLogger(package).setLevel(settings.log_level)
         _serve(settings)
     except ConfigError as error:
         _fail(error, EXIT_BAD_SETTING)
@@ -183,12 +185,6 @@ def migrate(
     No server may be using the directory. After an interruption, run the same command again to continue.
     """
     _upkeep(lambda upkeep, settings: upkeep.migrate_directory(settings, typer.echo, back=back), data_dir, config)
-
-
-def _log_to_stderr(level: str) -> None:
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    for package in ("facets", "facets_server"):  # other packages only when they warn
-        logging.getLogger(package).setLevel(level)
 
 
 def _upkeep(

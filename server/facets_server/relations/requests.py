@@ -1,12 +1,13 @@
 """Reads requests about relations into records of the library."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from facets_proto.v1 import relations_pb2 as pb
 
 from facets.errors import InvalidInputError
-from facets.relations.entities import EntityFinder, EntitySpan
+from facets.relations.entities import EntitySpan
 from facets_server.relations.entities import EntityFinders, EntitySource
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
@@ -27,16 +28,8 @@ FIELDS: FieldNames = {
 _WithTexts = pb.ExtractRelationsRequest | pb.FillSlotsRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Entities:
-    """Entities of the texts of one request: found by ``finder`` if it is set, else the given spans of each text."""
-
-    spans: tuple[tuple[EntitySpan, ...], ...]
-    finder: EntityFinder | None
-
-    def of(self, texts: Sequence[str], start: int) -> Sequence[Sequence[EntitySpan]]:
-        """Entities of texts that begin at index ``start`` of the request."""
-        return self.spans[start : start + len(texts)] if self.finder is None else self.finder.find(texts)
+Entities: TypeAlias = Callable[[Sequence[str], int], Sequence[Sequence[EntitySpan]]]
+"""The entities of texts that begin at an index of the request: as given, or found."""
 
 
 def check_slots(request: pb.FillSlotsRequest, limits: LimitsConfig) -> None:
@@ -90,7 +83,8 @@ def entities_of(request: _WithTexts, finders: EntityFinders, limits: LimitsConfi
         raise InvalidInputError(f"cannot be combined with {other}", path=("texts", first, "entities"))
     with in_request(FIELDS):
         finder = finders.get(source, names, has_spans=first is not None)
-    return Entities(tuple(text.entities for text in sources.texts), finder)
+    spans = [text.entities for text in sources.texts]
+    return lambda texts, start: spans[start : start + len(texts)] if finder is None else finder.find(texts)
 
 
 def check_relations(names: Sequence[str]) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from facets_proto.v1 import relations_pb2 as pb
 
 from facets.relations.engine import RelationEngine
-from facets.relations.results import EntityMention, EntityPair, PatternScore, RankedTail
-from facets_server.relations.requests import DEFAULT_TOP_K, FIELDS, Entities
+from facets.relations.results import EntityMention, EntityPair, PatternScore
+from facets_server.relations.requests import FIELDS, Entities
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import in_request
 from facets_server.runtime.models import ServedModel, TaskModels
@@ -27,7 +27,7 @@ class ServedRelations(ServedModel[RelationEngine]):
         for start in range(0, len(texts), _TEXTS_AT_A_TIME):
             part = texts[start : start + _TEXTS_AT_A_TIME]
             with in_request(FIELDS, start=start):
-                spans = entities.of(part, start)
+                spans = entities(part, start)
                 with self.exclusive(call) as engine:
                     pairs = engine.extract(
                         part,
@@ -42,21 +42,6 @@ class ServedRelations(ServedModel[RelationEngine]):
                     [EntityMention(text[s.start : s.end], s.start, s.end, s.type) for s in sorted(text_spans)],
                     text_pairs,
                 )
-
-    def fill_slots(
-        self, texts: Sequence[str], entities: Entities, request: pb.FillSlotsRequest, call: CallContext
-    ) -> list[list[RankedTail]]:
-        """The best tails for each slot of a request."""
-        top_k, slots = request.top_k if request.HasField("top_k") else DEFAULT_TOP_K, []
-        with in_request(FIELDS):
-            spans = entities.of(texts, 0)
-            for number, slot in enumerate(request.slots):
-                with in_request({"head": ("slots", number, "head")}), self.exclusive(call) as engine:
-                    tails = engine.fill_slot(
-                        slot.head, slot.relation, texts, spans=spans, top_k=top_k, evidence=request.evidence
-                    )
-                slots.append(tails)
-        return slots
 
     def score(
         self, request: pb.ScoreRelationsRequest, call: CallContext, *, top_k: int | None

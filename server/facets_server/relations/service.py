@@ -12,6 +12,7 @@ from facets.relations.assertion import AssertionStatus
 from facets.relations.results import EntityMention, EntityPair
 from facets_server.relations.entities import EntityFinders
 from facets_server.relations.requests import (
+    DEFAULT_TOP_K,
     FIELDS,
     check_relations,
     check_slots,
@@ -52,7 +53,15 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         check_slots(request, self.limits)
         texts, entities = texts_of(request, self.limits), entities_of(request, self.finders, self.limits)
         call.num_items = len(request.slots)
-        slots = served.fill_slots(texts, entities, request, call)
+        top_k, slots = request.top_k if request.HasField("top_k") else DEFAULT_TOP_K, []
+        with in_request(FIELDS):
+            spans = entities(texts, 0)
+            for number, slot in enumerate(request.slots):
+                with in_request({"head": ("slots", number, "head")}), served.exclusive(call) as engine:
+                    tails = engine.fill_slot(
+                        slot.head, slot.relation, texts, spans=spans, top_k=top_k, evidence=request.evidence
+                    )
+                slots.append(tails)
         return message_of(pb.FillSlotsResponse, slots=slots, model=served.info, timings=call)
 
     def ScoreRelations(self, request: pb.ScoreRelationsRequest, call: CallContext) -> pb.ScoreRelationsResponse:
