@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from facets_client.cli.failures import CommandError, ExitCode
-from facets_client.cli.output import count_of, progress_bar
+from facets_client.cli.output import count_of, print_json, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
 from facets_client.load.runner import BulkReport, BulkRunner, BulkSettings, BulkTask
@@ -106,19 +106,17 @@ class BulkInput:
                 self.settings.note(f"stopped {_place_text(runner.place, verb)}; run the same command {again}")
                 raise
 
-    def report(self, report: BulkReport, kind: str) -> dict[str, object]:
-        """Fields of the JSON output that every run has; ``kind`` is the plural of its records."""
-        return {
-            "num_rejected": report.place.num_rejected,
-            "duration_s": report.duration_s,
-            f"{kind}_per_s": report.records_per_s,
-            "rejected_file": str(self.rejected_path) if report.place.num_rejected else None,
-        }
-
-    def end(self, place: Place) -> None:
-        """Ends the command, with exit code 1 if records were rejected."""
-        if place.num_rejected:
-            rejected = count_of(place.num_rejected, "record was", "records were")
+    def end(self, report: BulkReport, kind: str, sentence: str, **fields: object) -> None:
+        """Prints the result of a run over ``kind``, as JSON with more fields; exit code 1 if records were rejected."""
+        num_rejected = report.place.num_rejected
+        if self.settings.json:
+            rates = {"duration_s": report.duration_s, f"{kind}_per_s": report.records_per_s}
+            file = str(self.rejected_path) if num_rejected else None
+            print_json({**fields, "num_rejected": num_rejected, **rates, "rejected_file": file})
+        elif sentence:
+            typer.echo(sentence)
+        if num_rejected:
+            rejected = count_of(num_rejected, "record was", "records were")
             self.settings.note(f"{rejected} rejected, see {self.rejected_path}")
             raise typer.Exit(ExitCode.REJECTED)
 

@@ -19,7 +19,6 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.load.source import InputError
 
 _GRPC_PREFIX = re.compile(r"failed to connect to all addresses; last error: [A-Z]+: ")
 
@@ -81,10 +80,8 @@ def command_error(error: BaseException) -> CommandError | None:
         case OSError() if not isinstance(error, BrokenPipeError):
             file = f"{error.filename}: " if error.filename else ""
             return CommandError(f"{file}{error.strerror or error}")
-        case InputError():
-            return CommandError(str(error), hint=error.hint)
         case ValueError() | TypeError() | ImportError():
-            return CommandError(str(error))
+            return CommandError(str(error), hint=getattr(error, "hint", ""))  # InputError has one
         case KeyboardInterrupt():
             return CommandError("interrupted", "CANCELLED", ExitCode.INTERRUPTED)
         case typer.Abort():

@@ -332,16 +332,13 @@ def bulk(
         entries = count_of(unknown[0], "entry of --candidates is", "entries of --candidates are")
         settings.note(f"{entries} unknown ({first}): add-authors adds them")
     counts = {name: place.totals.get(name, 0) for name in ("num_rows", "num_empty")}
-    if settings.json:
-        fields = {"num_unknown_candidates": unknown[0], "unknown_candidates": unknown[1], "out": str(out)}
-        print_json({"num_papers": place.num_done, **counts, **fields, **bulk_input.report(report, "papers")})
-    else:
-        typer.echo(
-            f"{count_of(place.num_done, 'paper')}: {count_of(counts['num_rows'], 'row')} in {out}, "
-            f"{counts['num_empty']} without a candidate, {place.num_rejected} rejected, "
-            f"{report.duration_s:.1f} s, {report.records_per_s:.0f} papers/s"
-        )
-    bulk_input.end(place)
+    sentence = (
+        f"{count_of(place.num_done, 'paper')}: {count_of(counts['num_rows'], 'row')} in {out}, "
+        f"{counts['num_empty']} without a candidate, {place.num_rejected} rejected, "
+        f"{report.duration_s:.1f} s, {report.records_per_s:.0f} papers/s"
+    )
+    fields = {"num_unknown_candidates": unknown[0], "unknown_candidates": unknown[1], "out": str(out)}
+    bulk_input.end(report, "papers", sentence, num_papers=place.num_done, **counts, **fields)
 
 
 @app.command()
@@ -493,9 +490,5 @@ def add(
         state_file = StateFile(state_path, bulk_input.identity(name=bulk_input.full_name, model=model))
         report = bulk_input.run(task, bulk_settings, state_file=state_file, resume=resume, verb="added")
     totals = {name: report.place.totals.get(name, 0) for name in counts}
-    if settings.json:
-        print_json({**totals, **bulk_input.report(report, kind)})
-    else:
-        shown = ", ".join(count_of(totals[name], singular) for name, singular in counts.items())
-        typer.echo(f"added: {shown}; {report.place.num_rejected} rejected")
-    bulk_input.end(report.place)
+    shown = ", ".join(count_of(totals[name], singular) for name, singular in counts.items())
+    bulk_input.end(report, kind, f"added: {shown}; {report.place.num_rejected} rejected", **totals)

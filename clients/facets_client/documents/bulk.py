@@ -67,7 +67,7 @@ class IndexTask:
         self._session = self._session or self._open_stream()
         if not self._num_under_way:
             self._busy_since = time.monotonic()
-        self._session.send(batch.items)
+        self._session.send([record.item for record in batch.records])
         self._num_under_way += 1
 
     def settle(self, batch: Batch[DocumentMessage]) -> Settled:

@@ -65,11 +65,6 @@ class Batch(Generic[ItemT]):
     is_sent: bool = False
 
     @property
-    def items(self) -> list[ItemT]:
-        """The items of the records."""
-        return [record.item for record in self.records]
-
-    @property
     def num_bytes(self) -> int:
         """Bytes of the records on the wire."""
         return sum(record.num_bytes for record in self.records)

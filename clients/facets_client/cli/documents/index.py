@@ -19,7 +19,7 @@ from facets_client.cli.options import (
     expand_options,
     parse_search_fields,
 )
-from facets_client.cli.output import count_of, print_documents, print_json
+from facets_client.cli.output import count_of, print_documents
 from facets_client.cli.settings import settings_of, those_that_exist
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
@@ -233,15 +233,12 @@ def _dry_run(bulk_input: BulkInput, records: Iterator[DocumentRecord], bulk: Bul
 
 
 def _end(bulk_input: BulkInput, report: BulkReport, noun: str, verb: str, end: str = "", **more: object) -> None:
-    place, settings = report.place, bulk_input.settings
-    if settings.json:
-        counts = {"num_records": place.num_records, f"num_{noun}": place.num_done}
-        print_json({**counts, **bulk_input.report(report, "documents"), **more})
-    elif not settings.quiet:
-        records = count_of(place.num_records, "record")
-        speed = f"{report.duration_s:.1f} s, {report.records_per_s:.0f} documents/s"
-        typer.echo(f"{records}: {place.num_done:,} {verb}, {place.num_rejected:,} rejected, {speed}{end}")
-    bulk_input.end(place)
+    place = report.place
+    fields = {"num_records": place.num_records, f"num_{noun}": place.num_done, **more}
+    speed = f"{report.duration_s:.1f} s, {report.records_per_s:.0f} documents/s"
+    counts = f"{place.num_done:,} {verb}, {place.num_rejected:,} rejected"
+    sentence = f"{count_of(place.num_records, 'record')}: {counts}, {speed}{end}"
+    bulk_input.end(report, "documents", "" if bulk_input.settings.quiet else sentence, **fields)
 
 
 @expand_options
