@@ -55,11 +55,6 @@ class BulkInput:
         if self.rejected_path.resolve() in {Path(path).resolve() for path in paths or (source.name,) if path != "-"}:
             raise typer.BadParameter(f"--rejected must not be the input itself, got {str(self.rejected_path)!r}")
 
-    @property
-    def full_name(self) -> str:
-        """Absolute path, or ``-``."""
-        return self.source.name if self.source.name == "-" else str(Path(self.source.name).resolve())
-
     def identity(self, **more: object) -> dict[str, object]:
         """Values that identify this input, together with those of ``more``."""
         return {"size": self.source.size, "digest": self.source.digest, **more}

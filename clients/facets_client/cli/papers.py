@@ -486,8 +486,9 @@ def add(
             lambda items: add_all(items, model=model),
             lambda records, reply: Settled(totals={name: getattr(reply, name) for name in counts}),
         )
-        state_path = default_state_path(os.environ, f"add-{kind}", client.target, model, bulk_input.full_name)
-        state_file = StateFile(state_path, bulk_input.identity(name=bulk_input.full_name, model=model))
+        full_name = file if file == "-" else str(Path(file).resolve())
+        state_path = default_state_path(os.environ, f"add-{kind}", client.target, model, full_name)
+        state_file = StateFile(state_path, bulk_input.identity(name=full_name, model=model))
         report = bulk_input.run(task, bulk_settings, state_file=state_file, resume=resume, verb="added")
     totals = {name: report.place.totals.get(name, 0) for name in counts}
     shown = ", ".join(count_of(totals[name], singular) for name, singular in counts.items())

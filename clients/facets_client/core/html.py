@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from html import escape
 
-_STYLE = (
+STYLE = (
     ".facets-out{font:inherit;color:inherit;line-height:1.5;max-width:60em}"
     ".facets-out mark{background:rgba(255,190,0,.35);color:inherit;padding:0}"
     ".facets-out .dim{opacity:.72;font-size:.9em}.facets-out .dim .dim{opacity:1;font-size:1em}"
@@ -32,11 +32,6 @@ class Html(str):
     """HTML, which is not escaped again."""
 
     __slots__ = ()
-
-
-def fragment(inner: str) -> str:
-    """HTML in one styled element."""
-    return f'<div class="facets-out"><style>{_STYLE}</style>{inner}</div>'
 
 
 def text_of(value: object) -> str:

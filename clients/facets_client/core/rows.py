@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 import numpy as np
 
 from facets_client.core.extras import require_extra
-from facets_client.core.html import MAX_ROWS, fragment, more_html, table_html, text_of
+from facets_client.core.html import MAX_ROWS, STYLE, more_html, table_html, text_of
 from facets_client.core.values import OfPair, OfPattern
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Shown:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        return fragment(self._html())
+        return f'<div class="facets-out"><style>{STYLE}</style>{self._html()}</div>'
 
 
 class Record(Shown):

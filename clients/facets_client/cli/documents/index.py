@@ -75,19 +75,18 @@ class FileOptions:
             id=self.id_column,
             payload=None if self.payload is None else tuple(self.payload),
         )
+        numbers = itertools.count(1)
         options = ReadOptions(
-            format=self.form, encoding=self.encoding, delimiter=self.delimiter, note=_first_notes(note)
+            format=self.form,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            note=lambda sentence: note(sentence) if next(numbers) <= _MAX_NOTES else None,
         )
         return DocumentFiles(find_files(names, options), columns, options)
 
     def identity(self) -> dict[str, object]:
         """The options that determine which documents a file yields."""
         return {name: value for name, value in asdict(self).items() if name != "limit"}
-
-
-def _first_notes(note: Callable[[str], None]) -> Callable[[str], None]:
-    numbers = itertools.count(1)
-    return lambda sentence: note(sentence) if next(numbers) <= _MAX_NOTES else None
 
 
 @expand_options
