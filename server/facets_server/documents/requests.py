@@ -60,11 +60,6 @@ def _document(message: pb.Document, path: ErrorPath) -> Document:
     return record_of(message, Document, path, **fields)
 
 
-def encoder_of(request: pb.UpsertRequest | pb.UpsertStreamOpen) -> tuple[str, str]:
-    """Name and revision of the model that made the facets of the documents; empty if the request does not say."""
-    return request.encoded_by.name, request.encoded_by.revision
-
-
 def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
     """A request as a record; raises InvalidInputError."""
     check_count(message.queries, ("queries",), limits.max_queries_per_search)

@@ -14,7 +14,6 @@ from facets.documents.ingest import PreparedBatch, StoredBatch
 from facets.errors import InvalidInputError
 from facets_server.documents.requests import (
     documents_of,
-    encoder_of,
     filter_of,
     reranking_of,
     search_fields_of,
@@ -112,7 +111,8 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     def Upsert(self, request: pb.UpsertRequest, call: CallContext) -> pb.UpsertResponse:
         """Stores all documents of the request or none."""
         check_count(request.documents, ("documents",), self.limits.max_documents_per_upsert)
-        ingest = self.collections(call).ingest(request.collection, encoded_by=encoder_of(request))
+        maker = request.encoded_by  # of facets; empty if the request does not say
+        ingest = self.collections(call).ingest(request.collection, encoded_by=(maker.name, maker.revision))
         stored = ingest.store_all(ingest.reader.prepare(documents_of(request.documents)))
         call.num_items = len(request.documents)
         return to_message(stored, pb.UpsertResponse, model=ingest.reader.encoder.model, timings=call)
@@ -129,8 +129,8 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         first = next(requests, None)
         if first is None or first.WhichOneof("message") != "open":
             raise InvalidInputError("must be the first message of the stream, got another message or none", path="open")
-        opening = first.open
-        ingest = collections.ingest(opening.collection, encoded_by=encoder_of(opening))
+        opening, maker = first.open, first.open.encoded_by
+        ingest = collections.ingest(opening.collection, encoded_by=(maker.name, maker.revision))
         created = ingest.record.create_time.isoformat()
         place = {"collection": opening.collection, "collection_created": created}
         stream = (

@@ -68,7 +68,13 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 
         def begin(request: pb.EmbedStreamRequest) -> tuple[pb.EmbedStreamRequest, CallContext, _Outcome]:
             message_call = call.for_message()
-            return request, message_call, self._begun(request.request, message_call)
+            with self.admission.stream_permit(message_call) as permit:
+                try:
+                    outcome = self._submit(request.request, message_call)
+                except FacetsError as error:
+                    return request, message_call, error
+                outcome[1].rows.when_ended(permit.pop_all().close)
+                return request, message_call, outcome
 
         for request, message_call, outcome in read_ahead(requests, begin, self.admission):
             reply = pb.EmbedStreamResponse(sequence=request.sequence)
@@ -113,15 +119,6 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
             check_readable_by(served.model, text, "texts", i)
         vectors_only = isinstance(request, pb.EmbedRequest) and request.vectors_only
         return served, (served.submit_vectors if vectors_only else served.submit)(list(request.texts), call)
-
-    def _begun(self, request: pb.EmbedRequest, call: CallContext) -> "_Outcome":
-        with self.admission.stream_permit(call) as permit:
-            try:
-                served, pending = self._submit(request, call)
-            except FacetsError as error:
-                return error
-            pending.rows.when_ended(permit.pop_all().close)
-            return served, pending
 
 
 _Outcome = tuple[ServedTexts, PendingTexts] | FacetsError  # texts that wait for the model, or why they do not
