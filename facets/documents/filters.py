@@ -137,7 +137,14 @@ def _check_node(node: Filter) -> Sequence[Filter]:
     if not is_path(node.field):
         raise _invalid(f"must have paths of keys joined by dots, without quotes or backslashes, got {node.field!r}")
     for value in values:
-        _check_value(node.field, value)
+        if not (value is None or isinstance(value, (bool, int, float, str))):
+            raise _invalid(f"must have a scalar as value of {node.field!r}, got {type(value).__name__}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _invalid(f"must have a finite value of {node.field!r}, got {value}")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise _invalid(f"must have a value of 64 bits for {node.field!r}, got {value}")
+        if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
+            raise _invalid(f"must have valid text without NUL as value of {node.field!r}")
     return []
 
 
@@ -145,14 +152,3 @@ def is_path(path: str) -> bool:
     """Whether this is a path of a field: keys joined by dots, without quotes, backslashes and control characters."""
     keys = path.split(".") if isinstance(path, str) else [""]
     return all(keys) and not any(character in '"\\' or character < " " for character in path)
-
-
-def _check_value(path: str, value: Scalar) -> None:
-    if not (value is None or isinstance(value, (bool, int, float, str))):
-        raise _invalid(f"must have a scalar as value of {path!r}, got {type(value).__name__}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise _invalid(f"must have a finite value of {path!r}, got {value}")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise _invalid(f"must have a value of 64 bits for {path!r}, got {value}")
-    if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
-        raise _invalid(f"must have valid text without NUL as value of {path!r}")

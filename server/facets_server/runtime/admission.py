@@ -100,16 +100,25 @@ class Admission:
 
     async def admit(self, call: CallContext, num_bytes: int) -> Permit:
         """Takes a permit for a call whose request has ``num_bytes``; waits until the end of the call."""
-        self._take_share(call.caller, num_bytes)
+        caller, limit = call.caller, self.config.max_request_bytes
+        with self._lock:
+            self._check_share(caller)
+            is_small = self._bytes[caller] + num_bytes <= limit * _RESERVED
+            in_use = self._bytes.total()
+            if in_use and in_use + num_bytes > limit * (1 if is_small else 1 - _RESERVED):
+                problem = f"the requests in work have {in_use} bytes, the limit is {limit}"
+                raise OverloadedError(problem, retry_after_s=self._retry_after_s())
+            self._requests[caller] += 1
+            self._bytes[caller] += num_bytes
         try:
             await self._permits.acquired(call, max_waiting=self.config.max_queued_requests)
         except BaseException as error:
-            self._give_share_back(call.caller, num_bytes)
+            self._give_share_back(caller, num_bytes)
             if isinstance(error, QueueFullError):
                 raise self._overloaded() from error
             raise
         permit = self._permit(call)
-        permit.callback(self._give_share_back, call.caller, num_bytes)
+        permit.callback(self._give_share_back, caller, num_bytes)
         return permit
 
     @contextmanager
@@ -132,18 +141,6 @@ class Admission:
             with self._lock:
                 self._streams -= Counter((call.caller,))
                 self._last_end = time.monotonic()
-
-    def _take_share(self, caller: str, num_bytes: int) -> None:
-        with self._lock:
-            self._check_share(caller)
-            limit = self.config.max_request_bytes
-            is_small = self._bytes[caller] + num_bytes <= limit * _RESERVED
-            in_use = self._bytes.total()
-            if in_use and in_use + num_bytes > limit * (1 if is_small else 1 - _RESERVED):
-                problem = f"the requests in work have {in_use} bytes, the limit is {limit}"
-                raise OverloadedError(problem, retry_after_s=self._retry_after_s())
-            self._requests[caller] += 1
-            self._bytes[caller] += num_bytes
 
     def _check_share(self, caller: str) -> None:
         limit = max(1, (self.config.max_concurrent_requests + self.config.max_queued_requests) // 2)
