@@ -1,6 +1,6 @@
 """``facets relations`` and ``facets entail``."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -80,7 +80,11 @@ def relations(
         raise typer.BadParameter("--threshold belongs to --add NAME")
     modes = {"--list": list_all, "--add": add is not None, "--delete": delete is not None}
     modes["--pattern"] = bool(patterns) and add is None
-    _check_one_mode(modes, {"a text": bool(texts) or file is not None, "--head": head is not None})
+    chosen = [name for name, is_set in modes.items() if is_set]
+    others = {"a text": bool(texts) or file is not None, "--head": head is not None}
+    chosen += [name for name, is_set in others.items() if is_set and chosen]
+    if len(chosen) > 1:
+        raise typer.BadParameter(f"{chosen[0]} and {chosen[1]} exclude each other, got both")
     options: dict[str, Any] = {"top_k": top_k, "evidence": evidence, "model": model}
     run: Callable[..., object] = partial(ask, context)
     if list_all:
@@ -111,14 +115,6 @@ def relations(
                 partial(_print_tails, asked, evidence=evidence),
                 lambda tails: {"head": head, "relation": slot[1], "tails": tails},
             )
-
-
-def _check_one_mode(modes: Mapping[str, bool], texts: Mapping[str, bool]) -> None:
-    chosen = [name for name, is_set in modes.items() if is_set]
-    if chosen:
-        chosen += [name for name, is_set in texts.items() if is_set]
-    if len(chosen) > 1:
-        raise typer.BadParameter(f"{chosen[0]} and {chosen[1]} exclude each other, got both")
 
 
 def _entity_options(

@@ -1,8 +1,9 @@
 """``facets embed``, ``explain``, ``similarity``, ``summarize`` and ``topics``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import tee
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,19 +63,13 @@ def embed(
     settings = settings_of(context)
     if out and out.suffix != ".npy":
         raise typer.BadParameter(f"--out must end in .npy, got {str(out)!r}")
-    waiting: list[str] = []  # texts sent but not yet answered
-
-    def sent() -> Iterator[str]:
-        for text in texts_from(texts, file):
-            waiting.append(text)
-            yield text
-
+    sent, asked = tee(texts_from(texts, file))
     rows: list[tuple[object, ...]] = []
     arrays: list[FacetsArray] = []
     with settings.connect() as client, progress_bar("texts", quiet=settings.quiet) as bar:
         task = bar.add_task("", total=None)
-        for number, facets in enumerate(client.embed_stream(sent(), model=model, normalize=normalize), start=1):
-            text = waiting.pop(0)
+        answers = client.embed_stream(sent, model=model, normalize=normalize)
+        for number, (facets, text) in enumerate(zip(answers, asked, strict=False), start=1):
             bar.advance(task)
             if out:
                 arrays.append(facets)
