@@ -32,7 +32,7 @@ from facets.documents.reranking import rerank
 from facets.documents.types import Document, SearchHit, SearchResult
 from facets.documents.words import CollectionWords
 from facets.errors import InvalidInputError, ModelMismatchError
-from facets.index.config import MAX_DOCUMENT_BYTES, MAX_QUERY_BYTES, EngineConfig
+from facets.index.config import MAX_DOCUMENT_BYTES, EngineConfig
 from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextModel, check_readable
@@ -216,7 +216,7 @@ class Collections:
     def rerank(self, query: RerankQuery) -> RerankResult:
         """Ranks texts by how well they answer a query, as a search in a collection of these texts would."""
         encoder, num_tokens = self._encoders(query.model), 0
-        check_text(query.query, ("query",), max_bytes=MAX_QUERY_BYTES)
+        check_text(query.query, ("query",))
         if query.mode == "lexical":
             nothing = np.zeros((1, 1), np.float32)
             documents = [

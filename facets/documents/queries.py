@@ -13,7 +13,6 @@ from facets.documents.encoders import Encoder, check_readable_by
 from facets.documents.request import SearchRequest
 from facets.documents.types import Combination, RankedText, SearchHit
 from facets.errors import InvalidInputError
-from facets.index.config import MAX_QUERY_BYTES
 from facets.language.tokenizer import check_text
 from facets.language.vectors import WordVectors
 from facets.model.contract import FOREIGN, ModelInfo, check_readable, is_foreign
@@ -77,7 +76,7 @@ def encode_queries(query: DocumentQuery, encoder: Encoder, dim: int) -> list[Enc
     for i, entry in enumerate(query.queries):
         path = ("queries", i, "text" if isinstance(entry, str) else "facet_embeddings")
         if isinstance(entry, str):
-            check_text(entry, path, max_bytes=MAX_QUERY_BYTES)
+            check_text(entry, path)
             if query.mode != "lexical":
                 check_readable_by(encoder.model, entry, *path)
             if query.mode == "facets":

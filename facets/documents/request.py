@@ -16,7 +16,7 @@ from facets.documents.encoding import check_text, normalize
 from facets.documents.filters import Filter
 from facets.documents.types import Combination, SearchMode
 from facets.errors import InvalidInputError
-from facets.index.config import MAX_QUERY_BYTES, MAX_TOP_K
+from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
 from facets.language.terms import QueryTerms, query_terms
 
 _MIN_DIVERSE_CANDIDATES = 50  # minimum number of documents among which diverse ones are chosen
@@ -113,7 +113,7 @@ def prepare_search(
         if not texts or isinstance(texts, str):
             raise InvalidInputError(f"must be a sequence of at least one str in mode {mode}", path="texts")
         for position, text in enumerate(texts):
-            check_text(text, path=("texts", position), max_bytes=MAX_QUERY_BYTES)
+            check_text(text, path=("texts", position), max_bytes=MAX_TEXT_BYTES)
         terms = tuple(query_terms(text, language) for text in texts)
     facets_QJD = np.empty((len(terms), 0, dim), dtype=np.float32)
     if mode != "lexical":

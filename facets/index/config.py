@@ -8,8 +8,7 @@ from pydantic_core import PydanticCustomError
 from facets.config import AtLeastOne, NonNegativeInt, Settings
 
 # Limits of the engine; a server may set lower ones.
-MAX_TEXT_BYTES = 1024 * 1024  # UTF-8 bytes of a text that is no document, such as a name or an abstract
-MAX_QUERY_BYTES = 32 * 1024  # UTF-8 bytes of a query: models read all of it
+MAX_TEXT_BYTES = 1024 * 1024  # UTF-8 bytes of a query or a name
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024  # UTF-8 bytes of a document's text: about 20,000 pages
 MAX_READ_BYTES = MAX_DOCUMENT_BYTES  # total size of one page or one get; a single document may be larger
 MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delete

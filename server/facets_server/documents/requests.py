@@ -63,6 +63,8 @@ def _document(message: pb.Document, path: ErrorPath) -> Document:
 def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
     """A request as a record; raises InvalidInputError."""
     check_count(message.queries, ("queries",), limits.max_queries_per_search)
+    texts = [(("queries", i, "text"), q.text) for i, q in enumerate(message.queries) if q.WhichOneof("query") == "text"]
+    check_texts(texts, max_bytes=limits.max_long_text_bytes)
     queries = tuple(_query(query, ("queries", i)) for i, query in enumerate(message.queries))
     query = record_of(message, DocumentQuery, queries=queries, where=filter_of(message))
     check_number(query.num_words, ("num_words",), limits.max_nearest_words)
@@ -83,7 +85,8 @@ def _query(message: pb.SearchQuery, path: ErrorPath) -> str | Floats:
 def reranking_of(message: pb.RerankRequest, limits: LimitsConfig) -> RerankQuery:
     """A request as a record; raises InvalidInputError."""
     check_count(message.texts, ("texts",), limits.max_texts_per_request)
-    check_texts(((("texts", i), text) for i, text in enumerate(message.texts)), max_bytes=limits.max_long_text_bytes)
+    texts = [(("query",), message.query), *((("texts", i), text) for i, text in enumerate(message.texts))]
+    check_texts(texts, max_bytes=limits.max_long_text_bytes)
     top_k = message.top_k if message.HasField("top_k") else len(message.texts)
     check_number(top_k, ("top_k",), len(message.texts))
     return record_of(message, RerankQuery, documents=list(message.texts), top_k=top_k)

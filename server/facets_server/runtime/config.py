@@ -36,7 +36,7 @@ class LimitsConfig(Settings):
     max_documents_per_upsert: Annotated[int, Field(ge=1, le=MAX_BATCH_DOCUMENTS)] = 512
     max_ranked_papers: AtLeastOne = 50_000  # papers of one collection that RankPapers compares and caches
 
-    max_long_text_bytes: ClassVar[int] = MAX_TEXT_BYTES  # abstracts, raw documents to summarize
+    max_long_text_bytes: ClassVar[int] = MAX_TEXT_BYTES  # queries, abstracts, raw documents to summarize
     max_pairs_per_request: ClassVar[int] = 256
     max_sentences_per_document: ClassVar[int] = 16_384  # of a document to summarize
     max_queries_per_search: ClassVar[int] = 64

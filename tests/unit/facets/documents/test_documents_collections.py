@@ -52,15 +52,6 @@ def test_all_or_only_the_good_documents_are_stored(collections: Collections) -> 
         collections.search("news", DocumentQuery(queries=[]))
 
 
-def test_a_query_that_is_a_book_is_refused(collections: Collections) -> None:
-    book = "a dog " * 6_000
-    for mode in ("facets", "lexical"):
-        with pytest.raises(InvalidInputError, match=r"queries\[0\]\.text has 36000 bytes"):
-            collections.search("news", DocumentQuery(queries=[book], mode=mode))
-    with pytest.raises(InvalidInputError, match="query has 36000 bytes"):
-        collections.rerank(RerankQuery(query=book, documents=["a dog"]))
-
-
 def test_a_collection_moves_to_another_model_and_needs_its_own(collections: Collections, tmp_path: Path) -> None:
     collections.upsert("news", documents(**TEXTS))
     sentences = toy_model()
