@@ -17,6 +17,7 @@ from facets.language.tokenizer import check_text
 from facets.language.vectors import WordVectors
 from facets.model.contract import FOREIGN, ModelInfo, check_readable, is_foreign
 
+_MAX_ENCODED_CHARS = 16_384  # of a query: encoding all of 1 MiB would take minutes
 _MAX_MATCHES = 3  # explained facets of a query: those that contribute most
 
 
@@ -59,8 +60,8 @@ class EncodedQuery:
 
 
 def encode_texts(texts: Sequence[str], encoder: Encoder) -> list[EncodedQuery]:
-    """Texts as queries, with their facets of positive weight."""
-    encoded = encoder.encode_queries(texts)
+    """Texts as queries, with their facets of positive weight; of a long text, those of its beginning."""
+    encoded = encoder.encode_queries([text[:_MAX_ENCODED_CHARS] for text in texts])
 
     def query(facets: Floats, weights: Floats, are_questions: bool) -> EncodedQuery:
         used: Bools = weights > 0

@@ -68,7 +68,7 @@ def test_documents_are_found_again_after_a_restart_without_encoding(spawn):
     with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as reply:
         metrics = reply.read().decode()
     encoded = next(line for line in metrics.splitlines() if line.startswith("facets_batch_texts_sum"))
-    assert float(encoded.split()[-1]) <= 3  # two texts of the warm-up and one query
+    assert float(encoded.split()[-1]) < len(documents)  # the warm-up and one query
     assert "facets_queued_requests 0.0" in metrics
 
 

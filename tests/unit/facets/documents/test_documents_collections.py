@@ -52,6 +52,17 @@ def test_all_or_only_the_good_documents_are_stored(collections: Collections) -> 
         collections.search("news", DocumentQuery(queries=[]))
 
 
+def test_a_query_that_is_a_book_is_read_at_its_beginning(collections: Collections) -> None:
+    collections.upsert("news", documents(**TEXTS))
+    start = TEXTS["music"] + " " * 20_000
+    for mode in ("facets", "hybrid"):
+        of_start, of_book = (
+            collections.search("news", DocumentQuery(queries=[query], mode=mode)).hits[0]
+            for query in (start, start + "a dog " * 100_000)
+        )
+        assert [hit.facets_score for hit in of_book] == pytest.approx([hit.facets_score for hit in of_start])
+
+
 def test_a_collection_moves_to_another_model_and_needs_its_own(collections: Collections, tmp_path: Path) -> None:
     collections.upsert("news", documents(**TEXTS))
     sentences = toy_model()

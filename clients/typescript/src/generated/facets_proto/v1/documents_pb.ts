@@ -1281,7 +1281,7 @@ export type SearchQuery = Message<"facets.v1.SearchQuery"> & {
    */
   query: {
     /**
-     * Text, not blank, at most 1 MiB of UTF-8. Several questions have several facets.
+     * Text, not blank, at most 1 MiB; models read its first 16,384 characters. Several questions: several facets.
      *
      * @generated from field: string text = 1;
      */
