@@ -1,4 +1,4 @@
-"""Reads requests about relations into records of the library."""
+"""Checks requests about relations, and finds their entities."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,8 +26,6 @@ FIELDS: FieldNames = {
 }
 
 _WithTexts = pb.ExtractRelationsRequest | pb.FillSlotsRequest
-
-
 Entities: TypeAlias = Callable[[Sequence[str], int], Sequence[Sequence[EntitySpan]]]
 """The entities of texts that begin at an index of the request: as given, or found."""
 
@@ -69,14 +67,13 @@ class _Text:
 class _Sources:
     texts: tuple[_Text, ...]
     entity_source: EntitySource
-    gazetteer_names: tuple[str, ...]
 
 
 def entities_of(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig) -> Entities:
     """Entities of a request; raises InvalidInputError, or ConfigError when the server has no source of entities."""
     check_count(request.gazetteer_names, ("gazetteer_names",), limits.max_gazetteer_names, least=0)
     sources = record_of(request, _Sources)
-    source, names = sources.entity_source, sources.gazetteer_names
+    source, names = sources.entity_source, request.gazetteer_names
     first = next((i for i, text in enumerate(sources.texts) if text.entities), None)
     if first is not None and (names or source in (EntitySource.GAZETTEER, EntitySource.NER)):
         other = "gazetteer_names" if names else "entity_source"

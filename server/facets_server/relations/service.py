@@ -118,11 +118,9 @@ def _extraction(
     """Builds the reply one text at a time, so that only returned relations are held in memory."""
     reply, num_returned = pb.ExtractRelationsResponse(), 0
     for entities, all_pairs in texts:
-        pairs = [
-            _returned(pair, all_relations=request.HasField("top_k"))
-            for pair in all_pairs
-            if request.include_unrelated or pair.pattern_score.best is not None
-        ]
+        pairs = [pair for pair in all_pairs if request.include_unrelated or pair.pattern_score.best is not None]
+        if not request.HasField("top_k"):
+            pairs = list(map(_only_accepted, pairs))
         num_returned += sum(len(pair.pattern_score.relations) for pair in pairs)
         if num_returned > max_scores:
             raise InvalidInputError(
@@ -138,8 +136,6 @@ def _extraction(
     return reply
 
 
-def _returned(pair: EntityPair, *, all_relations: bool) -> EntityPair:
-    if all_relations:
-        return pair
+def _only_accepted(pair: EntityPair) -> EntityPair:
     accepted = tuple(score for score in pair.pattern_score.relations if score.accepted)
     return replace(pair, pattern_score=replace(pair.pattern_score, relations=accepted))
