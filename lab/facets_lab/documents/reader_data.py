@@ -43,6 +43,7 @@ _QUESTION_WORDS = re.compile(
     re.IGNORECASE,
 )
 _AUXILIARY = re.compile(r"^(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|should)\s+", re.IGNORECASE)
+_SAYS_WHAT_IT_ANSWERS = 0.15  # share of answers that repeat the question, so that an echo alone proves nothing
 _LONGEST_WINDOW = 12  # sentences
 _ANCHOR_WORDS = 6
 _ECHOES = (
@@ -211,10 +212,16 @@ def _titled(text: str) -> tuple[str, str]:
 def echoes_of(question: str, random: np.random.Generator) -> str:
     """A sentence that repeats a question without answering it."""
     stem = question.strip().rstrip("?!. ")
-    statement = _AUXILIARY.sub("", _QUESTION_WORDS.sub("", stem))
+    statement = statement_of(question)
     clause = stem[:1].lower() + stem[1:]
-    words = {"question": question.strip(), "statement": statement, "clause": clause}
-    return _ECHOES[random.integers(len(_ECHOES))].format(**words, Statement=statement[:1].upper() + statement[1:])
+    words = {"question": question.strip(), "statement": statement[:1].lower() + statement[1:], "clause": clause}
+    return _ECHOES[random.integers(len(_ECHOES))].format(**words, Statement=statement)
+
+
+def statement_of(question: str) -> str:
+    """What a question asks, as a heading says it."""
+    statement = _AUXILIARY.sub("", _QUESTION_WORDS.sub("", question.strip().rstrip("?!. ")))
+    return statement[:1].upper() + statement[1:]
 
 
 def about_another(sentence: str, question: str, names: Sequence[str], random: np.random.Generator) -> str | None:
@@ -266,7 +273,11 @@ def augmented(example: Example, names: Sequence[str], random: np.random.Generato
         other = about_another(sentences[min(answers)], example.question, names, random)
         if other:
             _insert(sentences, answers, int(random.integers(len(sentences) + 1)), other)
-    if random.random() < 0.5 and example.source != "written":
+    chance = random.random()
+    if answers and chance < _SAYS_WHAT_IT_ANSWERS and example.source != "written":
+        place = min(answers)
+        sentences[place] = f"{statement_of(example.question)}: {sentences[place]}"
+    elif chance > 0.6 and example.source != "written":
         low = 0 if not answers or random.random() < 0.5 else min(answers)
         _insert(sentences, answers, low, echoes_of(example.question, random))
     kept = None if answers is None else tuple(sorted(answers))

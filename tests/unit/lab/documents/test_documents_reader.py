@@ -35,7 +35,7 @@ def test_answers_keep_their_places_whatever_is_put_in_or_left_out() -> None:
     for _ in range(200):
         example = augmented(ASKED, ["Rex", "Max"], random)
         assert example.answers is not None
-        assert {example.sentences[i] for i in example.answers} <= {SENTENCES[1]}
+        assert all(example.sentences[i].endswith(SENTENCES[1]) for i in example.answers)
         kept[bool(example.answers)] += 1
         if not example.answers:
             assert SENTENCES[1] not in example.sentences
