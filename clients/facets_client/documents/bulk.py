@@ -6,11 +6,11 @@ from functools import partial
 
 from facets_client.client import FacetsClient
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
-from facets_client.documents.files import DocumentRecord
+from facets_client.documents.files import FileRecord
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document
 from facets_client.generated.session import UpsertSession
 from facets_client.generated.types import ModelVersion
-from facets_client.load.rows import Record, Rejection
+from facets_client.load.rows import FileEnd, Record, Rejection
 from facets_client.load.runner import Batch, BulkSettings, Settled, batches
 from facets_client.load.state import Place
 
@@ -29,7 +29,7 @@ class IndexTask:
     def __init__(
         self,
         client: FacetsClient,
-        read_documents: Callable[[Place], Iterator[DocumentRecord]],
+        read_documents: Callable[[Place], Iterator[FileRecord]],
         collection: str,
         *,
         settings: BulkSettings,
@@ -105,8 +105,8 @@ class IndexTask:
 
 
 def to_messages(
-    records: Iterable[DocumentRecord], max_message_bytes: int = 0
-) -> Iterator[Record[DocumentMessage] | Rejection]:
+    records: Iterable[FileRecord], max_message_bytes: int = 0
+) -> Iterator[Record[DocumentMessage] | Rejection | FileEnd]:
     """Documents as messages. Rejects unsendable documents, and an id that repeats within 100,000 records.
 
     A batch must not hold an id twice, and an id that repeats at a short distance is a mistake in the input. Farther
@@ -114,7 +114,7 @@ def to_messages(
     """
     seen: dict[str, str] = {}  # id -> its position in the input
     for record in records:
-        if isinstance(record, Rejection):
+        if not isinstance(record, Record):
             yield record
             continue
         if record.id in seen:

@@ -14,7 +14,7 @@ from typing import Any
 from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.generated.types import Document
 from facets_client.load.formats import FORMATS, Format, InputFile, format_of, format_of_name
-from facets_client.load.rows import ReadOptions, Record, Rejection, Row, Rows, type_name
+from facets_client.load.rows import LOSSES, FileEnd, ReadOptions, Record, Rejection, Row, Rows, type_name
 from facets_client.load.source import InputError, Source
 from facets_client.load.state import Place
 
@@ -32,6 +32,7 @@ _FIRST_CHARS = 2**16
 _FIRST_STREAM_CHARS = 2**12
 
 DocumentRecord = Record[Document] | Rejection
+FileRecord = DocumentRecord | FileEnd
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +92,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
     def check(self) -> None:
         """Opens the first file and notes the use of its columns, before anything is stored."""
         asked = self._options.format
-        for form in {FORMATS[asked] if asked else format_of_name(file.path) for file in self.files}:
+        for form in {FORMATS[asked] if asked else format_of_name(file.label) for file in self.files}:
             if form:
                 form.require_reader()
         try:
@@ -102,18 +103,24 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
             self.close()  # it is opened again and rejected when its turn comes
             self._first = None
 
-    def read(self, place: Place) -> Iterator[DocumentRecord]:
-        """The documents after a position, in order. Among several files, an unreadable one counts as one rejection."""
+    def read(self, place: Place) -> Iterator[FileRecord]:
+        """The documents after a position, in order, and the end of each file.
+
+        Among several files, an unreadable one counts as one rejection.
+        """
         for index, file in enumerate(self.files):
             self._bytes_before = sum(size or 0 for size in self._sizes[:index])
             if index < place.file:
                 continue
             after = place.line if index == place.file else 0
+            is_complete = True
             for record in self._read_file(file):
+                is_complete = is_complete and not (isinstance(record, Rejection) and record.reason in LOSSES)
                 if record.line == 0:  # the file is rejected as a whole, which completes it
                     yield replace(record, file=index + 1, name=file.label)
                 elif record.line > after:
-                    yield record if len(self.files) == 1 else replace(record, file=index, name=file.label)
+                    yield replace(record, file=index, name=file.label)
+            yield FileEnd(index, file.label, is_complete)
         self._bytes_before = self.size or 0
 
     def close(self) -> None:
@@ -155,7 +162,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
 
 class _OpenFile:
     def __init__(self, file: InputFile, options: ReadOptions) -> None:
-        self.source = Source(file.path)
+        self.source = Source(file.path, name=file.label)
         self._label = file.label
         self._options = options
         self._form: Format | None = None

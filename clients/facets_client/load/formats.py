@@ -77,14 +77,15 @@ def format_of(source: Source, asked: FormatName | None) -> Format:
     form = FORMATS[asked] if asked else format_of_name(source.name)
     if form is not None:
         return form
-    shown_name = "standard input" if source.name == "-" else source.name
+    is_stdin = source.name in ("-", "stdin")
+    shown_name = "standard input" if is_stdin else source.name
     head = source.peek(4_096).removeprefix(b"\xef\xbb\xbf").lstrip()
     for magic, name in _BY_HEAD.items():
         if head.startswith(magic):
             return FORMATS[name]
     if not head:
         raise InputError(f"{shown_name}: is empty")
-    if source.name != "-" and _is_text(head):
+    if not is_stdin and _is_text(head):
         return FORMATS["text"]
     raise InputError(
         f"{shown_name}: unknown format: use --format with one of {', '.join(FORMATS)}",

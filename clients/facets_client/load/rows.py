@@ -50,7 +50,7 @@ class Rejection:
     id: str = ""
     excerpt: str = ""
     file: int = 0  # index of the file among the inputs
-    name: str = ""  # name of the file, if there are several
+    name: str = ""  # label of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,27 @@ class Record(Generic[ItemT]):
     excerpt: str
     num_bytes: int = 0  # on the wire
     file: int = 0
-    name: str = ""
+    name: str = ""  # label of the file
 
     def rejected(self, reason: str, message: str) -> Rejection:
         """The rejection of this record."""
         return Rejection(self.line, reason, message, self.id[:_MAX_ID_CHARS], self.excerpt, self.file, self.name)
 
 
+@dataclass(frozen=True, slots=True)
+class FileEnd:
+    """Follows the last record of each file."""
+
+    file: int  # index of the file among the inputs
+    name: str  # label of the file, as in its records
+    is_complete: bool  # no part of the file was damaged or unreadable: what it did not yield, it does not contain
+
+
 Rows: TypeAlias = Iterator[Row | Rejection]
+# Reasons of rejections that stand for an unknown number of records.
+LOSSES = frozenset(
+    ("damaged_input", "file_too_long", "invalid_encoding", "locked", "no_text", "unreadable_file", "unreadable_page")
+)
 
 
 def read_jsonl(source: Source, options: ReadOptions | None = None) -> Rows:

@@ -5,7 +5,6 @@ crash, Ctrl-C or SIGKILL of this process, the run continues from there; batches 
 Memory is bounded by the window, whatever the length of the input.
 """
 
-import itertools
 import math
 import time
 from collections import Counter, deque
@@ -24,7 +23,7 @@ from facets_client.errors import (
     OverloadedError,
     UnavailableError,
 )
-from facets_client.load.rows import Record, Rejection
+from facets_client.load.rows import FileEnd, Record, Rejection
 from facets_client.load.source import BulkSource
 from facets_client.load.state import Place, RejectedFile, StateFile
 
@@ -59,6 +58,7 @@ class Batch(Generic[ItemT]):
 
     records: list[Record[ItemT]] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
+    ends: list[FileEnd] = field(default_factory=list)  # files that end with the batch or within it
     file: int = 0  # the batch ends in this file
     line: int = 0  # and with this line
     position: int = 0  # bytes of the input that had been read
@@ -71,7 +71,7 @@ class Batch(Generic[ItemT]):
 
 
 def batches(
-    records: Iterable[Record[ItemT] | Rejection],
+    records: Iterable[Record[ItemT] | Rejection | FileEnd],
     settings: BulkSettings,
     place: Place,
     *,
@@ -83,10 +83,13 @@ def batches(
     ``max_records`` is the server's limit per batch, 0 for none; ``max_bytes`` returns the maximum size of the next one.
     """
     size = min(settings.batch_size, max_records or settings.batch_size)
-    num_left = max(0, settings.limit - place.num_records) if settings.limit else None
+    num_left = settings.limit - place.num_records if settings.limit else math.inf
     batch: Batch[ItemT] = Batch()
     num_bytes = ENVELOPE_BYTES
-    for record in itertools.islice(records, num_left):
+    for record in records if num_left > 0 else ():
+        if isinstance(record, FileEnd):
+            batch.ends.append(record)
+            continue
         if isinstance(record, Record):
             num_added = record.num_bytes + ITEM_BYTES
             if batch.records and num_bytes + num_added > max_bytes():
@@ -97,10 +100,13 @@ def batches(
         else:
             batch.rejections.append(record)
         batch.file, batch.line = record.file, record.line
+        num_left -= 1
+        if num_left <= 0:
+            break
         if len(batch.records) == size or len(batch.rejections) == _MAX_REJECTIONS:
             yield batch
             batch, num_bytes = Batch(), ENVELOPE_BYTES
-    if batch.records or batch.rejections:
+    if batch.records or batch.rejections or batch.ends:
         yield batch
 
 

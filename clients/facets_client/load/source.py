@@ -98,12 +98,16 @@ class _Peekable(io.RawIOBase):
 
 
 class Source(AbstractContextManager["Source"]):
-    """An open input. ``stream`` has its uncompressed bytes; the compression is detected from the first bytes."""
+    """An open input. ``stream`` has its uncompressed bytes; the compression is detected from the first bytes.
 
-    def __init__(self, name: str, stdin: BinaryIO | None = None) -> None:
-        self.name = name
-        self._raw = (stdin or sys.stdin.buffer) if name == "-" else open_file(Path(name))
-        self.size = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None
+    Its format is detected by ``name``, which also stands in messages.
+    """
+
+    def __init__(self, path: str, stdin: BinaryIO | None = None, *, name: str = "") -> None:
+        self.name = name or path
+        self._is_stdin = path == "-"
+        self._raw = (stdin or sys.stdin.buffer) if self._is_stdin else open_file(Path(path))
+        self.size = Path(path).stat().st_size if not self._is_stdin and Path(path).is_file() else None
         self._stored = _Peekable(self._raw)
         head = self._stored.peek(_STREAM_HEAD_BYTES if self.size is None else _FILE_HEAD_BYTES)
         self.digest = hashlib.sha256(head).hexdigest()
@@ -154,7 +158,7 @@ class Source(AbstractContextManager["Source"]):
         """Closes the file; standard input stays open."""
         if self._spooled is not None:
             self._spooled.close()
-        if self.name != "-":
+        if not self._is_stdin:
             self._raw.close()
 
     def __exit__(self, *exc_info: object) -> None:

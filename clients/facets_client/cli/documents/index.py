@@ -25,7 +25,7 @@ from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
 from facets_client.documents.bulk import IndexTask, to_messages
 from facets_client.documents.encoding import EncodedBy, RayWorker, Worker, Workers, connect_to_ray
-from facets_client.documents.files import Columns, DocumentFiles, DocumentRecord
+from facets_client.documents.files import Columns, DocumentFiles, FileRecord
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage
 from facets_client.errors import AlreadyExistsError, NotFoundError
 from facets_client.generated.types import Document, ModelVersion
@@ -212,10 +212,10 @@ def _shown_fields(search_fields: Mapping[str, float]) -> str:
     return ", ".join(f"{name}:{weight:g}" for name, weight in search_fields.items()) or "none"
 
 
-def _dry_run(bulk_input: BulkInput, records: Iterator[DocumentRecord], bulk: BulkSettings) -> None:
+def _dry_run(bulk_input: BulkInput, records: Iterator[FileRecord], bulk: BulkSettings) -> None:
     first: list[Document] = []
 
-    def keep_first() -> Iterator[DocumentRecord]:
+    def keep_first() -> Iterator[FileRecord]:
         for record in records:
             if isinstance(record, Record) and len(first) < _DOCUMENTS_SHOWN:
                 first.append(record.item)
