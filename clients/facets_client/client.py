@@ -28,6 +28,7 @@ class FacetsClient(CollectionCalls, DocumentCalls, PaperCalls, RelationCalls, Te
             read much (``SLOW_RPCS`` of ``core/channel.py``).
         api_key: API key, for servers that require one.
         tls: True for TLS with gRPC's own trusted roots, or certificates.
+        metadata: Further gRPC metadata of every call, as names in lower case and values.
 
     Raises:
         FacetsClientError: From every method, a subclass for each status worth catching.

@@ -4,7 +4,7 @@ Written for asyncio; ``clients/generate_client.py`` makes the blocking version i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from facets_proto.codec import from_message
@@ -33,8 +33,9 @@ class AsyncCalls:
         timeout_s: float | None = None,
         api_key: str | None = None,
         tls: bool | TlsConfig = False,
+        metadata: Sequence[tuple[str, str]] = (),
     ) -> None:
-        self._connection = Connection(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
+        self._connection = Connection(target, timeout_s=timeout_s, api_key=api_key, tls=tls, metadata=metadata)
         self._channel = AsyncChannel(self._connection)
         self._known_limits: Limits | None = None
 

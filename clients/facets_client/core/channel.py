@@ -4,6 +4,7 @@ import functools
 import json
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -102,14 +103,22 @@ class TlsConfig:
 class Connection:
     """Settings of a client, see ``FacetsClient``; ValueError for a target, timeout or key that cannot work."""
 
-    def __init__(self, target: str, *, timeout_s: float | None, api_key: str | None, tls: bool | TlsConfig) -> None:
+    def __init__(
+        self,
+        target: str,
+        *,
+        timeout_s: float | None,
+        api_key: str | None,
+        tls: bool | TlsConfig,
+        metadata: Sequence[tuple[str, str]],
+    ) -> None:
         if timeout_s is not None and not 0 < timeout_s < 1e9:
             raise ValueError(f"timeout_s must be a positive number of seconds, got {timeout_s}")
         if api_key is not None and not (api_key and api_key.isascii() and api_key.isprintable()):
             raise ValueError("api_key must be printable ASCII and not empty")
         self.target = parse_target(target)
         self._timeout_s = timeout_s
-        self._metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
+        self._metadata = (*metadata, *((("authorization", f"Bearer {api_key}"),) if api_key else ()))
         self._tls = TlsConfig() if tls is True else (tls or None)
 
     def open_channel(self, library: Any, *, retried: bool) -> Any:
@@ -150,7 +159,7 @@ class Connection:
         return rpc_of(request).timeout_s if self._timeout_s is None else self._timeout_s
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Metadata of one call: the API key, and the caller's trace context if the program uses OpenTelemetry."""
+        """Metadata of one call: the client's own, and the caller's trace context if the program uses OpenTelemetry."""
         if "opentelemetry.trace" not in sys.modules:
             return self._metadata
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator

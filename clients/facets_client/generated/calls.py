@@ -5,7 +5,7 @@ Written for asyncio; ``clients/generate_client.py`` makes the blocking version i
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from facets_proto.codec import from_message
@@ -34,8 +34,9 @@ class Calls:
         timeout_s: float | None = None,
         api_key: str | None = None,
         tls: bool | TlsConfig = False,
+        metadata: Sequence[tuple[str, str]] = (),
     ) -> None:
-        self._connection = Connection(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
+        self._connection = Connection(target, timeout_s=timeout_s, api_key=api_key, tls=tls, metadata=metadata)
         self._channel = BlockingChannel(self._connection)
         self._known_limits: Limits | None = None
 

@@ -26,6 +26,7 @@ from facets_server.gateway.openapi import openapi
 from facets_server.gateway.request_body import BodyReader
 from facets_server.gateway.rpc_routes import rpc_routes
 from facets_server.gateway.tei import TEI_ROUTES
+from facets_server.gateway.uploads import UPLOAD_PATH, Uploads
 from facets_server.gateway.upstream import Backend, Upstream, caller_of
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.keys import read_keys
@@ -68,6 +69,7 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
         *rpc_routes(backend),
         *OPENAI_ROUTES,
         *TEI_ROUTES,
+        Route(UPLOAD_PATH, Uploads(backend, http.max_upload_bytes).store, methods=["POST"]),
         Route("/", pages, methods=["GET"]),  # beside the POST of TEI
         Route("/healthz", _live),
         *(Route(path, partial(_ready, upstream)) for path in ("/readyz", "/health")),

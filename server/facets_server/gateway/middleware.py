@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request
+from facets_server.gateway.uploads import UPLOAD_PATH
 from facets_server.gateway.upstream import request_id_of
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.hosts import is_loopback, is_name_of
@@ -53,7 +54,8 @@ class Checked:
         """Answers one request."""
         request = Request(scope)
         request_id = request_id_of(request)
-        route = scope["path"] if scope["path"] in self._routes else "pages"
+        path = UPLOAD_PATH if scope["path"].startswith(UPLOAD_PATH.partition("{")[0]) else scope["path"]
+        route = path if path in self._routes else "pages"
         status, is_complete = CLIENT_GONE, False
         started = time.monotonic()
 

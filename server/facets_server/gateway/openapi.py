@@ -12,7 +12,9 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 import facets
 from facets_server.gateway.openai import OPENAI_ROUTES
 from facets_server.gateway.protobuf_json import Rpc, rpcs
+from facets_server.gateway.rpc_routes import NDJSON
 from facets_server.gateway.tei import TEI_ROUTES
+from facets_server.gateway.uploads import FILE_TYPE, UPLOAD_DESCRIPTION, UPLOAD_PATH
 
 Schema = dict[str, Any]
 _OBJECT: Schema = {"type": "object", "additionalProperties": True}
@@ -72,6 +74,7 @@ def openapi() -> Schema:
             schemas[route.fields.__name__] = route.fields.model_json_schema()
             request = _content(_reference(route.fields.__name__))
         paths[route.path] = {"post" if request else "get": _operation(route.name, route.description, request=request)}
+    paths[UPLOAD_PATH] = {"post": _upload_operation()}
     for rpc in rpcs().values():
         paths[rpc.path] = {"post": _rpc_operation(rpc)}
         for message in (rpc.descriptor.input_type, rpc.descriptor.output_type):
@@ -119,6 +122,21 @@ def _rpc_operation(rpc: Rpc) -> Schema:
         "summary": comment.partition(". ")[0].rstrip("."),
         "tags": [method.containing_service.name],
     }
+
+
+def _upload_operation() -> Schema:
+    parameters = {
+        "collection": ("path", _STRING, "Name of the collection; it is created if it does not exist."),
+        "name": ("query", _STRING, "Name of the file, or its path in a folder. Its suffix tells the format."),
+        "keep": ("query", {"type": "boolean", "default": False}, "Keep documents that the file no longer contains."),
+    }
+    file = _content({"type": "string", "contentMediaType": FILE_TYPE}, FILE_TYPE)
+    operation = _operation("files.upload", UPLOAD_DESCRIPTION, request=file, reply=_content(_OBJECT, NDJSON))
+    listed = [
+        {"name": name, "in": place, "required": name != "keep", "schema": schema, "description": text}
+        for name, (place, schema, text) in parameters.items()
+    ]
+    return {**operation, "parameters": listed}
 
 
 def _content(schema: Schema, content_type: str = "application/json") -> Schema:

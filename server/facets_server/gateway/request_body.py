@@ -12,13 +12,14 @@ from starlette.requests import ClientDisconnect, Request
 
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.runtime.errors import UnauthenticatedError
-from facets_server.runtime.keys import Keys
+from facets_server.runtime.keys import Key, Keys
 
 ResultT = TypeVar("ResultT")
 
 _GZIP = 16 + zlib.MAX_WBITS
 _PIECE_BYTES = 16_384  # decompressed at a time
 _LARGE_BYTES = 65_536  # larger bodies are converted in a thread, so that they do not block the event loop
+_TIMED_BYTES = 2**20  # of an upload; a slow sender has `timeout_s` for each
 MAX_CONVERSIONS = 2  # at a time: a converted body takes many times the memory of its bytes
 _MAX_EMPTY_LINES = 10_000  # in a row
 _PUBLIC_PATHS = frozenset({"/grpc.health.v1.Health/Check"})
@@ -41,12 +42,12 @@ class BodyReader:
         self._num_bytes = 0  # of all bodies being read or converted
         self._converters = ThreadPoolExecutor(MAX_CONVERSIONS, thread_name_prefix="convert")
 
-    def check_key(self, request: Request) -> None:
-        """Rejects unauthenticated requests before the body is read."""
+    def check_key(self, request: Request) -> Key | None:
+        """The key of a request, before its body is read; None if the server has no keys. Rejects unknown keys."""
         if self._keys is None or request.url.path in _PUBLIC_PATHS:
-            return
+            return None
         try:
-            self._keys.find(request.headers.get("authorization", ""))
+            return self._keys.find(request.headers.get("authorization", ""))
         except UnauthenticatedError as error:
             raise CallError.of_facets(error) from error
 
@@ -73,6 +74,22 @@ class BodyReader:
         finally:
             self._num_bytes -= len(body)
 
+    async def pieces(self, request: Request, max_bytes: int) -> AsyncGenerator[bytes, None]:
+        """Yields the decompressed pieces of a body of any length up to a limit; each MiB has its own time to arrive."""
+        stream = request.stream()
+        if int(request.headers.get("content-length", 0)) > max_bytes:
+            raise _too_large("file", max_bytes)
+        pieces, until = _decompressed(request, stream), self._until()
+        num_bytes = num_timed = 0
+        while (piece := await self._next(pieces, until, "next MiB of the file")) is not None:
+            num_bytes += len(piece)
+            if num_bytes > max_bytes:
+                await _discard(stream)
+                raise _too_large("file", max_bytes)
+            if num_bytes > num_timed + _TIMED_BYTES:
+                num_timed, until = num_bytes, self._until()
+            yield piece
+
     async def lines(self, request: Request, convert: Callable[[bytes], ResultT]) -> AsyncGenerator[ResultT, None]:
         """Yields the converted lines of a body as they arrive; skips empty ones. Errors as ``body``.
 
@@ -80,7 +97,7 @@ class BodyReader:
         """
         pieces, line, num_empty = _decompressed(request, request.stream()), bytearray(), 0
         try:
-            while (piece := await self._next(pieces)) is not None:
+            while (piece := await self._next(pieces, self._until(), "next line")) is not None:
                 *endings, rest = piece.split(b"\n")
                 for ending in endings:
                     self._extend(line, ending, name="line")
@@ -104,27 +121,34 @@ class BodyReader:
             return convert(bytes(data))
         return await asyncio.get_running_loop().run_in_executor(self._converters, lambda: convert(bytes(data)))
 
-    async def _next(self, pieces: AsyncIterator[bytes]) -> bytes | None:
+    async def _next(self, pieces: AsyncIterator[bytes], until: float, name: str) -> bytes | None:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout_at(until):
                 return await anext(pieces, None)
         except TimeoutError as error:
-            raise self._too_slow("next line") from error
+            raise self._too_slow(name) from error
 
     def _extend(self, held: bytearray, piece: bytes, *, name: str) -> None:
         held += piece
         self._num_bytes += len(piece)
         if len(held) > self._max_bytes:
-            message = f"the {name} is larger than the limit of {self._max_bytes} bytes"
-            raise CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, http_status=413, headers=_CLOSE)
+            raise _too_large(name, self._max_bytes)
         if self._num_bytes > self._max_total_bytes and self._num_bytes > len(held):
             message = f"bodies of other requests hold {self._max_total_bytes} bytes already: try again"
             headers = {**_CLOSE, "Retry-After": "1"}
             raise CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, headers=headers)
 
+    def _until(self) -> float:
+        return asyncio.get_running_loop().time() + self._timeout_s
+
     def _too_slow(self, name: str) -> CallError:
         message = f"the {name} did not arrive within {self._timeout_s:g} s"
         return CallError(grpc.StatusCode.DEADLINE_EXCEEDED, message, http_status=408, headers=_CLOSE)
+
+
+def _too_large(name: str, max_bytes: int) -> CallError:
+    message = f"the {name} is larger than the limit of {max_bytes} bytes"
+    return CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, http_status=413, headers=_CLOSE)
 
 
 async def _decompressed(request: Request, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -1,7 +1,7 @@
 """Serves every rpc over HTTP: unary rpcs as in the Connect protocol, streams as lines of JSON."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import partial
 
@@ -39,10 +39,10 @@ async def _stream(backend: Backend, rpc: Rpc, request: Request) -> Response:
     backend.reader.check_key(request)
     lines = _reply_lines(backend, rpc, request)
     first = await anext(lines, b"")  # a call that fails before its first reply gets an HTTP error status
-    return _LineResponse(_with_last_error(first, lines), media_type=NDJSON)
+    return LineResponse(with_last_error(first, lines), media_type=NDJSON)
 
 
-async def _reply_lines(backend: Backend, rpc: Rpc, request: Request) -> AsyncIterator[bytes]:
+async def _reply_lines(backend: Backend, rpc: Rpc, request: Request) -> AsyncGenerator[bytes, None]:
     """Yields replies as lines. An invalid request line ends the stream once earlier requests are answered."""
     body_error: CallError | None = None
 
@@ -67,19 +67,22 @@ async def _reply_lines(backend: Backend, rpc: Rpc, request: Request) -> AsyncIte
         raise body_error
 
 
-async def _with_last_error(first: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def with_last_error(first: bytes, lines: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """The lines after a first one that the caller has waited for; an error becomes the last line."""
     yield first
     try:
-        async for line in lines:
-            yield line
+        async with aclosing(lines):
+            async for line in lines:
+                yield line
     except CallError as error:
         yield json.dumps({"error": error.to_json()}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-class _LineResponse(StreamingResponse):
+class LineResponse(StreamingResponse):
     """Without the task of Starlette that reads the request body to notice a disconnect: the call needs the body."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the lines."""
         await self.stream_response(send)
 
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import grpc
+from facets_client import FacetsClient
 from google.protobuf.message import Message
 from starlette.requests import ClientDisconnect, Request
 
@@ -43,7 +44,7 @@ def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
     timeout_ms = request.headers.get("connect-timeout-ms")
     if timeout_ms is not None and not _TIMEOUT_MS.fullmatch(timeout_ms):
         raise bad_request("header connect-timeout-ms must be a number of at most 10 digits")
-    metadata = [("x-request-id", request_id_of(request)), (ADDRESS_METADATA, _address_of(request))]
+    metadata = [("x-request-id", request_id_of(request)), (ADDRESS_METADATA, caller_address(request))]
     metadata += [(name, request.headers[name]) for name in _FORWARDED if name in request.headers]
     for name, value in metadata:
         if not _PRINTABLE.fullmatch(value):
@@ -63,7 +64,7 @@ def request_id_of(request: Request) -> str:
     return str(state["request_id"])
 
 
-def _address_of(request: Request) -> str:
+def caller_address(request: Request) -> str:
     """The client's address without port, in gRPC's format: fair sharing then sees one caller over HTTP and gRPC."""
     host = request.client.host if request.client is not None else "unknown"
     return f"ipv6:%5B{host}%5D" if ":" in host else f"ipv4:{host}"
@@ -78,6 +79,7 @@ class Upstream:
     def __init__(self, target: str, token: str) -> None:
         self._unary_channel: Any = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
         self._stream_channel: Any = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
+        self._target = target
         self._token = (TOKEN_METADATA, token)
         self._threads = ThreadPoolExecutor(_MAX_STREAMS, thread_name_prefix="stream")
 
@@ -89,6 +91,10 @@ class Upstream:
             return bytes(await rpc(request, metadata=metadata, timeout=caller.timeout_s))
         except grpc.RpcError as error:
             raise CallError.of_grpc(error) from error
+
+    def client(self, caller: Caller) -> FacetsClient:
+        """A client that calls for ``caller``, for work in a thread."""
+        return FacetsClient(self._target, metadata=(*caller.metadata, self._token))
 
     async def stream(self, path: str, requests: AsyncIterator[bytes], caller: Caller) -> AsyncIterator[bytes]:
         """Calls a streaming rpc; takes requests as fast as the server reads them.
@@ -139,7 +145,7 @@ class Backend(NamedTuple):
             ClientDisconnect: The client is gone; the call was cancelled.
         """
         call = self.upstream.call(path, message, caller_of(request, timeout_s=self.timeout_s))
-        working, leaving = asyncio.ensure_future(call), asyncio.ensure_future(_disconnected(request))
+        working, leaving = asyncio.ensure_future(call), asyncio.ensure_future(disconnected(request))
         try:
             await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
@@ -150,6 +156,7 @@ class Backend(NamedTuple):
             leaving.cancel()
 
 
-async def _disconnected(request: Request) -> None:
+async def disconnected(request: Request) -> None:
+    """Returns once the client of a request is gone; its body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

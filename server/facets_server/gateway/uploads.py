@@ -1,0 +1,248 @@
+"""The upload route: keeps a file in a temporary folder, reads it and stores its documents for the caller."""
+
+import asyncio
+import errno
+import json
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import grpc
+from facets_client import FacetsClient
+from facets_client.documents.bulk import IndexTask
+from facets_client.documents.files import Columns, DocumentFiles
+from facets_client.errors import AlreadyExistsError, FacetsClientError
+from facets_client.load.formats import InputFile
+from facets_client.load.rows import ReadOptions, Rejection
+from facets_client.load.runner import BulkRunner, BulkSettings
+from facets_client.load.source import InputError
+from facets_client.load.state import Place
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from facets_server.gateway.errors import CallError, bad_request
+from facets_server.gateway.rpc_routes import NDJSON, LineResponse, content_type_of, with_last_error
+from facets_server.gateway.upstream import Backend, Caller, caller_address, caller_of, disconnected
+from facets_server.runtime.errors import PermissionDeniedError
+
+UPLOAD_PATH = "/v1/collections/{collection}/files"
+UPLOAD_DESCRIPTION = (
+    'Stores the documents of a file, or of a ZIP archive of files. Each line of the reply is {"progress": '
+    '{"num_documents"}}, about once a second, and the last one {"result": {"name", "num_added", "num_changed", '
+    '"num_unchanged", "num_removed", "num_documents", "rejected": [{"file", "line", "reason", "message"}], "notes", '
+    '"index_revision"}} or {"error"}.'
+)
+FILE_TYPE = "application/octet-stream"  # web pages of other origins cannot send it without permission
+MAX_UPLOADS, MAX_UPLOADS_OF_CALLER = 4, 2  # at a time
+_STORES = "/facets.v1.DocumentService/UpsertStream"  # the rpc whose rights an upload needs
+_PROGRESS_S = 1.0
+_MAX_NAME_CHARS = 1024
+_MAX_NOTES = 20
+
+
+class Uploads:
+    """The handler of the route. ``max_bytes`` limits one file, unpacked from the encoding of the body."""
+
+    def __init__(self, backend: Backend, max_bytes: int) -> None:
+        self._backend = backend
+        self._max_bytes = max_bytes
+        self._running: Counter[str] = Counter()  # uploads of each caller
+        self._threads = ThreadPoolExecutor(MAX_UPLOADS, thread_name_prefix="upload")
+
+    async def store(self, request: Request) -> Response:
+        """Answers with lines of JSON; an error before the first line has an HTTP status of its own."""
+        content_type_of(request, FILE_TYPE)
+        key = self._backend.reader.check_key(request)
+        upload = _Upload.of(request)
+        if key is not None:
+            try:
+                key.check_method(_STORES)
+                key.check_collection(upload.collection)
+            except PermissionDeniedError as error:
+                raise CallError.of_facets(error) from error
+        lines = self._lines(request, upload, key.caller if key else caller_address(request))
+        first = await anext(lines, None)
+        if first is None:
+            raise ClientDisconnect
+        return LineResponse(with_last_error(first, lines), media_type=NDJSON)
+
+    async def _lines(self, request: Request, upload: "_Upload", caller: str) -> AsyncGenerator[bytes, None]:
+        """The lines of the answer, without the last one if the caller leaves."""
+        with self._place(caller), TemporaryDirectory(prefix="facets-upload-") as folder:
+            path = Path(folder, "file")
+            await self._keep_body(request, path)
+            work = _Work(self._backend.upstream.client(upload.caller), path, upload)
+            working: asyncio.Future[Any] = asyncio.get_running_loop().run_in_executor(self._threads, work.run)
+            leaving: asyncio.Future[Any] = asyncio.ensure_future(disconnected(request))
+            try:
+                while not working.done():
+                    await asyncio.wait({working, leaving}, timeout=_PROGRESS_S, return_when=asyncio.FIRST_COMPLETED)
+                    if working.done():
+                        break
+                    if leaving.done():
+                        return
+                    upload.check_time()
+                    yield _line({"progress": {"num_documents": work.num_documents}})
+                yield _line({"result": working.result()})
+            finally:
+                leaving.cancel()
+                work.stop()
+                await asyncio.wait({working})
+
+    @contextmanager
+    def _place(self, caller: str) -> Iterator[None]:
+        """One of the places for uploads."""
+        if self._running.total() >= MAX_UPLOADS or self._running[caller] >= MAX_UPLOADS_OF_CALLER:
+            message = (
+                f"too many uploads at a time, expected at most {MAX_UPLOADS_OF_CALLER} of one caller and {MAX_UPLOADS} "
+                "of all: try again"
+            )
+            headers = {"Retry-After": "2", "Connection": "close"}
+            raise CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, headers=headers)
+        self._running[caller] += 1
+        try:
+            yield
+        finally:
+            self._running[caller] -= 1
+            self._running += Counter()  # forgets callers without uploads
+
+    async def _keep_body(self, request: Request, path: Path) -> None:
+        """Writes the body to a file."""
+        loop = asyncio.get_running_loop()
+        try:
+            with path.open("xb") as file:
+                async with aclosing(self._backend.reader.pieces(request, self._max_bytes)) as pieces:
+                    async for piece in pieces:
+                        await loop.run_in_executor(self._threads, file.write, piece)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            message = "the disk for temporary files is full: free space on it, or start the server with another TMPDIR"
+            raise CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, http_status=507) from error
+
+
+class _Upload(NamedTuple):
+    """What a request asks for."""
+
+    collection: str
+    label: str  # name of the file, as its documents keep it
+    keep: bool  # also the documents that the file no longer contains
+    caller: Caller
+    until: float  # deadline on the clock of the event loop
+
+    @classmethod
+    def of(cls, request: Request) -> "_Upload":
+        """Reads path, parameters and headers; raises CallError."""
+        given = request.query_params
+        unknown = sorted({*given} - {"name", "keep"})
+        if unknown:
+            raise bad_request(f"parameter {unknown[0][:40]!r} is unknown, expected name and keep")
+        if given.get("keep", "false") not in ("true", "false"):
+            raise bad_request(f"parameter keep must be true or false, got {given['keep'][:40]!r}")
+        caller = caller_of(request, timeout_s=None)
+        until = math.inf if caller.timeout_s is None else asyncio.get_running_loop().time() + caller.timeout_s
+        keep = given.get("keep") == "true"
+        return cls(request.path_params["collection"], _label_of(given.get("name", "")), keep, caller, until)
+
+    def check_time(self) -> None:
+        """Raises CallError after the deadline."""
+        if asyncio.get_running_loop().time() > self.until:
+            raise CallError(grpc.StatusCode.DEADLINE_EXCEEDED, "the file could not be stored within the deadline")
+
+
+def _label_of(name: str) -> str:
+    """The name of a file as its documents keep it: a relative path of printable characters."""
+    safe = "".join("\ufffd" if unicodedata.category(mark)[0] in "CZ" and mark != " " else mark for mark in name)
+    label = "/".join(part for part in safe.replace("\\", "/").split("/") if part not in ("", ".", ".."))
+    if not label:
+        raise bad_request(f"parameter name must be the name of the file, such as report.pdf, got {name[:40]!r}")
+    if len(label) > _MAX_NAME_CHARS:
+        raise bad_request(f"parameter name has {len(label)} characters, the limit is {_MAX_NAME_CHARS}")
+    return label
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+class _Work:
+    """Reads a file and stores its documents, in a thread of its own."""
+
+    def __init__(self, client: FacetsClient, path: Path, upload: _Upload) -> None:
+        self._client = client
+        self._upload = upload
+        self._notes: list[str] = []
+        options = ReadOptions(note=self._notes.append)
+        self._files = DocumentFiles([InputFile(str(path), upload.label)], Columns(), options)
+        self._rejected = _Rejected()
+        self.num_documents = 0  # stored so far
+
+    def run(self) -> dict[str, object]:
+        """The result of the upload; raises CallError."""
+        with self._client, self._files, _client_errors():
+            self._files.check()
+            with suppress(AlreadyExistsError):
+                self._client.create_collection(self._upload.collection)
+            settings = BulkSettings(max_wait_s=30.0)
+            task = IndexTask(self._client, self._files.read, self._upload.collection, settings=settings)
+            runner = BulkRunner(
+                task,
+                self._files,
+                settings,
+                rejected=self._rejected,  # type: ignore[arg-type]
+                state_file=None,
+                place=Place(),
+                on_progress=self._note_progress,
+            )
+            runner.run()
+        counts = {"num_added": self.num_documents, "num_changed": 0, "num_unchanged": 0, "num_removed": 0}
+        rejected = [
+            {"file": item.name or self._upload.label, "line": item.line, "reason": item.reason, "message": item.message}
+            for item in self._rejected.kept
+        ]
+        return {
+            **{"name": self._upload.label, **counts, "num_documents": self.num_documents, "rejected": rejected},
+            **{"notes": self._notes[:_MAX_NOTES], "index_revision": task.index_revision},
+        }
+
+    def stop(self) -> None:
+        """Ends the work soon; has no effect on work that has ended."""
+        self._client.close()
+        self._files.close()
+
+    def _note_progress(self, place: Place, position: int, waiting: str) -> None:
+        self.num_documents = place.num_done
+
+
+class _Rejected:
+    num_bytes = 0
+
+    def __init__(self) -> None:
+        self.kept: list[Rejection] = []
+
+    def write(self, rejections: Sequence[Rejection]) -> None:
+        self.kept += rejections
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def _client_errors() -> Iterator[None]:
+    """Turns errors of the client and of readers into ``CallError``."""
+    try:
+        yield
+    except FacetsClientError as error:
+        if isinstance(error.__cause__, grpc.RpcError):
+            raise CallError.of_grpc(error.__cause__) from error
+        raise CallError(error.code, error.details) from error
+    except InputError as error:
+        raise bad_request(f"{error}; {error.hint}" if error.hint else str(error)) from error
+    except ImportError as error:
+        raise CallError(grpc.StatusCode.UNIMPLEMENTED, str(error)) from error
