@@ -17,7 +17,7 @@ import grpc
 from facets_client import FacetsClient
 from facets_client.documents.bulk import IndexTask
 from facets_client.documents.files import Columns, DocumentFiles
-from facets_client.errors import AlreadyExistsError, FacetsClientError
+from facets_client.errors import AlreadyExistsError, FacetsClientError, NotFoundError
 from facets_client.load.formats import InputFile
 from facets_client.load.rows import ReadOptions, Rejection
 from facets_client.load.runner import BulkRunner, BulkSettings
@@ -187,8 +187,11 @@ class _Work:
         """The result of the upload; raises CallError."""
         with self._client, self._files, _client_errors():
             self._files.check()
-            with suppress(AlreadyExistsError):
-                self._client.create_collection(self._upload.collection)
+            try:
+                self._client.get_collection(self._upload.collection)
+            except NotFoundError:
+                with suppress(AlreadyExistsError):
+                    self._client.create_collection(self._upload.collection)
             settings = BulkSettings(max_wait_s=30.0)
             task = IndexTask(self._client, self._files.read, self._upload.collection, settings=settings)
             runner = BulkRunner(
