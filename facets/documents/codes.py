@@ -169,10 +169,10 @@ def terms_from_bytes(blob: bytes) -> TermCounts:
 
 
 def document_checksum(
-    text: str, *, id: str, payload: str, num_tokens: int | None, num_read: int | None, num_parts: int
+    text: str, *, id: str, payload: str, source: str, num_tokens: int | None, num_read: int | None, num_parts: int
 ) -> int:
     """CRC-32 of a document; if there are several parts, their texts have separate checksums."""
-    checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{payload}\0".encode()))
+    checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{source}\0{payload}\0".encode()))
     if num_parts != 1:
         checksum = zlib.crc32(f"\0{num_parts} parts".encode(), checksum)
     if (num_tokens, num_read) == (None, None):

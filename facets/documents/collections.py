@@ -134,7 +134,7 @@ class Collections:
         Raises InvalidFieldsError, which has an error for each of the first bad documents.
         """
         ingest = self.ingest(name)
-        return ingest.store_all(ingest.reader.prepare(documents))
+        return ingest.store_all(ingest.prepare(documents))
 
     def ingest(self, name: str, *, encoded_by: tuple[str, str] = ("", "")) -> Ingest:
         """Stores batches of documents, if wanted only the good ones of each.

@@ -71,9 +71,12 @@ CREATE TABLE documents (
     -- Tokens of the text, and how many of them the model has read.
     num_tokens {integer},
     num_read {integer},
-    num_parts {integer} NOT NULL
+    num_parts {integer} NOT NULL,
+    -- The file that the document came from; empty: none.
+    source TEXT NOT NULL {collation}
 );
 CREATE UNIQUE INDEX documents_by_id ON documents (collection, id);
+CREATE INDEX documents_by_source ON documents (collection, source, id) WHERE source <> '';
 CREATE INDEX long_documents ON documents (collection, num_parts) WHERE num_parts > 1;
 -- The texts of documents of several parts, whose own text is empty.
 CREATE TABLE document_parts (

@@ -24,6 +24,7 @@ from facets.documents.types import (
     MAX_PARTS,
     MAX_PAYLOAD_BYTES,
     MAX_PAYLOAD_DEPTH,
+    MAX_SOURCE_BYTES,
     Document,
     JsonValue,
 )
@@ -88,13 +89,21 @@ def check_ids(ids: Sequence[str], *, path: ErrorPath) -> None:
     if len(ids) > MAX_BATCH_DOCUMENTS:
         raise InvalidInputError(f"has {len(ids)} items, the limit is {MAX_BATCH_DOCUMENTS}", path=path)
     for position, id in enumerate(ids):
-        _check_id(id, (*path, position))
+        check_id(id, (*path, position))
 
 
-def _check_id(id: str, path: ErrorPath) -> None:
+def check_id(id: str, path: ErrorPath) -> None:
+    """Raises InvalidInputError unless this can be the id of a document."""
     check_text(id, path=path, max_bytes=MAX_ID_BYTES)
     if not id or "\0" in id:
         raise InvalidInputError(f"must be a non-empty id without NUL, got {id[:80]!r}", path=path)
+
+
+def check_source(source: str, path: ErrorPath) -> None:
+    """Raises InvalidInputError unless this can be the source of a document."""
+    check_text(source, path=path, max_bytes=MAX_SOURCE_BYTES)
+    if "\0" in source:
+        raise InvalidInputError(f"must not contain NUL, got {source[:80]!r}", path=path)
 
 
 def encode_payload(payload: Mapping[str, JsonValue], *, path: ErrorPath) -> str:
@@ -134,10 +143,11 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
     parts: list[tuple[Document, SearchedText, slice]] = []
     for position, document in enumerate(documents):
         path = ("documents", position)
-        _check_id(document.id, (*path, "id"))
+        check_id(document.id, (*path, "id"))
         if first_position.setdefault(document.id, position) != position:
             rule = f"is {document.id!r}, which is also the id of an earlier document: expected different ids"
             raise InvalidInputError(rule, path=(*path, "id"))
+        check_source(document.source, (*path, "source"))
         check_text(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
         payloads.append(encode_payload(document.payload, path=(*path, "payload")))
         _check_parts(document, path, shape=(model.num_facets, model.dim))

@@ -11,7 +11,6 @@ from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from facets.documents.answers import AnswerReader
 from facets.documents.codes import read_spans
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import CollectionDiagnosis, CollectionMap, diagnose_collection, map_collection
-from facets.documents.encoding import check_collection_name, check_ids, check_text, encode_documents
+from facets.documents.encoding import check_collection_name, check_ids, check_source, check_text, encode_documents
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filter_warnings import filter_warnings
 from facets.documents.filters import Filter, validate
@@ -38,8 +37,10 @@ from facets.documents.types import (
     DeleteResult,
     Document,
     DocumentPage,
+    DocumentSource,
     GetResult,
     SearchResult,
+    SourcePage,
     StoredDocument,
     UpsertResult,
 )
@@ -237,6 +238,8 @@ class CollectionEngine:
         with self._indexes.collection_lock(record), self._indexes.write_lock, others:
             record, language = self.record(name, record), record.language
             if not documents:
+                if check is not None:
+                    check()
                 return UpsertResult(revision=self.revision, num_inserted=0, num_updated=0)
             if record.language != language:
                 batch = encode_documents(documents, record)
@@ -245,10 +248,17 @@ class CollectionEngine:
         num_inserted = len(documents) - write.num_removed
         return UpsertResult(revision=write.revision, num_inserted=num_inserted, num_updated=write.num_removed)
 
-    def delete(self, name: str, *, ids: Sequence[str] | None = None, where: Filter | None = None) -> DeleteResult:
-        """Deletes documents by id or by filter (exactly one is given), all or none; unknown ids are ignored."""
-        if (ids is None) == (where is None):
-            raise InvalidInputError("or where must be given, and not both", path="ids")
+    def find_equal(self, record: CollectionRecord, documents: Mapping[str, Document]) -> dict[str, int]:
+        """First rows, by id, of the stored documents that are equal; see :meth:`StoreView.equal_rows`."""
+        with self._store.view() as view:
+            return view.equal_rows(record, documents) if documents else {}
+
+    def delete(
+        self, name: str, *, ids: Sequence[str] | None = None, where: Filter | None = None, source: str = ""
+    ) -> DeleteResult:
+        """Deletes documents by id, or by filter, source or both; all or none; unknown ids are ignored."""
+        if (ids is None) == (where is None and not source):
+            raise InvalidInputError("or where or source must be given, and not ids with one of these", path="ids")
         if ids is not None:
             check_ids(ids, path=("ids",))
         validate(where)
@@ -257,7 +267,7 @@ class CollectionEngine:
             self.record(name, record)
             with self._store.view() as view:
                 warnings = filter_warnings(view, view.collection(name), where)
-            write = self._store.delete(record, ids=ids, where=where)
+            write = self._store.delete(record, ids=ids, where=where, source=source)
             self._follower.wrote(record, write)
         return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
 
@@ -289,36 +299,55 @@ class CollectionEngine:
         page_size: int = 100,
         page_token: str = "",
         where: Filter | None = None,
+        source: str = "",
         include_facets: bool = False,
+        include_document: bool = True,
         min_revision: int | None = None,
     ) -> DocumentPage:
-        """One page of the documents, ordered by id (by code point); it ends after ``MAX_READ_BYTES``.
+        """One page of the documents, of one ``source`` if given, ordered by id; it ends after ``MAX_READ_BYTES``.
 
         Pages stay consistent under writes: a document that exists throughout is listed exactly once. ``page_size``: at
-        most ``MAX_PAGE_SIZE``. ``page_token``: ``next_page_token`` of the page before, with the same filter.
+        most ``MAX_PAGE_SIZE``. ``page_token``: ``next_page_token`` of the page before, with the same filter and source.
+        ``include_document`` False: only ids, sources and revisions.
         """
-        if not 1 <= page_size <= MAX_PAGE_SIZE:
-            raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
+        if not include_document and include_facets:
+            raise InvalidInputError("must be false without include_document", path="include_facets")
+        _check_page_size(page_size)
         validate(where)
+        check_source(source, ("source",))
         with self._store.view() as view:
             record = view.collection(name)
             revision = view.check_revision(min_revision)
             # The creation time identifies the collection: unlike its number, it stays when it moves to another model.
-            listing: dict[str, Any] = {
-                "store_id": self._store.store_id,
-                "collection": record.created_us,
-                "where": where,
-            }
-            after = read_page_token(page_token, **listing) if page_token else ""
-            rows = view.page(record, after=after, limit=page_size + 1, where=where)
-            ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
-            num_documents = max(1, int(np.searchsorted(ends, MAX_READ_BYTES, side="right")))
+            listing = (record.created_us, where, source)
+            after = read_page_token(page_token, store_id=self._store.store_id, listing=listing) if page_token else ""
+            rows = view.page(record, after=after, limit=page_size + 1, where=where, source=source)
             warnings = () if page_token else filter_warnings(view, record, where)
-            documents = _read_documents(view, record, rows[:num_documents], include_facets)
-        next_token = ""
+            if include_document:
+                ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
+                num_documents = max(1, int(np.searchsorted(ends, MAX_READ_BYTES, side="right")))
+                documents = _read_documents(view, record, rows[:num_documents], include_facets)
+            else:
+                documents = view.document_names(rows[:page_size])
+        token = ""
         if len(rows) > len(documents):
-            next_token = write_page_token(documents[-1].id.encode(), **listing)
-        return DocumentPage(documents=documents, next_page_token=next_token, index_revision=revision, warnings=warnings)
+            token = write_page_token(documents[-1].id.encode(), store_id=self._store.store_id, listing=listing)
+        return DocumentPage(documents=documents, next_page_token=token, index_revision=revision, warnings=warnings)
+
+    def list_sources(self, name: str, *, page_size: int = 100, page_token: str = "") -> SourcePage:
+        """One page of the sources of the documents, ordered by name; paged as :meth:`list_documents`."""
+        _check_page_size(page_size)
+        with self._store.view() as view:
+            record = view.collection(name)
+            revision = view.revision()
+            listing = (record.created_us, "sources")
+            after = read_page_token(page_token, store_id=self._store.store_id, listing=listing) if page_token else ""
+            found = view.sources(record, after=after, limit=page_size + 1)
+        sources = tuple(DocumentSource(source=source, num_documents=number) for source, number in found[:page_size])
+        token = ""
+        if len(found) > page_size:
+            token = write_page_token(sources[-1].source.encode(), store_id=self._store.store_id, listing=listing)
+        return SourcePage(sources=sources, next_page_token=token, index_revision=revision)
 
     def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:
         """Number of documents, or of those that match a filter."""
@@ -434,6 +463,12 @@ class CollectionEngine:
                 return indexed_record
         with self._store.view() as view:
             return _record_in(view, name, seen)
+
+
+def _check_page_size(page_size: int) -> None:
+    """Raises InvalidInputError unless a page may have so many entries."""
+    if not 1 <= page_size <= MAX_PAGE_SIZE:
+        raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
 
 
 def _record_in(view: StoreView, name: str, seen: CollectionRecord | None) -> CollectionRecord:

@@ -1,12 +1,17 @@
-"""Checks documents, cuts them into parts, encodes these, and stores the documents: all, or the good ones."""
+"""Checks documents, cuts them into parts, encodes these, and stores the documents: all, or the good ones.
 
-from collections.abc import Callable, Iterator, Sequence
+Documents that are stored already and equal are left as they are.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from facets.documents.encoders import Encoder, PendingTexts, check_readable_by, problem_of
-from facets.documents.encoding import check_whole
+from facets.documents.encoding import check_id, check_source, check_whole, encode_payload
 from facets.documents.engine import CollectionEngine
 from facets.documents.parts import EncodedText, check_sections, from_encoded, split_text, with_parts
 from facets.documents.records import CollectionModel, CollectionRecord
@@ -40,10 +45,22 @@ class TruncatedDocument:
 class StoredBatch:
     """A durable batch; rejected and truncated documents are sorted by position."""
 
-    num_upserted: int
-    rejected_documents: tuple[Rejection, ...]
     index_revision: int
+    num_added: int = 0
+    num_changed: int = 0
+    num_unchanged: int = 0
+    rejected_documents: tuple[Rejection, ...] = ()
     truncated_documents: tuple[TruncatedDocument, ...] = ()
+
+    @property
+    def num_upserted(self) -> int:
+        """Documents of the batch that are stored."""
+        return self.num_added + self.num_changed + self.num_unchanged
+
+
+_Checked: TypeAlias = tuple[int, Document, tuple[DocumentPart, ...]]
+FindEqual: TypeAlias = Callable[[Mapping[str, Document]], Mapping[str, int]]
+"""Documents by id, with their parts -> first rows of those that are stored and equal, by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +68,9 @@ class PreparedBatch:
     """Checked documents whose texts wait for the model."""
 
     # Position, document and parts (none for a short text) of each document that passed the checks.
-    good: Sequence[tuple[int, Document, tuple[DocumentPart, ...]]]
+    good: Sequence[_Checked]
+    # First rows of those among them that are stored already, by position; they are not encoded.
+    unchanged: Mapping[int, int]
     rejections: Sequence[Rejection]  # the other documents
     pending: PendingTexts | None  # the first texts to encode, one per part of a document without facets
     waiting: Sequence[str]  # the other texts, encoded after the first ones
@@ -65,11 +84,15 @@ class DocumentReader:
     encoder: Encoder
     max_text_bytes: int = MAX_DOCUMENT_BYTES
 
-    def prepare(self, documents: Sequence[Document | Rejection]) -> PreparedBatch:
-        """Checks documents and gives their texts to the model, without waiting; some may be rejected already."""
-        good: list[tuple[int, Document, tuple[DocumentPart, ...]]] = []
+    def prepare(
+        self, documents: Sequence[Document | Rejection], find_equal: FindEqual = lambda documents: {}
+    ) -> PreparedBatch:
+        """Checks documents and gives the texts of new ones to the model, without waiting; some may be rejected already.
+
+        ``find_equal``: asked for the documents without facets; by default, all are encoded.
+        """
+        good: list[_Checked] = []
         rejections: list[Rejection] = []
-        texts: list[str] = []
         for position, document in enumerate(documents):
             if isinstance(document, Rejection):
                 rejections.append(document)
@@ -80,21 +103,32 @@ class DocumentReader:
                 rejections.append(Rejection(position, document.id, error))
                 continue
             good.append((position, document, parts))
-            if not document.is_encoded:
+        asked = {one.id: replace(one, parts=parts) for _, one, parts in good if not one.is_encoded}
+        is_mistaken = len({one.id for _, one, _ in good}) < len(good)  # an id repeats: the engine reports it
+        rows = {} if is_mistaken else find_equal(asked)
+        unchanged = {position: rows[document.id] for position, document, _ in good if document.id in rows}
+        texts: list[str] = []
+        for position, document, parts in good:
+            if not document.is_encoded and position not in unchanged:
                 searched = self.collection.searched(document.text, document.payload, parts)
                 texts += [one.read for one in searched if not parts or not problem_of(self.encoder.model, one.read)]
         pending = self.encoder.submit(texts[:TEXTS_AT_A_TIME]) if texts else None
-        return PreparedBatch(good, rejections, pending, texts[TEXTS_AT_A_TIME:])
+        return PreparedBatch(good, unchanged, rejections, pending, texts[TEXTS_AT_A_TIME:])
 
     def encoded(self, batch: PreparedBatch) -> list[tuple[int, Document]]:
-        """Waits for the model; position and document to store of each good one."""
+        """Waits for the model; position and document to store of each good one that is not unchanged."""
         texts = self._encoded_texts(batch)
-        return [(position, self._finished(document, parts, texts)) for position, document, parts in batch.good]
+        return [
+            (position, self._finished(document, parts, texts))
+            for position, document, parts in batch.good
+            if position not in batch.unchanged
+        ]
 
     def _checked_parts(self, document: Document, path: ErrorPath) -> tuple[DocumentPart, ...]:
         """The parts of a document, none for a short text; raises InvalidInputError for a bad document."""
-        if not document.id:
-            raise InvalidInputError("is empty, expected a name", path=(*path, "id"))
+        check_id(document.id, (*path, "id"))
+        check_source(document.source, (*path, "source"))
+        encode_payload(document.payload, path=(*path, "payload"))
         if document.part_facets and not (document.is_encoded and document.facet_spans is not None):
             raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))
         sections = check_sections(document.text, document.parts, (*path, "parts"))
@@ -146,20 +180,28 @@ class Ingest:
     record: CollectionRecord
     reader: DocumentReader
 
+    def prepare(self, documents: Sequence[Document | Rejection]) -> PreparedBatch:
+        """Checks documents and begins to encode those that are new or changed."""
+        return self.reader.prepare(documents, partial(self.engine.find_equal, self.record))
+
     def store_all(self, batch: PreparedBatch) -> StoredBatch:
         """Stores every document of the batch or, when it raises, none."""
         raise_first(rejection.error for rejection in batch.rejections)
         encoded = self.reader.encoded(batch)
-        return StoredBatch(len(encoded), (), self._upsert(encoded), _truncated(encoded))
+        try:
+            return self._upsert(encoded, batch)
+        except _ChangedSinceError:
+            return self.store_all(self._again(batch))
 
-    def store_good(self, batch: PreparedBatch, *, check: Callable[[], None] | None = None) -> StoredBatch:
+    def store_good(self, batch: PreparedBatch, *, check: Callable[[], None] = lambda: None) -> StoredBatch:
         """Stores the good documents and reports the others; ``check`` is that of ``CollectionEngine.upsert``."""
         rejections, remaining = list(batch.rejections), self.reader.encoded(batch)
-        revision = self.engine.revision
-        while remaining:
+        while True:
             try:
-                revision = self._upsert(remaining, check)
+                stored = self._upsert(remaining, batch, check)
                 break
+            except _ChangedSinceError:
+                return self.store_good(self._again(batch), check=check)
             except InvalidInputError as error:
                 match error.path:  # the engine names the first bad document by its index in the arguments
                     case ("documents", int(index), *rest):
@@ -169,12 +211,39 @@ class Ingest:
                     case _:
                         raise
         rejections.sort(key=lambda rejection: rejection.position)
-        return StoredBatch(len(remaining), tuple(rejections), revision, _truncated(remaining))
+        return replace(stored, rejected_documents=tuple(rejections))
 
-    def _upsert(self, placed: Sequence[tuple[int, Document]], check: Callable[[], None] | None = None) -> int:
+    def _upsert(
+        self, placed: Sequence[tuple[int, Document]], batch: PreparedBatch, check: Callable[[], None] = lambda: None
+    ) -> StoredBatch:
+        rows = np.array(sorted(batch.unchanged.values()), dtype=np.int64)
+
+        def check_all() -> None:
+            check()
+            if len(rows) and not self.engine.has_all(rows):
+                raise _ChangedSinceError
+
         documents = [document for _, document in placed]
         with self.reader.encoder.measured("store", num_items=len(documents)):
-            return self.engine.upsert(self.record.name, documents, seen=self.record, check=check).revision
+            write = self.engine.upsert(self.record.name, documents, seen=self.record, check=check_all)
+        return StoredBatch(
+            num_added=write.num_inserted,
+            num_changed=write.num_updated,
+            num_unchanged=len(rows),
+            rejected_documents=(),
+            index_revision=write.revision,
+            truncated_documents=_truncated(placed),
+        )
+
+    def _again(self, batch: PreparedBatch) -> PreparedBatch:
+        """The batch compared with the documents that are stored now."""
+        documents: dict[int, Document | Rejection] = {position: document for position, document, _ in batch.good}
+        documents |= {rejection.position: rejection for rejection in batch.rejections}
+        return self.prepare([documents[position] for position in sorted(documents)])
+
+
+class _ChangedSinceError(Exception):
+    """A document that was unchanged has been replaced or deleted since."""
 
 
 def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocument, ...]:

@@ -1,32 +1,32 @@
-"""Page tokens of document listings: opaque to callers and authenticated when they come back."""
+"""Page tokens of listings: opaque to callers and authenticated when they come back."""
 
 import base64
 import binascii
 import hashlib
 import hmac
 import json
+from collections.abc import Sequence
 
-from facets.documents.filters import Filter
 from facets.errors import InvalidInputError
 
 _MAC_BYTES = 12
 
 
-def write_page_token(last_id: bytes, *, store_id: str, collection: int, where: Filter | None) -> str:
-    """The token of the page that starts after ``last_id``, bound to its listing: store, collection and filter."""
-    key = hashlib.blake2b(json.dumps([collection, repr(where)]).encode(), key=store_id.encode(), digest_size=32)
-    mac = hashlib.blake2b(last_id, key=key.digest(), digest_size=_MAC_BYTES).digest()
-    return base64.urlsafe_b64encode(mac + last_id).decode("ascii")
+def write_page_token(last: bytes, *, store_id: str, listing: Sequence[object]) -> str:
+    """The token of the page that starts after ``last``, an id or another key, bound to its listing and store."""
+    key = hashlib.blake2b(json.dumps(listing, default=repr).encode(), key=store_id.encode(), digest_size=32)
+    mac = hashlib.blake2b(last, key=key.digest(), digest_size=_MAC_BYTES).digest()
+    return base64.urlsafe_b64encode(mac + last).decode("ascii")
 
 
-def read_page_token(token: str, *, store_id: str, collection: int, where: Filter | None) -> str:
-    """The id after which the page starts; raises InvalidInputError if the token was not written for this listing."""
+def read_page_token(token: str, *, store_id: str, listing: Sequence[object]) -> str:
+    """The key after which the page starts; raises InvalidInputError if the token was not written for this listing."""
     try:
-        last_id = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)[_MAC_BYTES:]
-        expected = write_page_token(last_id, store_id=store_id, collection=collection, where=where)
+        last = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)[_MAC_BYTES:]
+        expected = write_page_token(last, store_id=store_id, listing=listing)
     except (UnicodeEncodeError, binascii.Error):
         expected = ""
     if not hmac.compare_digest(token.encode("utf-8", "replace"), expected.encode()):
         rule = f"must be next_page_token of the same listing and filter, got {token[:40]!r}"
         raise InvalidInputError(rule, path="page_token")
-    return last_id.decode()
+    return last.decode()

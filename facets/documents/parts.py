@@ -130,6 +130,7 @@ def from_encoded(
         num_read=None if None in num_read else sum(num_read),
         parts=parts,
         part_facets=[len(output.facets) for output in encoded],
+        source=given.source,
     )
 
 

@@ -66,10 +66,16 @@ def _insert(
         id, num_tokens, num_read = document.id, document.num_tokens, document.num_read
         text = document.text if num_parts == 1 else ""
         checksum = document_checksum(
-            text, id=id, payload=payload, num_tokens=num_tokens, num_read=num_read, num_parts=num_parts
+            text,
+            id=id,
+            payload=payload,
+            source=document.source,
+            num_tokens=num_tokens,
+            num_read=num_read,
+            num_parts=num_parts,
         )
         key = (first_row, record.number, revision)
-        values = (id, *sql.payload_values(payload), text, num_tokens, num_read, num_parts)
+        values = (id, *sql.payload_values(payload), text, num_tokens, num_read, num_parts, document.source)
         documents.append((*key, row_checksum(checksum, *key), *values))
         for row, part in enumerate(document.parts if num_parts > 1 else (), first_row):
             text, headings = document.text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
@@ -86,7 +92,7 @@ def _insert(
         checksum = row_checksum(facets_checksum(norms, codes, span_bytes), row)
         facets.append((row, checksum, norms, first_codes, span_bytes))
         chunks += enumerate(more_codes, row * CHUNKS_PER_ROW)
-    document_columns = f"id, {sql.payload_columns}, text, num_tokens, num_read, num_parts"
+    document_columns = f"id, {sql.payload_columns}, text, num_tokens, num_read, num_parts, source"
     insert_rows = writer.connection.insert_rows
     insert_rows("documents", f"row, collection, revision, checksum, {document_columns}", documents)
     insert_rows("document_parts", "row, document, checksum, start, page, headings, text", parts)
@@ -243,14 +249,15 @@ class DocumentStore:
         *,
         ids: Sequence[str] | None = None,
         where: Filter | None = None,
+        source: str = "",
         documents: DocumentRows | None = None,
     ) -> StoreWrite:
-        """Deletes documents by id, by filter or by row."""
+        """Deletes documents by id, by filter and source, or by row."""
         with self._write() as writer:
             if ids is not None:
                 documents = writer.documents_by_id(record, ids)
             elif documents is None:
-                documents = writer.document_rows(record, where)
+                documents = writer.document_rows(record, where, source)
             writer.delete_documents(documents)
             return writer.count_write(record, writer.next_revision(), removed=documents)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 MAX_COLLECTION_NAME_LENGTH = 64  # characters of [a-z0-9_-], the first one [a-z0-9]
 MAX_ID_BYTES = 512  # UTF-8 bytes of a document id
+MAX_SOURCE_BYTES = 1024  # UTF-8 bytes of the name of a document's source
 MAX_NUM_FACETS = 256  # K of a collection, and facets of a long part
 MAX_PARTS = 65_536  # of one document
 MAX_PAYLOAD_BYTES = 64 * 1024  # UTF-8 bytes of a document's payload as compact JSON
@@ -52,6 +53,7 @@ class Document:
     num_read: int | None = None  # how many of them the model has read
     parts: Sequence[DocumentPart] = ()  # at most `MAX_PARTS`, which cover a long text; empty: the text is one part
     part_facets: Sequence[int] = ()  # facets of each part: at least K, with spans up to `MAX_NUM_FACETS`
+    source: str = ""  # file that it came from, at most `MAX_SOURCE_BYTES` bytes of UTF-8 without NUL; empty: none
 
     @property
     def is_encoded(self) -> bool:
@@ -88,6 +90,7 @@ class StoredDocument:
     num_read: int | None = None
     parts: tuple[DocumentPart, ...] = ()  # empty if the document is one part
     part_facets: tuple[int, ...] = ()  # empty unless facets are asked for and there are several parts
+    source: str = ""
 
     @property
     def token_stats(self) -> "TokenStats | None":
@@ -140,6 +143,23 @@ class DocumentPage:
     next_page_token: str  # empty on the last page
     index_revision: int  # revision that was read
     warnings: tuple[FilterWarning, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DocumentSource:
+    """A file that documents came from."""
+
+    source: str  # as in `Document`
+    num_documents: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourcePage:
+    """One page of the sources of a collection, ordered by name."""
+
+    sources: tuple[DocumentSource, ...]
+    next_page_token: str  # empty on the last page
+    index_revision: int  # revision that was read
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

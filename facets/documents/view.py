@@ -22,6 +22,7 @@ from facets.documents.codes import (
     terms_from_bytes,
 )
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
+from facets.documents.encoding import encode_payload
 from facets.documents.fields import SearchedText, searched_text
 from facets.documents.filters import Filter, is_path
 from facets.documents.records import (
@@ -34,7 +35,7 @@ from facets.documents.records import (
     check_revision,
     collection_from,
 )
-from facets.documents.types import MAX_PARTS, DocumentPart, StoredDocument
+from facets.documents.types import MAX_PARTS, Document, DocumentPart, StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
 from facets.index.lexical import TermCounts
 from facets.storage.checksums import row_checksum
@@ -213,10 +214,10 @@ class StoreView:
         """Rows of all parts of the matching documents, ascending."""
         return self.document_rows(record, where).parts
 
-    def document_rows(self, record: CollectionRecord, where: Filter | None = None) -> DocumentRows:
+    def document_rows(self, record: CollectionRecord, where: Filter | None = None, source: str = "") -> DocumentRows:
         """The documents that match."""
-        if where is not None:
-            condition, parameters = self._condition(record, where)
+        if where is not None or source:
+            condition, parameters = self._condition(record, where, source)
             return self.documents_where(condition, *parameters)
         # Two queries that read indexes only.
         long_documents = self.long_documents(record)
@@ -244,17 +245,57 @@ class StoreView:
     def _rows_from(self, statement: str, *values: str | int) -> NDArray[np.int64]:
         return np.fromiter((row for (row,) in self.connection.execute(statement, values)), dtype=np.int64)
 
-    def page(self, record: CollectionRecord, *, after: str, limit: int, where: Filter | None) -> NDArray[np.int64]:
+    def page(
+        self, record: CollectionRecord, *, after: str, limit: int, where: Filter | None, source: str
+    ) -> NDArray[np.int64]:
         """First rows of the next ``limit`` documents whose id is greater than ``after``, ordered by id."""
-        condition, parameters = self._condition(record, where)
+        condition, parameters = self._condition(record, where, source)
         statement = f"SELECT row FROM documents WHERE {condition} AND id > ? ORDER BY id LIMIT ?"
         return self._rows_from(statement, *parameters, after, limit)
 
-    def _condition(self, record: CollectionRecord, where: Filter | None) -> tuple[str, list[str | int]]:
-        if where is None:
-            return "collection = ?", [record.number]
-        expression, parameters = self.sql.filter_sql(where)
-        return f"collection = ? AND {expression}", [record.number, *parameters]
+    def _condition(
+        self, record: CollectionRecord, where: Filter | None, source: str = ""
+    ) -> tuple[str, list[str | int]]:
+        condition, values = "collection = ?", list[str | int]([record.number])
+        if source:
+            condition, values = f"{condition} AND source = ? AND source <> ''", [*values, source]
+        if where is not None:
+            expression, parameters = self.sql.filter_sql(where)
+            condition, values = f"{condition} AND {expression}", [*values, *parameters]
+        return condition, values
+
+    def sources(self, record: CollectionRecord, *, after: str, limit: int) -> list[tuple[str, int]]:
+        """The next ``limit`` sources greater than ``after``, ordered by name, with their numbers of documents."""
+        statement = (
+            "SELECT source, count(*) FROM documents WHERE collection = ? AND source > ? AND source <> '' "
+            "GROUP BY source ORDER BY source LIMIT ?"
+        )
+        return self.connection.execute(statement, (record.number, after, limit)).fetchall()
+
+    def equal_rows(self, record: CollectionRecord, documents: Mapping[str, Document]) -> dict[str, int]:
+        """For each document (by id) that is stored with equal text, parts, payload and source: its first row.
+
+        Reads the text only of documents of equal size. Facets of the stored document are not compared, but intact;
+        if anything is damaged, no document counts as stored.
+        """
+        rows = self.documents_by_id(record, list(documents)).firsts
+        sizes = self.num_bytes(rows, facets=False, dim=record.dim).tolist()
+        ids = self.first_rows_and_ids(rows)
+        rows = np.array(
+            [
+                row
+                for row, size in zip(rows.tolist(), sizes, strict=True)
+                if (document := documents.get(ids[row][1])) and size == _num_bytes_of(document)
+            ],
+            dtype=np.int64,
+        )
+        try:
+            stored = self.documents(rows)
+            counts = np.array([max(1, len(one.parts)) for one in stored.values()], dtype=np.int64)
+            self.facets(record, DocumentRows(rows, counts).parts)
+        except DamagedDocumentsError:
+            return {}
+        return {one.id: row for row, one in stored.items() if _compared(one) == _compared(documents[one.id])}
 
     def num_bytes(self, rows: NDArray[np.int64], *, facets: bool, dim: int) -> NDArray[np.int64]:
         """Bytes of text and payload, and of ``facets`` if asked, of the documents at these first rows, ``[N]``."""
@@ -281,6 +322,16 @@ class StoreView:
         row_list = _json_list(rows)
         return np.sort(self._rows_from(self._existing, row_list, row_list))
 
+    def document_names(self, rows: NDArray[np.int64]) -> tuple[StoredDocument, ...]:
+        """The documents at these first rows, in their order, with ids, sources and revisions only."""
+        names = f"{self.sql.blob('id')}, {self.sql.blob('source')}"
+        statement = f"SELECT row, revision, {names} FROM documents WHERE {self.sql.row_in}"
+        found = {
+            row: StoredDocument(id=_decoded(id), text="", payload={}, revision=revision, source=_decoded(source))
+            for row, revision, id, source in self.connection.execute(statement, (_json_list(rows),))
+        }
+        return tuple(found[row] for row in rows.tolist())
+
     def documents(self, rows: NDArray[np.int64]) -> dict[int, StoredDocument]:
         """The documents at these first rows, without facets; missing rows are skipped.
 
@@ -302,6 +353,7 @@ class StoreView:
                 num_tokens=parts[0].num_tokens,
                 num_read=parts[0].num_read,
                 parts=tuple(passage.part for passage in parts) if len(parts) > 1 else (),
+                source=parts[0].source,
             )
             for row, parts in passages.items()
         }
@@ -311,17 +363,23 @@ class StoreView:
         blob = self.sql.blob
         columns = (
             "given.value, documents.row, collection, revision, documents.checksum, num_tokens, num_read, num_parts, "
-            f"{blob('documents.id')}, {blob('payload')}, {blob('documents.text')}, {blob('headings')}, "
-            f"{blob('document_parts.text')}, document_parts.checksum, start, page"
+            f"{blob('documents.id')}, {blob('source')}, {blob('payload')}, {blob('documents.text')}, "
+            f"{blob('headings')}, {blob('document_parts.text')}, document_parts.checksum, start, page"
         )
         cursor = self.connection.execute(f"SELECT {columns} {self._given_with_documents}", (_json_list(rows),))
         passages, damaged = {}, dict[int, str]()
         for values in cursor:
             row, first_row, collection, revision, checksum, num_tokens, num_read, num_parts = values[:8]
-            id, payload, text, headings, part_text = map(_decoded, values[8:13])
-            checksum_of_part, start, page = (value or 0 for value in values[13:])
+            id, source, payload, text, headings, part_text = map(_decoded, values[8:14])
+            checksum_of_part, start, page = (value or 0 for value in values[14:])
             expected = document_checksum(
-                text, id=id, payload=payload, num_tokens=num_tokens, num_read=num_read, num_parts=num_parts
+                text,
+                id=id,
+                payload=payload,
+                source=source,
+                num_tokens=num_tokens,
+                num_read=num_read,
+                num_parts=num_parts,
             )
             if checksum != row_checksum(expected, first_row, collection, revision):
                 damaged |= dict.fromkeys(self._rows_of_damaged(row, first_row, num_parts), id)
@@ -344,6 +402,7 @@ class StoreView:
                 revision=revision,
                 num_tokens=num_tokens,
                 num_read=num_read,
+                source=source,
             )
         if damaged:
             raise DamagedDocumentsError("the text or the payload", damaged)
@@ -403,6 +462,16 @@ class StoreView:
         codes_TD = codes_from_bytes([units for *_, units in ordered], norms_T, starts, dim=record.dim)
         read_spans = (None if blob is None else np.frombuffer(blob, "<u4").reshape(-1, 2) for _, _, blob, _ in ordered)
         return StoredFacets(codes_TD, norms_T, starts, tuple(read_spans))
+
+
+def _num_bytes_of(document: Document) -> int:
+    return len(document.text.encode()) + len(encode_payload(document.payload, path=("payload",)).encode())
+
+
+def _compared(document: Document | StoredDocument) -> tuple[object, ...]:
+    """What makes two documents of one id equal; JSON tells 1 from True."""
+    payload = json.dumps(document.payload, ensure_ascii=False, sort_keys=True)
+    return document.text, tuple(document.parts), payload, document.source
 
 
 def _decoded(stored: bytes | str | None) -> str:

@@ -225,10 +225,8 @@ class AsyncDocumentCalls(AsyncCalls):
         with nullcontext() if bar is None else closing(bar):
             async for ack in self.upsert_stream(collection, source):
                 rejected += ack.rejected
-                truncated = (replace(item, position=positions[item.id]) for item in ack.truncated)
-                stored = WriteResult(
-                    stored.num_documents + ack.num_upserted, ack.index_revision, (*stored.truncated, *truncated)
-                )
+                truncated = tuple(replace(item, position=positions[item.id]) for item in ack.truncated)
+                stored = stored.plus(ack, truncated)
                 if bar is not None:
                     bar.update(ack.num_upserted)
         if rejected:
@@ -252,11 +250,11 @@ class AsyncDocumentCalls(AsyncCalls):
         return join([from_message(part, FoundDocuments) for part in parts])
 
     async def delete_documents(
-        self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None
+        self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None, source: str = ""
     ) -> WriteResult:
-        """Deletes documents by id, or all that match a filter; unknown ids are not an error."""
+        """Deletes documents by id, or all that match a filter, a source or both; unknown ids are not an error."""
         request = request_from(pb.DeleteDocumentsRequest, locals(), where=filter_message(where))
-        if where is not None:
+        if where is not None or source:
             parts = [await self._call(request)]
         else:
             parts = await self._call_parts(request, "ids", "max_documents_per_upsert")
@@ -275,8 +273,10 @@ class AsyncDocumentCalls(AsyncCalls):
         collection: str,
         *,
         where: Filter | None = None,
+        source: str = "",
         page_size: int = 0,
         include_facets: bool = False,
+        include_document: bool | None = None,
         min_revision: int = 0,
     ) -> AsyncIterator[Document]:
         """All documents that match, ordered by id, fetched page by page."""
@@ -289,6 +289,11 @@ class AsyncDocumentCalls(AsyncCalls):
             if not reply.next_page_token:
                 return
             request.page_token = reply.next_page_token
+
+    async def list_sources(self, collection: str) -> dict[str, int]:
+        """The files that documents came from, ordered by name -> number of their documents."""
+        sources = await self._call_pages(pb.ListSourcesRequest(collection=collection, page_size=1000), "sources")
+        return {source.source: source.num_documents for source in sources}
 
     @overload
     async def search(

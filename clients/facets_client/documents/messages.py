@@ -71,10 +71,11 @@ def _to_rejected(item: pb.RejectedDocument) -> RejectedDocument:
 
 def to_write_result(replies: Sequence[pb.UpsertResponse]) -> WriteResult:
     """Joins the replies to the parts of an upsert; positions count over all parts."""
-    truncated: list[TruncatedDocument] = []
-    num_stored = 0
+    stored = WriteResult(0, replies[-1].index_revision)
     for reply in replies:
-        for item in reply.truncated_documents:
-            truncated.append(from_message(item, TruncatedDocument, position=num_stored + item.position))
-        num_stored += reply.num_upserted
-    return WriteResult(num_stored, replies[-1].index_revision, tuple(truncated))
+        before = stored.num_documents
+        truncated = (
+            from_message(item, TruncatedDocument, position=before + item.position) for item in reply.truncated_documents
+        )
+        stored = stored.plus(reply, tuple(truncated))
+    return stored

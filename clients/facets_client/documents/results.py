@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from facets_client.core.evidence import marked_html, matches_html
 from facets_client.core.html import MAX_ROWS, html_of, more_html, table_html, text_of
@@ -30,6 +31,20 @@ class WriteResult:
     num_documents: int  # documents stored, or deleted
     index_revision: int  # pass it as min_revision to read this write
     truncated: tuple[TruncatedDocument, ...] = ()  # documents that were stored but not read to their end
+    num_added: int = 0  # of the stored documents: those with a new id
+    num_changed: int = 0  # those that replaced one of the same id
+    num_unchanged: int = 0  # those that were stored already and are equal
+
+    def plus(self, reply: Any, truncated: tuple[TruncatedDocument, ...]) -> "WriteResult":
+        """This result and that of a later reply to an upsert."""
+        return WriteResult(
+            self.num_documents + reply.num_upserted,
+            reply.index_revision,
+            self.truncated + truncated,
+            self.num_added + reply.num_added,
+            self.num_changed + reply.num_changed,
+            self.num_unchanged + reply.num_unchanged,
+        )
 
 
 class SearchResult(SearchResultFields):
@@ -82,6 +97,9 @@ class StreamAck:
     already_stored: bool  # whether the batch had been stored before the connection broke; nothing was changed
     resume_token: str  # opens the stream again after a broken connection
     truncated: tuple[TruncatedDocument, ...] = ()  # documents that were stored but not read to their end
+    num_added: int = 0  # of the stored documents: those with a new id
+    num_changed: int = 0  # those that replaced one of the same id
+    num_unchanged: int = 0  # those that were stored already and are equal
 
 
 def _hits_html(hits: Sequence[SearchHit], most: int) -> str:

@@ -271,10 +271,8 @@ class DocumentCalls(Calls):
         with nullcontext() if bar is None else closing(bar):
             for ack in self.upsert_stream(collection, source):
                 rejected += ack.rejected
-                truncated = (replace(item, position=positions[item.id]) for item in ack.truncated)
-                stored = WriteResult(
-                    stored.num_documents + ack.num_upserted, ack.index_revision, (*stored.truncated, *truncated)
-                )
+                truncated = tuple(replace(item, position=positions[item.id]) for item in ack.truncated)
+                stored = stored.plus(ack, truncated)
                 if bar is not None:
                     bar.update(ack.num_upserted)
         if rejected:
@@ -304,16 +302,19 @@ class DocumentCalls(Calls):
         parts = self._call_parts(request, "ids", "max_documents_per_upsert")
         return join([from_message(part, FoundDocuments) for part in parts])
 
-    def delete_documents(self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None) -> WriteResult:
-        """Deletes documents by id, or all that match a filter; unknown ids are not an error.
+    def delete_documents(
+        self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None, source: str = ""
+    ) -> WriteResult:
+        """Deletes documents by id, or all that match a filter, a source or both; unknown ids are not an error.
 
         Args:
             collection: Name of the collection.
-            ids: Ids, 1 to Limits.max_documents_per_upsert. Excludes where.
+            ids: Ids, 1 to Limits.max_documents_per_upsert. Excludes where and source.
             where: Deletes all matching documents.
+            source: Deletes all documents of this source, with where only those that match; empty: of any source.
         """
         request = request_from(pb.DeleteDocumentsRequest, locals(), where=filter_message(where))
-        if where is not None:
+        if where is not None or source:
             parts = [self._call(request)]
         else:
             parts = self._call_parts(request, "ids", "max_documents_per_upsert")
@@ -338,8 +339,10 @@ class DocumentCalls(Calls):
         collection: str,
         *,
         where: Filter | None = None,
+        source: str = "",
         page_size: int = 0,
         include_facets: bool = False,
+        include_document: bool | None = None,
         min_revision: int = 0,
     ) -> Iterator[Document]:
         """All documents that match, ordered by id, fetched page by page.
@@ -347,8 +350,10 @@ class DocumentCalls(Calls):
         Args:
             collection: Name of the collection.
             where: Only matching documents; unset: all.
+            source: Only documents of this source; empty: of any source.
             page_size: Entries per page, in [1, 1,000]; 0: 100.
             include_facets: Fill Document.facet_embeddings.
+            include_document: False: only Document.id, source and revision are filled; default true.
             min_revision: Minimum revision to read; 0: any.
         """
         request = request_from(pb.ListDocumentsRequest, locals(), where=filter_message(where))
@@ -360,6 +365,15 @@ class DocumentCalls(Calls):
             if not reply.next_page_token:
                 return
             request.page_token = reply.next_page_token
+
+    def list_sources(self, collection: str) -> dict[str, int]:
+        """The files that documents came from, ordered by name -> number of their documents.
+
+        Args:
+            collection: Name of the collection.
+        """
+        sources = self._call_pages(pb.ListSourcesRequest(collection=collection, page_size=1000), "sources")
+        return {source.source: source.num_documents for source in sources}
 
     @overload
     def search(

@@ -663,6 +663,9 @@ class Document(Record):
             which the server splits or merges; empty: it finds headings and form feeds in the text.
         part_facets: Number of facets of each part, in order; empty: one part. On writes only with facet_spans and the
             server's parts; empty: a facet belongs to the part where its span starts.
+        source: File that the document came from, such as its path in a folder: at most 1,024 bytes of UTF-8 without
+            NUL; empty: none. Clients that read a file again delete the documents of this source that it no longer
+            contains.
     """
 
     id: str
@@ -674,6 +677,7 @@ class Document(Record):
     facet_spans: Sequence[Span | None] = ()
     parts: Sequence[DocumentPart] = ()
     part_facets: Sequence[int] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

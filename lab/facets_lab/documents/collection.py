@@ -87,6 +87,6 @@ def indexed(model: SearchedModel, documents: Mapping[str, str]) -> Iterator[Coll
         ingest = collections.ingest(_NAME)
         texts = [Document(id=key, text=text) for key, text in documents.items()]
         for start in range(0, len(texts), _DOCUMENT_BATCH):
-            ingest.store_good(ingest.reader.prepare(texts[start : start + _DOCUMENT_BATCH]))
+            ingest.store_good(ingest.prepare(texts[start : start + _DOCUMENT_BATCH]))
         engine.maintain()  # folds a large collection into its index, as a server does in the background
         yield Collection(collections, model)

@@ -120,7 +120,7 @@ def _observed(collections: Iterator[tuple[Mapping[str, str], list[_Query]]], rea
         with TemporaryDirectory() as folder, Collections.open(folder, [model], reader=reader) as collections_of_texts:
             collections_of_texts.create_collection(_NAME)
             ingest = collections_of_texts.ingest(_NAME)
-            ingest.store_good(ingest.reader.prepare([Document(id=key, text=text) for key, text in texts.items()]))
+            ingest.store_good(ingest.prepare([Document(id=key, text=text) for key, text in texts.items()]))
             for start in range(0, len(queries), _BATCH):
                 batch = queries[start : start + _BATCH]
                 found = collections_of_texts.search(

@@ -163,7 +163,7 @@ class ReindexCollectionResponse(_message.Message):
     def __init__(self, done: _Optional[bool] = ..., num_encoded: _Optional[int] = ..., collection: _Optional[_Union[Collection, _Mapping]] = ...) -> None: ...
 
 class Document(_message.Message):
-    __slots__ = ("id", "text", "payload", "facet_embeddings", "revision", "token_stats", "facet_spans", "parts", "part_facets")
+    __slots__ = ("id", "text", "payload", "facet_embeddings", "revision", "token_stats", "facet_spans", "parts", "part_facets", "source")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
@@ -173,6 +173,7 @@ class Document(_message.Message):
     FACET_SPANS_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     PART_FACETS_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
     id: str
     text: str
     payload: _struct_pb2.Struct
@@ -182,7 +183,8 @@ class Document(_message.Message):
     facet_spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
     parts: _containers.RepeatedCompositeFieldContainer[_results_pb2.DocumentPart]
     part_facets: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[_results_pb2.DocumentPart, _Mapping]]] = ..., part_facets: _Optional[_Iterable[int]] = ...) -> None: ...
+    source: str
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[_results_pb2.DocumentPart, _Mapping]]] = ..., part_facets: _Optional[_Iterable[int]] = ..., source: _Optional[str] = ...) -> None: ...
 
 class UpsertRequest(_message.Message):
     __slots__ = ("collection", "documents", "encoded_by")
@@ -195,18 +197,24 @@ class UpsertRequest(_message.Message):
     def __init__(self, collection: _Optional[str] = ..., documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., encoded_by: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ...) -> None: ...
 
 class UpsertResponse(_message.Message):
-    __slots__ = ("num_upserted", "index_revision", "model", "timings", "truncated_documents")
+    __slots__ = ("num_upserted", "index_revision", "model", "timings", "truncated_documents", "num_added", "num_changed", "num_unchanged")
     NUM_UPSERTED_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    NUM_ADDED_FIELD_NUMBER: _ClassVar[int]
+    NUM_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    NUM_UNCHANGED_FIELD_NUMBER: _ClassVar[int]
     num_upserted: int
     index_revision: int
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
     truncated_documents: _containers.RepeatedCompositeFieldContainer[_common_pb2.TruncatedDocument]
-    def __init__(self, num_upserted: _Optional[int] = ..., index_revision: _Optional[int] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., truncated_documents: _Optional[_Iterable[_Union[_common_pb2.TruncatedDocument, _Mapping]]] = ...) -> None: ...
+    num_added: int
+    num_changed: int
+    num_unchanged: int
+    def __init__(self, num_upserted: _Optional[int] = ..., index_revision: _Optional[int] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., truncated_documents: _Optional[_Iterable[_Union[_common_pb2.TruncatedDocument, _Mapping]]] = ..., num_added: _Optional[int] = ..., num_changed: _Optional[int] = ..., num_unchanged: _Optional[int] = ...) -> None: ...
 
 class UpsertStreamRequest(_message.Message):
     __slots__ = ("open", "batch")
@@ -253,20 +261,26 @@ class UpsertStreamOpened(_message.Message):
     def __init__(self, resume_token: _Optional[str] = ..., last_acked_sequence: _Optional[int] = ..., max_unacked_batches: _Optional[int] = ...) -> None: ...
 
 class UpsertStreamAck(_message.Message):
-    __slots__ = ("sequence", "num_upserted", "rejected_documents", "index_revision", "already_stored", "truncated_documents")
+    __slots__ = ("sequence", "num_upserted", "rejected_documents", "index_revision", "already_stored", "truncated_documents", "num_added", "num_changed", "num_unchanged")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     NUM_UPSERTED_FIELD_NUMBER: _ClassVar[int]
     REJECTED_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     ALREADY_STORED_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    NUM_ADDED_FIELD_NUMBER: _ClassVar[int]
+    NUM_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    NUM_UNCHANGED_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     num_upserted: int
     rejected_documents: _containers.RepeatedCompositeFieldContainer[RejectedDocument]
     index_revision: int
     already_stored: bool
     truncated_documents: _containers.RepeatedCompositeFieldContainer[_common_pb2.TruncatedDocument]
-    def __init__(self, sequence: _Optional[int] = ..., num_upserted: _Optional[int] = ..., rejected_documents: _Optional[_Iterable[_Union[RejectedDocument, _Mapping]]] = ..., index_revision: _Optional[int] = ..., already_stored: _Optional[bool] = ..., truncated_documents: _Optional[_Iterable[_Union[_common_pb2.TruncatedDocument, _Mapping]]] = ...) -> None: ...
+    num_added: int
+    num_changed: int
+    num_unchanged: int
+    def __init__(self, sequence: _Optional[int] = ..., num_upserted: _Optional[int] = ..., rejected_documents: _Optional[_Iterable[_Union[RejectedDocument, _Mapping]]] = ..., index_revision: _Optional[int] = ..., already_stored: _Optional[bool] = ..., truncated_documents: _Optional[_Iterable[_Union[_common_pb2.TruncatedDocument, _Mapping]]] = ..., num_added: _Optional[int] = ..., num_changed: _Optional[int] = ..., num_unchanged: _Optional[int] = ...) -> None: ...
 
 class RejectedDocument(_message.Message):
     __slots__ = ("position", "id", "error")
@@ -301,14 +315,16 @@ class GetDocumentsResponse(_message.Message):
     def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., missing_ids: _Optional[_Iterable[str]] = ..., index_revision: _Optional[int] = ...) -> None: ...
 
 class DeleteDocumentsRequest(_message.Message):
-    __slots__ = ("collection", "ids", "where")
+    __slots__ = ("collection", "ids", "where", "source")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
     collection: str
     ids: _containers.RepeatedScalarFieldContainer[str]
     where: _filters_pb2.Filter
-    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ...) -> None: ...
+    source: str
+    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., source: _Optional[str] = ...) -> None: ...
 
 class DeleteDocumentsResponse(_message.Message):
     __slots__ = ("num_deleted", "index_revision", "warnings")
@@ -321,20 +337,24 @@ class DeleteDocumentsResponse(_message.Message):
     def __init__(self, num_deleted: _Optional[int] = ..., index_revision: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class ListDocumentsRequest(_message.Message):
-    __slots__ = ("collection", "page_size", "page_token", "where", "include_facets", "min_revision")
+    __slots__ = ("collection", "page_size", "page_token", "where", "include_facets", "min_revision", "source", "include_document")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_FACETS_FIELD_NUMBER: _ClassVar[int]
     MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     collection: str
     page_size: int
     page_token: str
     where: _filters_pb2.Filter
     include_facets: bool
     min_revision: int
-    def __init__(self, collection: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., include_facets: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
+    source: str
+    include_document: bool
+    def __init__(self, collection: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., include_facets: _Optional[bool] = ..., min_revision: _Optional[int] = ..., source: _Optional[str] = ..., include_document: _Optional[bool] = ...) -> None: ...
 
 class ListDocumentsResponse(_message.Message):
     __slots__ = ("documents", "next_page_token", "index_revision", "warnings")
@@ -347,6 +367,34 @@ class ListDocumentsResponse(_message.Message):
     index_revision: int
     warnings: _containers.RepeatedCompositeFieldContainer[_filters_pb2.FilterWarning]
     def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., index_revision: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
+
+class ListSourcesRequest(_message.Message):
+    __slots__ = ("collection", "page_size", "page_token")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    page_size: int
+    page_token: str
+    def __init__(self, collection: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListSourcesResponse(_message.Message):
+    __slots__ = ("sources", "next_page_token", "index_revision")
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    sources: _containers.RepeatedCompositeFieldContainer[DocumentSource]
+    next_page_token: str
+    index_revision: int
+    def __init__(self, sources: _Optional[_Iterable[_Union[DocumentSource, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., index_revision: _Optional[int] = ...) -> None: ...
+
+class DocumentSource(_message.Message):
+    __slots__ = ("source", "num_documents")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    NUM_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    num_documents: int
+    def __init__(self, source: _Optional[str] = ..., num_documents: _Optional[int] = ...) -> None: ...
 
 class CountDocumentsRequest(_message.Message):
     __slots__ = ("collection", "where", "min_revision")

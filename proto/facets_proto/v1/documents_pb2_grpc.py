@@ -414,6 +414,11 @@ class DocumentServiceStub:
                 request_serializer=facets__proto_dot_v1_dot_documents__pb2.ListDocumentsRequest.SerializeToString,
                 response_deserializer=facets__proto_dot_v1_dot_documents__pb2.ListDocumentsResponse.FromString,
                 _registered_method=True)
+        self.ListSources = channel.unary_unary(
+                '/facets.v1.DocumentService/ListSources',
+                request_serializer=facets__proto_dot_v1_dot_documents__pb2.ListSourcesRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_documents__pb2.ListSourcesResponse.FromString,
+                _registered_method=True)
         self.Search = channel.unary_unary(
                 '/facets.v1.DocumentService/Search',
                 request_serializer=facets__proto_dot_v1_dot_documents__pb2.SearchRequest.SerializeToString,
@@ -435,7 +440,8 @@ class DocumentServiceServicer:
     """
 
     def Upsert(self, request, context):
-        """Stores a batch of documents and replaces those with the same ids. All or nothing.
+        """Stores a batch of documents and replaces those with the same ids. All or nothing. A document that is stored already
+        with the same text, parts, payload and source is neither encoded nor written, unless it brings its facets.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -457,7 +463,7 @@ class DocumentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteDocuments(self, request, context):
-        """Deletes documents by id or filter. All or nothing; missing ids are not an error.
+        """Deletes documents by id, source or filter. All or nothing; missing ids are not an error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -472,6 +478,13 @@ class DocumentServiceServicer:
 
     def ListDocuments(self, request, context):
         """Documents of a collection, sorted by id (by code point).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSources(self, request, context):
+        """Sources of the documents of a collection, sorted by name (by code point), with their numbers of documents.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -523,6 +536,11 @@ def add_DocumentServiceServicer_to_server(servicer, server):
                     servicer.ListDocuments,
                     request_deserializer=facets__proto_dot_v1_dot_documents__pb2.ListDocumentsRequest.FromString,
                     response_serializer=facets__proto_dot_v1_dot_documents__pb2.ListDocumentsResponse.SerializeToString,
+            ),
+            'ListSources': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSources,
+                    request_deserializer=facets__proto_dot_v1_dot_documents__pb2.ListSourcesRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_documents__pb2.ListSourcesResponse.SerializeToString,
             ),
             'Search': grpc.unary_unary_rpc_method_handler(
                     servicer.Search,
@@ -702,6 +720,33 @@ class DocumentService:
             '/facets.v1.DocumentService/ListDocuments',
             facets__proto_dot_v1_dot_documents__pb2.ListDocumentsRequest.SerializeToString,
             facets__proto_dot_v1_dot_documents__pb2.ListDocumentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSources(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.DocumentService/ListSources',
+            facets__proto_dot_v1_dot_documents__pb2.ListSourcesRequest.SerializeToString,
+            facets__proto_dot_v1_dot_documents__pb2.ListSourcesResponse.FromString,
             options,
             channel_credentials,
             insecure,

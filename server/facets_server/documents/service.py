@@ -113,7 +113,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         check_count(request.documents, ("documents",), self.limits.max_documents_per_upsert)
         maker = request.encoded_by  # of facets; empty if the request does not say
         ingest = self.collections(call).ingest(request.collection, encoded_by=(maker.name, maker.revision))
-        stored = ingest.store_all(ingest.reader.prepare(documents_of(request.documents)))
+        stored = ingest.store_all(ingest.prepare(documents_of(request.documents)))
         call.num_items = len(request.documents)
         return to_message(stored, pb.UpsertResponse, model=ingest.reader.encoder.model, timings=call)
 
@@ -157,7 +157,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
                 raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
             check_count(batch.documents, ("batch", "documents"), self.limits.max_documents_per_upsert)
             with self.admission.stream_permit(call.for_message()) as permit:
-                prepared = ingest.reader.prepare(documents_of(batch.documents))
+                prepared = ingest.prepare(documents_of(batch.documents))
                 if isinstance(prepared.pending, PendingTexts):
                     prepared.pending.rows.when_ended(permit.pop_all().close)
             call.num_items += len(batch.documents)
@@ -166,7 +166,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
         for sequence, batch in read_ahead(requests, begin, self.admission):
             if batch is None:
-                stored = StoredBatch(0, (), collections.engine.revision)
+                stored = StoredBatch(index_revision=collections.engine.revision)
             else:
                 stored = ingest.store_good(batch, check=partial(self.streams.check, stream))
                 self.streams.advance(stream, sequence)
@@ -193,12 +193,14 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         return to_message(result, pb.GetDocumentsResponse)
 
     def DeleteDocuments(self, request: pb.DeleteDocumentsRequest, call: CallContext) -> pb.DeleteDocumentsResponse:
-        """Deletes by ids or by filter."""
+        """Deletes by ids, or by filter and source."""
         if request.ids:
             check_count(request.ids, ("ids",), self.limits.max_documents_per_upsert)
         with call.stages.measured("store", num_items=len(request.ids)):
             where = filter_of(request) if request.HasField("where") else None
-            result = self.engine.delete(request.collection, ids=list(request.ids) or None, where=where)
+            result = self.engine.delete(
+                request.collection, ids=list(request.ids) or None, where=where, source=request.source
+            )
         call.num_items = result.num_deleted
         return to_message(result, pb.DeleteDocumentsResponse, index_revision=result.revision)
 
@@ -217,11 +219,21 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
                 page_size=page_size_of(request),
                 page_token=request.page_token,
                 where=filter_of(request),
+                source=request.source,
                 include_facets=request.include_facets,
+                include_document=request.include_document if request.HasField("include_document") else True,
                 min_revision=request.min_revision or None,
             )
         call.num_items = len(page.documents)
         return to_message(page, pb.ListDocumentsResponse)
+
+    def ListSources(self, request: pb.ListSourcesRequest, call: CallContext) -> pb.ListSourcesResponse:
+        """One page of the sources, by name."""
+        with call.stages.measured("store"):
+            page = self.engine.list_sources(
+                request.collection, page_size=page_size_of(request), page_token=request.page_token
+            )
+        return to_message(page, pb.ListSourcesResponse)
 
     def Search(self, request: pb.SearchRequest, call: CallContext) -> pb.SearchResponse:
         """The best documents for each query."""

@@ -48,7 +48,7 @@ _METHODS = {
         "EmbeddingService/Explain SimilarityService/Score SummarizationService/Summarize TopicService/SuggestTopics "
         "CollectionService/GetCollection CollectionService/DiagnoseCollection CollectionService/MapCollection "
         "DocumentService/GetDocuments DocumentService/CountDocuments DocumentService/ListDocuments "
-        "DocumentService/Search DocumentService/Rerank "
+        "DocumentService/ListSources DocumentService/Search DocumentService/Rerank "
         "RecommendationService/RecommendAuthors RecommendationService/RecommendCitations "
         "RecommendationService/RankPapers RecommendationService/RecommendBulk RecommendationService/FindCandidates "
         "RelationService/ExtractRelations RelationService/FillSlots RelationService/ScoreRelations "

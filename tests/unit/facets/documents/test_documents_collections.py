@@ -1,11 +1,12 @@
 """Collections of texts with models of this process: what needs no server."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from toys import toy_model, toy_passage_model
 
-from facets.documents import Collections, Document, DocumentQuery, RerankQuery
+from facets.documents import Collections, Document, DocumentPart, DocumentQuery, Equals, RerankQuery
 from facets.errors import InvalidFieldsError, InvalidInputError, ModelMismatchError, NotFoundError
 from facets.language.interruption import interrupted_by
 
@@ -46,10 +47,65 @@ def test_all_or_only_the_good_documents_are_stored(collections: Collections) -> 
     assert [error.field for error in caught.value.errors] == ["documents[2].text", "documents[3].text"]
     assert collections.engine.count("news").num_documents == 0
     ingest = collections.ingest("news")
-    stored = ingest.store_good(ingest.reader.prepare(mixed))
+    stored = ingest.store_good(ingest.prepare(mixed))
     assert (stored.num_upserted, [one.id for one in stored.rejected_documents]) == (2, ["blank", "hidden"])
     with pytest.raises(InvalidInputError, match="at least one query"):
         collections.search("news", DocumentQuery(queries=[]))
+
+
+def test_what_is_stored_already_is_neither_encoded_nor_written(collections: Collections) -> None:
+    long = "# A\nThe dog plays. " + "It plays the guitar. " * 200
+    held = Document(id="a", text=long, payload={"n": 1, "tags": ["x"], "title": "Dog"}, source="a.md")
+    other = Document(id="b", text=TEXTS["weights"], source="b.md")
+    first = collections.upsert("news", [held, other])
+    assert (first.num_added, first.num_changed, first.num_unchanged) == (2, 0, 0)
+    same = replace(held, payload={"title": "Dog", "tags": ["x"], "n": 1})
+    again = collections.upsert("news", [same, other])
+    assert (again.num_unchanged, again.index_revision) == (2, first.index_revision)
+    for changed in (
+        replace(held, text=f"{long[:-2]}!"),
+        replace(held, payload={"n": True, "tags": ["x"], "title": "Dog"}),
+        replace(held, source="c.md"),
+        replace(held, parts=[DocumentPart(start=0, end=0, headings=("B",))]),
+    ):
+        stored = collections.upsert("news", [changed, other])
+        assert (stored.num_changed, stored.num_unchanged) == (1, 1)
+        collections.upsert("news", [held])
+    read = collections.engine.get("news", ["a", "b"], include_facets=True).documents
+    assert [one.source for one in read] == ["a.md", "b.md"]
+    # A batch that waits while its documents are replaced or deleted is compared again.
+    ingest = collections.ingest("news")
+    waiting = ingest.prepare([held, other])
+    collections.engine.delete("news", ids=["b"])
+    collections.upsert("news", [replace(held, text="another text")])
+    stored = ingest.store_all(waiting)
+    assert (stored.num_added, stored.num_changed, stored.num_unchanged) == (1, 1, 0)
+    assert collections.engine.get("news", ["a"]).documents[0].text == long
+
+
+def test_documents_are_listed_and_deleted_by_source(collections: Collections) -> None:
+    engine = collections.engine
+    texts = [Document(id=f"{n}", text=TEXTS["music"], payload={"n": n}, source=f"f{n % 3}.txt") for n in range(7)]
+    collections.upsert("news", [*texts, *documents(**TEXTS)])
+    page = engine.list_sources("news", page_size=2)
+    rest = engine.list_sources("news", page_size=2, page_token=page.next_page_token)
+    numbers = {one.source: one.num_documents for one in (*page.sources, *rest.sources)}
+    assert numbers == {"f0.txt": 3, "f1.txt": 2, "f2.txt": 2} and not rest.next_page_token
+    page = engine.list_documents("news", source="f0.txt", page_size=2, include_document=False)
+    rest = engine.list_documents("news", source="f0.txt", page_size=2, page_token=page.next_page_token)
+    assert [one.id for one in (*page.documents, *rest.documents)] == ["0", "3", "6"]
+    assert (page.documents[0].text, rest.documents[0].text) == ("", TEXTS["music"])
+    assert collections.reindex("news", model="toy").done
+    assert engine.delete("news", source="f0.txt", where=Equals("n", 3)).num_deleted == 1
+    assert engine.delete("news", source="f1.txt").num_deleted == 2
+    assert engine.count("news").num_documents == 6
+    for wrong in ({"ids": ["0"], "source": "f0.txt"}, {}):
+        with pytest.raises(InvalidInputError, match="or source must be given"):
+            engine.delete("news", **wrong)
+    with pytest.raises(InvalidInputError, match="1024"):
+        collections.upsert("news", [Document(id="a", text="a", source="x" * 1025)])
+    with pytest.raises(InvalidInputError, match="page_token"):
+        engine.list_sources("news", page_token=page.next_page_token)
 
 
 def test_a_query_that_is_a_book_is_read_at_its_beginning(collections: Collections) -> None:

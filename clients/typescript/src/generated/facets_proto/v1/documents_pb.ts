@@ -22,7 +22,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/documents.proto.
  */
 export const file_facets_proto_v1_documents: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvZG9jdW1lbnRzLnByb3RvEglmYWNldHMudjEizgIKCkNvbGxlY3Rpb24SDAoEbmFtZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIWCg5tb2RlbF9yZXZpc2lvbhgDIAEoCRISCgpudW1fZmFjZXRzGAQgASgNEgsKA2RpbRgFIAEoDRIVCg1udW1fZG9jdW1lbnRzGAYgASgEEhYKDmluZGV4X3JldmlzaW9uGAcgASgEEi8KC2NyZWF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgppbmRleF9raW5kGAkgASgJEg0KBXNwYWNlGAogASgJEhMKC251bV9kYW1hZ2VkGAsgASgEEhEKCW51bV9wYXJ0cxgOIAEoBBItCg1zZWFyY2hfZmllbGRzGA8gAygLMhYuZmFjZXRzLnYxLlNlYXJjaEZpZWxkEhAKCGxhbmd1YWdlGBAgASgJIisKC1NlYXJjaEZpZWxkEgwKBG5hbWUYASABKAkSDgoGd2VpZ2h0GAIgASgBIjYKDFNlYXJjaEZpZWxkcxImCgZmaWVsZHMYASADKAsyFi5mYWNldHMudjEuU2VhcmNoRmllbGQieAoXQ3JlYXRlQ29sbGVjdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIuCg1zZWFyY2hfZmllbGRzGAMgASgLMhcuZmFjZXRzLnYxLlNlYXJjaEZpZWxkcxIQCghsYW5ndWFnZRgEIAEoCSJFChhDcmVhdGVDb2xsZWN0aW9uUmVzcG9uc2USKQoKY29sbGVjdGlvbhgBIAEoCzIVLmZhY2V0cy52MS5Db2xsZWN0aW9uIiQKFEdldENvbGxlY3Rpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkiQgoVR2V0Q29sbGVjdGlvblJlc3BvbnNlEikKCmNvbGxlY3Rpb24YASABKAsyFS5mYWNldHMudjEuQ29sbGVjdGlvbiI/ChZMaXN0Q29sbGVjdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJIl4KF0xpc3RDb2xsZWN0aW9uc1Jlc3BvbnNlEioKC2NvbGxlY3Rpb25zGAEgAygLMhUuZmFjZXRzLnYxLkNvbGxlY3Rpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIicKF0RlbGV0ZUNvbGxlY3Rpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkiSQoYRGVsZXRlQ29sbGVjdGlvblJlc3BvbnNlEhUKDW51bV9kb2N1bWVudHMYASABKAQSFgoOaW5kZXhfcmV2aXNpb24YAiABKAQiZwoYUmVpbmRleENvbGxlY3Rpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFbW9kZWwYAiABKAkSLgoNc2VhcmNoX2ZpZWxkcxgDIAEoCzIXLmZhY2V0cy52MS5TZWFyY2hGaWVsZHMiaQoZUmVpbmRleENvbGxlY3Rpb25SZXNwb25zZRIMCgRkb25lGAEgASgIEhMKC251bV9lbmNvZGVkGAIgASgEEikKCmNvbGxlY3Rpb24YAyABKAsyFS5mYWNldHMudjEuQ29sbGVjdGlvbiKgAgoIRG9jdW1lbnQSCgoCaWQYASABKAkSDAoEdGV4dBgCIAEoCRIoCgdwYXlsb2FkGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIvChBmYWNldF9lbWJlZGRpbmdzGAQgASgLMhUuZmFjZXRzLnYxLkZhY2V0QXJyYXkSEAoIcmV2aXNpb24YBSABKAQSKgoLdG9rZW5fc3RhdHMYBiABKAsyFS5mYWNldHMudjEuVG9rZW5TdGF0cxIkCgtmYWNldF9zcGFucxgHIAMoCzIPLmZhY2V0cy52MS5TcGFuEiYKBXBhcnRzGAggAygLMhcuZmFjZXRzLnYxLkRvY3VtZW50UGFydBITCgtwYXJ0X2ZhY2V0cxgJIAMoDSJ4Cg1VcHNlcnRSZXF1ZXN0EhIKCmNvbGxlY3Rpb24YASABKAkSJgoJZG9jdW1lbnRzGAIgAygLMhMuZmFjZXRzLnYxLkRvY3VtZW50EisKCmVuY29kZWRfYnkYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uIsYBCg5VcHNlcnRSZXNwb25zZRIUCgxudW1fdXBzZXJ0ZWQYASABKA0SFgoOaW5kZXhfcmV2aXNpb24YAiABKAQSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncxI5ChN0cnVuY2F0ZWRfZG9jdW1lbnRzGAUgAygLMhwuZmFjZXRzLnYxLlRydW5jYXRlZERvY3VtZW50InwKE1Vwc2VydFN0cmVhbVJlcXVlc3QSKwoEb3BlbhgBIAEoCzIbLmZhY2V0cy52MS5VcHNlcnRTdHJlYW1PcGVuSAASLQoFYmF0Y2gYAiABKAsyHC5mYWNldHMudjEuVXBzZXJ0U3RyZWFtQmF0Y2hIAEIJCgdtZXNzYWdlImkKEFVwc2VydFN0cmVhbU9wZW4SEgoKY29sbGVjdGlvbhgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkSKwoKZW5jb2RlZF9ieRgDIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24iTQoRVXBzZXJ0U3RyZWFtQmF0Y2gSEAoIc2VxdWVuY2UYASABKAQSJgoJZG9jdW1lbnRzGAIgAygLMhMuZmFjZXRzLnYxLkRvY3VtZW50In0KFFVwc2VydFN0cmVhbVJlc3BvbnNlEi8KBm9wZW5lZBgBIAEoCzIdLmZhY2V0cy52MS5VcHNlcnRTdHJlYW1PcGVuZWRIABIpCgNhY2sYAiABKAsyGi5mYWNldHMudjEuVXBzZXJ0U3RyZWFtQWNrSABCCQoHbWVzc2FnZSJkChJVcHNlcnRTdHJlYW1PcGVuZWQSFAoMcmVzdW1lX3Rva2VuGAEgASgJEhsKE2xhc3RfYWNrZWRfc2VxdWVuY2UYAiABKAQSGwoTbWF4X3VuYWNrZWRfYmF0Y2hlcxgDIAEoDSLdAQoPVXBzZXJ0U3RyZWFtQWNrEhAKCHNlcXVlbmNlGAEgASgEEhQKDG51bV91cHNlcnRlZBgCIAEoDRI3ChJyZWplY3RlZF9kb2N1bWVudHMYAyADKAsyGy5mYWNldHMudjEuUmVqZWN0ZWREb2N1bWVudBIWCg5pbmRleF9yZXZpc2lvbhgEIAEoBBIWCg5hbHJlYWR5X3N0b3JlZBgFIAEoCBI5ChN0cnVuY2F0ZWRfZG9jdW1lbnRzGAYgAygLMhwuZmFjZXRzLnYxLlRydW5jYXRlZERvY3VtZW50IlMKEFJlamVjdGVkRG9jdW1lbnQSEAoIcG9zaXRpb24YASABKA0SCgoCaWQYAiABKAkSIQoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1cyJkChNHZXREb2N1bWVudHNSZXF1ZXN0EhIKCmNvbGxlY3Rpb24YASABKAkSCwoDaWRzGAIgAygJEhYKDmluY2x1ZGVfZmFjZXRzGAMgASgIEhQKDG1pbl9yZXZpc2lvbhgEIAEoBCJrChRHZXREb2N1bWVudHNSZXNwb25zZRImCglkb2N1bWVudHMYASADKAsyEy5mYWNldHMudjEuRG9jdW1lbnQSEwoLbWlzc2luZ19pZHMYAiADKAkSFgoOaW5kZXhfcmV2aXNpb24YAyABKAQiWwoWRGVsZXRlRG9jdW1lbnRzUmVxdWVzdBISCgpjb2xsZWN0aW9uGAEgASgJEgsKA2lkcxgCIAMoCRIgCgV3aGVyZRgDIAEoCzIRLmZhY2V0cy52MS5GaWx0ZXIicgoXRGVsZXRlRG9jdW1lbnRzUmVzcG9uc2USEwoLbnVtX2RlbGV0ZWQYASABKA0SFgoOaW5kZXhfcmV2aXNpb24YAiABKAQSKgoId2FybmluZ3MYAyADKAsyGC5mYWNldHMudjEuRmlsdGVyV2FybmluZyKhAQoUTGlzdERvY3VtZW50c1JlcXVlc3QSEgoKY29sbGVjdGlvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCRIgCgV3aGVyZRgEIAEoCzIRLmZhY2V0cy52MS5GaWx0ZXISFgoOaW5jbHVkZV9mYWNldHMYBSABKAgSFAoMbWluX3JldmlzaW9uGAYgASgEIpwBChVMaXN0RG9jdW1lbnRzUmVzcG9uc2USJgoJZG9jdW1lbnRzGAEgAygLMhMuZmFjZXRzLnYxLkRvY3VtZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIWCg5pbmRleF9yZXZpc2lvbhgDIAEoBBIqCgh3YXJuaW5ncxgEIAMoCzIYLmZhY2V0cy52MS5GaWx0ZXJXYXJuaW5nImMKFUNvdW50RG9jdW1lbnRzUmVxdWVzdBISCgpjb2xsZWN0aW9uGAEgASgJEiAKBXdoZXJlGAIgASgLMhEuZmFjZXRzLnYxLkZpbHRlchIUCgxtaW5fcmV2aXNpb24YAyABKAQicwoWQ291bnREb2N1bWVudHNSZXNwb25zZRIVCg1udW1fZG9jdW1lbnRzGAEgASgEEhYKDmluZGV4X3JldmlzaW9uGAIgASgEEioKCHdhcm5pbmdzGAMgAygLMhguZmFjZXRzLnYxLkZpbHRlcldhcm5pbmcimwQKDVNlYXJjaFJlcXVlc3QSEgoKY29sbGVjdGlvbhgBIAEoCRInCgdxdWVyaWVzGAIgAygLMhYuZmFjZXRzLnYxLlNlYXJjaFF1ZXJ5EhIKBXRvcF9rGAMgASgNSACIAQESIAoFd2hlcmUYBCABKAsyES5mYWNldHMudjEuRmlsdGVyEg0KBWV4YWN0GAUgASgIEhQKDG1pbl9yZXZpc2lvbhgGIAEoBBIQCghldmlkZW5jZRgHIAEoCBIWCgludW1fd29yZHMYCCABKA1IAYgBARIdChBpbmNsdWRlX2RvY3VtZW50GAkgASgISAKIAQESIwoEbW9kZRgKIAEoDjIVLmZhY2V0cy52MS5TZWFyY2hNb2RlEhsKDm1pbl9jb25maWRlbmNlGAsgASgBSAOIAQESFgoJZGl2ZXJzaWZ5GAwgASgBSASIAQESDQoFbW9kZWwYDSABKAkSEgoFZ3JvdXAYDiABKAhIBYgBARIsCgdjb21iaW5lGA8gASgOMhsuZmFjZXRzLnYxLkZhY2V0Q29tYmluYXRpb24SFwoKdXNlX3JlYWRlchgQIAEoCEgGiAEBQggKBl90b3Bfa0IMCgpfbnVtX3dvcmRzQhMKEV9pbmNsdWRlX2RvY3VtZW50QhEKD19taW5fY29uZmlkZW5jZUIMCgpfZGl2ZXJzaWZ5QggKBl9ncm91cEINCgtfdXNlX3JlYWRlciJZCgtTZWFyY2hRdWVyeRIOCgR0ZXh0GAEgASgJSAASMQoQZmFjZXRfZW1iZWRkaW5ncxgCIAEoCzIVLmZhY2V0cy52MS5GYWNldEFycmF5SABCBwoFcXVlcnkipQIKDlNlYXJjaFJlc3BvbnNlEigKB3Jlc3VsdHMYASADKAsyFy5mYWNldHMudjEuU2VhcmNoUmVzdWx0EhYKDmluZGV4X3JldmlzaW9uGAIgASgEEhIKCmV4aGF1c3RpdmUYAyABKAgSJgoFbW9kZWwYBCABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBSABKAsyEi5mYWNldHMudjEuVGltaW5ncxISCgppbmRleF9raW5kGAYgASgJEioKCHdhcm5pbmdzGAcgAygLMhguZmFjZXRzLnYxLkZpbHRlcldhcm5pbmcSEwoGcmVjYWxsGAggASgBSACIAQESEAoIbGVmdF9vdXQYCSABKAlCCQoHX3JlY2FsbCKnAQoNUmVyYW5rUmVxdWVzdBINCgVxdWVyeRgBIAEoCRINCgV0ZXh0cxgCIAMoCRISCgV0b3BfaxgDIAEoDUgAiAEBEiMKBG1vZGUYBCABKA4yFS5mYWNldHMudjEuU2VhcmNoTW9kZRINCgVtb2RlbBgFIAEoCRIXCgp1c2VfcmVhZGVyGAYgASgISAGIAQFCCAoGX3RvcF9rQg0KC191c2VfcmVhZGVyIpkBCg5SZXJhbmtSZXNwb25zZRImCgdyZXN1bHRzGAEgAygLMhUuZmFjZXRzLnYxLlJhbmtlZFRleHQSJgoFbW9kZWwYAiABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYAyABKAsyEi5mYWNldHMudjEuVGltaW5ncxISCgpudW1fdG9rZW5zGAQgASgEKmsKEEZhY2V0Q29tYmluYXRpb24SIQodRkFDRVRfQ09NQklOQVRJT05fVU5TUEVDSUZJRUQQABIZChVGQUNFVF9DT01CSU5BVElPTl9TVU0QARIZChVGQUNFVF9DT01CSU5BVElPTl9BTlkQAipyCgpTZWFyY2hNb2RlEhsKF1NFQVJDSF9NT0RFX1VOU1BFQ0lGSUVEEAASFgoSU0VBUkNIX01PREVfSFlCUklEEAESFgoSU0VBUkNIX01PREVfRkFDRVRTEAISFwoTU0VBUkNIX01PREVfTEVYSUNBTBADMpIFChFDb2xsZWN0aW9uU2VydmljZRJbChBDcmVhdGVDb2xsZWN0aW9uEiIuZmFjZXRzLnYxLkNyZWF0ZUNvbGxlY3Rpb25SZXF1ZXN0GiMuZmFjZXRzLnYxLkNyZWF0ZUNvbGxlY3Rpb25SZXNwb25zZRJSCg1HZXRDb2xsZWN0aW9uEh8uZmFjZXRzLnYxLkdldENvbGxlY3Rpb25SZXF1ZXN0GiAuZmFjZXRzLnYxLkdldENvbGxlY3Rpb25SZXNwb25zZRJYCg9MaXN0Q29sbGVjdGlvbnMSIS5mYWNldHMudjEuTGlzdENvbGxlY3Rpb25zUmVxdWVzdBoiLmZhY2V0cy52MS5MaXN0Q29sbGVjdGlvbnNSZXNwb25zZRJbChBEZWxldGVDb2xsZWN0aW9uEiIuZmFjZXRzLnYxLkRlbGV0ZUNvbGxlY3Rpb25SZXF1ZXN0GiMuZmFjZXRzLnYxLkRlbGV0ZUNvbGxlY3Rpb25SZXNwb25zZRJeChFSZWluZGV4Q29sbGVjdGlvbhIjLmZhY2V0cy52MS5SZWluZGV4Q29sbGVjdGlvblJlcXVlc3QaJC5mYWNldHMudjEuUmVpbmRleENvbGxlY3Rpb25SZXNwb25zZRJhChJEaWFnbm9zZUNvbGxlY3Rpb24SJC5mYWNldHMudjEuRGlhZ25vc2VDb2xsZWN0aW9uUmVxdWVzdBolLmZhY2V0cy52MS5EaWFnbm9zZUNvbGxlY3Rpb25SZXNwb25zZRJSCg1NYXBDb2xsZWN0aW9uEh8uZmFjZXRzLnYxLk1hcENvbGxlY3Rpb25SZXF1ZXN0GiAuZmFjZXRzLnYxLk1hcENvbGxlY3Rpb25SZXNwb25zZTL5BAoPRG9jdW1lbnRTZXJ2aWNlEj0KBlVwc2VydBIYLmZhY2V0cy52MS5VcHNlcnRSZXF1ZXN0GhkuZmFjZXRzLnYxLlVwc2VydFJlc3BvbnNlElMKDFVwc2VydFN0cmVhbRIeLmZhY2V0cy52MS5VcHNlcnRTdHJlYW1SZXF1ZXN0Gh8uZmFjZXRzLnYxLlVwc2VydFN0cmVhbVJlc3BvbnNlKAEwARJPCgxHZXREb2N1bWVudHMSHi5mYWNldHMudjEuR2V0RG9jdW1lbnRzUmVxdWVzdBofLmZhY2V0cy52MS5HZXREb2N1bWVudHNSZXNwb25zZRJYCg9EZWxldGVEb2N1bWVudHMSIS5mYWNldHMudjEuRGVsZXRlRG9jdW1lbnRzUmVxdWVzdBoiLmZhY2V0cy52MS5EZWxldGVEb2N1bWVudHNSZXNwb25zZRJVCg5Db3VudERvY3VtZW50cxIgLmZhY2V0cy52MS5Db3VudERvY3VtZW50c1JlcXVlc3QaIS5mYWNldHMudjEuQ291bnREb2N1bWVudHNSZXNwb25zZRJSCg1MaXN0RG9jdW1lbnRzEh8uZmFjZXRzLnYxLkxpc3REb2N1bWVudHNSZXF1ZXN0GiAuZmFjZXRzLnYxLkxpc3REb2N1bWVudHNSZXNwb25zZRI9CgZTZWFyY2gSGC5mYWNldHMudjEuU2VhcmNoUmVxdWVzdBoZLmZhY2V0cy52MS5TZWFyY2hSZXNwb25zZRI9CgZSZXJhbmsSGC5mYWNldHMudjEuUmVyYW5rUmVxdWVzdBoZLmZhY2V0cy52MS5SZXJhbmtSZXNwb25zZWIGcHJvdG8z", [file_facets_proto_v1_common, file_facets_proto_v1_diagnosis, file_facets_proto_v1_filters, file_facets_proto_v1_results, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvZG9jdW1lbnRzLnByb3RvEglmYWNldHMudjEizgIKCkNvbGxlY3Rpb24SDAoEbmFtZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIWCg5tb2RlbF9yZXZpc2lvbhgDIAEoCRISCgpudW1fZmFjZXRzGAQgASgNEgsKA2RpbRgFIAEoDRIVCg1udW1fZG9jdW1lbnRzGAYgASgEEhYKDmluZGV4X3JldmlzaW9uGAcgASgEEi8KC2NyZWF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgppbmRleF9raW5kGAkgASgJEg0KBXNwYWNlGAogASgJEhMKC251bV9kYW1hZ2VkGAsgASgEEhEKCW51bV9wYXJ0cxgOIAEoBBItCg1zZWFyY2hfZmllbGRzGA8gAygLMhYuZmFjZXRzLnYxLlNlYXJjaEZpZWxkEhAKCGxhbmd1YWdlGBAgASgJIisKC1NlYXJjaEZpZWxkEgwKBG5hbWUYASABKAkSDgoGd2VpZ2h0GAIgASgBIjYKDFNlYXJjaEZpZWxkcxImCgZmaWVsZHMYASADKAsyFi5mYWNldHMudjEuU2VhcmNoRmllbGQieAoXQ3JlYXRlQ29sbGVjdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIuCg1zZWFyY2hfZmllbGRzGAMgASgLMhcuZmFjZXRzLnYxLlNlYXJjaEZpZWxkcxIQCghsYW5ndWFnZRgEIAEoCSJFChhDcmVhdGVDb2xsZWN0aW9uUmVzcG9uc2USKQoKY29sbGVjdGlvbhgBIAEoCzIVLmZhY2V0cy52MS5Db2xsZWN0aW9uIiQKFEdldENvbGxlY3Rpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkiQgoVR2V0Q29sbGVjdGlvblJlc3BvbnNlEikKCmNvbGxlY3Rpb24YASABKAsyFS5mYWNldHMudjEuQ29sbGVjdGlvbiI/ChZMaXN0Q29sbGVjdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJIl4KF0xpc3RDb2xsZWN0aW9uc1Jlc3BvbnNlEioKC2NvbGxlY3Rpb25zGAEgAygLMhUuZmFjZXRzLnYxLkNvbGxlY3Rpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIicKF0RlbGV0ZUNvbGxlY3Rpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkiSQoYRGVsZXRlQ29sbGVjdGlvblJlc3BvbnNlEhUKDW51bV9kb2N1bWVudHMYASABKAQSFgoOaW5kZXhfcmV2aXNpb24YAiABKAQiZwoYUmVpbmRleENvbGxlY3Rpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFbW9kZWwYAiABKAkSLgoNc2VhcmNoX2ZpZWxkcxgDIAEoCzIXLmZhY2V0cy52MS5TZWFyY2hGaWVsZHMiaQoZUmVpbmRleENvbGxlY3Rpb25SZXNwb25zZRIMCgRkb25lGAEgASgIEhMKC251bV9lbmNvZGVkGAIgASgEEikKCmNvbGxlY3Rpb24YAyABKAsyFS5mYWNldHMudjEuQ29sbGVjdGlvbiKwAgoIRG9jdW1lbnQSCgoCaWQYASABKAkSDAoEdGV4dBgCIAEoCRIoCgdwYXlsb2FkGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIvChBmYWNldF9lbWJlZGRpbmdzGAQgASgLMhUuZmFjZXRzLnYxLkZhY2V0QXJyYXkSEAoIcmV2aXNpb24YBSABKAQSKgoLdG9rZW5fc3RhdHMYBiABKAsyFS5mYWNldHMudjEuVG9rZW5TdGF0cxIkCgtmYWNldF9zcGFucxgHIAMoCzIPLmZhY2V0cy52MS5TcGFuEiYKBXBhcnRzGAggAygLMhcuZmFjZXRzLnYxLkRvY3VtZW50UGFydBITCgtwYXJ0X2ZhY2V0cxgJIAMoDRIOCgZzb3VyY2UYCiABKAkieAoNVXBzZXJ0UmVxdWVzdBISCgpjb2xsZWN0aW9uGAEgASgJEiYKCWRvY3VtZW50cxgCIAMoCzITLmZhY2V0cy52MS5Eb2N1bWVudBIrCgplbmNvZGVkX2J5GAMgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbiKFAgoOVXBzZXJ0UmVzcG9uc2USFAoMbnVtX3Vwc2VydGVkGAEgASgNEhYKDmluZGV4X3JldmlzaW9uGAIgASgEEiYKBW1vZGVsGAMgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAQgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MSOQoTdHJ1bmNhdGVkX2RvY3VtZW50cxgFIAMoCzIcLmZhY2V0cy52MS5UcnVuY2F0ZWREb2N1bWVudBIRCgludW1fYWRkZWQYBiABKA0SEwoLbnVtX2NoYW5nZWQYByABKA0SFQoNbnVtX3VuY2hhbmdlZBgIIAEoDSJ8ChNVcHNlcnRTdHJlYW1SZXF1ZXN0EisKBG9wZW4YASABKAsyGy5mYWNldHMudjEuVXBzZXJ0U3RyZWFtT3BlbkgAEi0KBWJhdGNoGAIgASgLMhwuZmFjZXRzLnYxLlVwc2VydFN0cmVhbUJhdGNoSABCCQoHbWVzc2FnZSJpChBVcHNlcnRTdHJlYW1PcGVuEhIKCmNvbGxlY3Rpb24YASABKAkSFAoMcmVzdW1lX3Rva2VuGAIgASgJEisKCmVuY29kZWRfYnkYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uIk0KEVVwc2VydFN0cmVhbUJhdGNoEhAKCHNlcXVlbmNlGAEgASgEEiYKCWRvY3VtZW50cxgCIAMoCzITLmZhY2V0cy52MS5Eb2N1bWVudCJ9ChRVcHNlcnRTdHJlYW1SZXNwb25zZRIvCgZvcGVuZWQYASABKAsyHS5mYWNldHMudjEuVXBzZXJ0U3RyZWFtT3BlbmVkSAASKQoDYWNrGAIgASgLMhouZmFjZXRzLnYxLlVwc2VydFN0cmVhbUFja0gAQgkKB21lc3NhZ2UiZAoSVXBzZXJ0U3RyZWFtT3BlbmVkEhQKDHJlc3VtZV90b2tlbhgBIAEoCRIbChNsYXN0X2Fja2VkX3NlcXVlbmNlGAIgASgEEhsKE21heF91bmFja2VkX2JhdGNoZXMYAyABKA0inAIKD1Vwc2VydFN0cmVhbUFjaxIQCghzZXF1ZW5jZRgBIAEoBBIUCgxudW1fdXBzZXJ0ZWQYAiABKA0SNwoScmVqZWN0ZWRfZG9jdW1lbnRzGAMgAygLMhsuZmFjZXRzLnYxLlJlamVjdGVkRG9jdW1lbnQSFgoOaW5kZXhfcmV2aXNpb24YBCABKAQSFgoOYWxyZWFkeV9zdG9yZWQYBSABKAgSOQoTdHJ1bmNhdGVkX2RvY3VtZW50cxgGIAMoCzIcLmZhY2V0cy52MS5UcnVuY2F0ZWREb2N1bWVudBIRCgludW1fYWRkZWQYByABKA0SEwoLbnVtX2NoYW5nZWQYCCABKA0SFQoNbnVtX3VuY2hhbmdlZBgJIAEoDSJTChBSZWplY3RlZERvY3VtZW50EhAKCHBvc2l0aW9uGAEgASgNEgoKAmlkGAIgASgJEiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMiZAoTR2V0RG9jdW1lbnRzUmVxdWVzdBISCgpjb2xsZWN0aW9uGAEgASgJEgsKA2lkcxgCIAMoCRIWCg5pbmNsdWRlX2ZhY2V0cxgDIAEoCBIUCgxtaW5fcmV2aXNpb24YBCABKAQiawoUR2V0RG9jdW1lbnRzUmVzcG9uc2USJgoJZG9jdW1lbnRzGAEgAygLMhMuZmFjZXRzLnYxLkRvY3VtZW50EhMKC21pc3NpbmdfaWRzGAIgAygJEhYKDmluZGV4X3JldmlzaW9uGAMgASgEImsKFkRlbGV0ZURvY3VtZW50c1JlcXVlc3QSEgoKY29sbGVjdGlvbhgBIAEoCRILCgNpZHMYAiADKAkSIAoFd2hlcmUYAyABKAsyES5mYWNldHMudjEuRmlsdGVyEg4KBnNvdXJjZRgEIAEoCSJyChdEZWxldGVEb2N1bWVudHNSZXNwb25zZRITCgtudW1fZGVsZXRlZBgBIAEoDRIWCg5pbmRleF9yZXZpc2lvbhgCIAEoBBIqCgh3YXJuaW5ncxgDIAMoCzIYLmZhY2V0cy52MS5GaWx0ZXJXYXJuaW5nIuUBChRMaXN0RG9jdW1lbnRzUmVxdWVzdBISCgpjb2xsZWN0aW9uGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJEiAKBXdoZXJlGAQgASgLMhEuZmFjZXRzLnYxLkZpbHRlchIWCg5pbmNsdWRlX2ZhY2V0cxgFIAEoCBIUCgxtaW5fcmV2aXNpb24YBiABKAQSDgoGc291cmNlGAcgASgJEh0KEGluY2x1ZGVfZG9jdW1lbnQYCCABKAhIAIgBAUITChFfaW5jbHVkZV9kb2N1bWVudCKcAQoVTGlzdERvY3VtZW50c1Jlc3BvbnNlEiYKCWRvY3VtZW50cxgBIAMoCzITLmZhY2V0cy52MS5Eb2N1bWVudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSFgoOaW5kZXhfcmV2aXNpb24YAyABKAQSKgoId2FybmluZ3MYBCADKAsyGC5mYWNldHMudjEuRmlsdGVyV2FybmluZyJPChJMaXN0U291cmNlc1JlcXVlc3QSEgoKY29sbGVjdGlvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJyChNMaXN0U291cmNlc1Jlc3BvbnNlEioKB3NvdXJjZXMYASADKAsyGS5mYWNldHMudjEuRG9jdW1lbnRTb3VyY2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhYKDmluZGV4X3JldmlzaW9uGAMgASgEIjcKDkRvY3VtZW50U291cmNlEg4KBnNvdXJjZRgBIAEoCRIVCg1udW1fZG9jdW1lbnRzGAIgASgEImMKFUNvdW50RG9jdW1lbnRzUmVxdWVzdBISCgpjb2xsZWN0aW9uGAEgASgJEiAKBXdoZXJlGAIgASgLMhEuZmFjZXRzLnYxLkZpbHRlchIUCgxtaW5fcmV2aXNpb24YAyABKAQicwoWQ291bnREb2N1bWVudHNSZXNwb25zZRIVCg1udW1fZG9jdW1lbnRzGAEgASgEEhYKDmluZGV4X3JldmlzaW9uGAIgASgEEioKCHdhcm5pbmdzGAMgAygLMhguZmFjZXRzLnYxLkZpbHRlcldhcm5pbmcimwQKDVNlYXJjaFJlcXVlc3QSEgoKY29sbGVjdGlvbhgBIAEoCRInCgdxdWVyaWVzGAIgAygLMhYuZmFjZXRzLnYxLlNlYXJjaFF1ZXJ5EhIKBXRvcF9rGAMgASgNSACIAQESIAoFd2hlcmUYBCABKAsyES5mYWNldHMudjEuRmlsdGVyEg0KBWV4YWN0GAUgASgIEhQKDG1pbl9yZXZpc2lvbhgGIAEoBBIQCghldmlkZW5jZRgHIAEoCBIWCgludW1fd29yZHMYCCABKA1IAYgBARIdChBpbmNsdWRlX2RvY3VtZW50GAkgASgISAKIAQESIwoEbW9kZRgKIAEoDjIVLmZhY2V0cy52MS5TZWFyY2hNb2RlEhsKDm1pbl9jb25maWRlbmNlGAsgASgBSAOIAQESFgoJZGl2ZXJzaWZ5GAwgASgBSASIAQESDQoFbW9kZWwYDSABKAkSEgoFZ3JvdXAYDiABKAhIBYgBARIsCgdjb21iaW5lGA8gASgOMhsuZmFjZXRzLnYxLkZhY2V0Q29tYmluYXRpb24SFwoKdXNlX3JlYWRlchgQIAEoCEgGiAEBQggKBl90b3Bfa0IMCgpfbnVtX3dvcmRzQhMKEV9pbmNsdWRlX2RvY3VtZW50QhEKD19taW5fY29uZmlkZW5jZUIMCgpfZGl2ZXJzaWZ5QggKBl9ncm91cEINCgtfdXNlX3JlYWRlciJZCgtTZWFyY2hRdWVyeRIOCgR0ZXh0GAEgASgJSAASMQoQZmFjZXRfZW1iZWRkaW5ncxgCIAEoCzIVLmZhY2V0cy52MS5GYWNldEFycmF5SABCBwoFcXVlcnkipQIKDlNlYXJjaFJlc3BvbnNlEigKB3Jlc3VsdHMYASADKAsyFy5mYWNldHMudjEuU2VhcmNoUmVzdWx0EhYKDmluZGV4X3JldmlzaW9uGAIgASgEEhIKCmV4aGF1c3RpdmUYAyABKAgSJgoFbW9kZWwYBCABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBSABKAsyEi5mYWNldHMudjEuVGltaW5ncxISCgppbmRleF9raW5kGAYgASgJEioKCHdhcm5pbmdzGAcgAygLMhguZmFjZXRzLnYxLkZpbHRlcldhcm5pbmcSEwoGcmVjYWxsGAggASgBSACIAQESEAoIbGVmdF9vdXQYCSABKAlCCQoHX3JlY2FsbCKnAQoNUmVyYW5rUmVxdWVzdBINCgVxdWVyeRgBIAEoCRINCgV0ZXh0cxgCIAMoCRISCgV0b3BfaxgDIAEoDUgAiAEBEiMKBG1vZGUYBCABKA4yFS5mYWNldHMudjEuU2VhcmNoTW9kZRINCgVtb2RlbBgFIAEoCRIXCgp1c2VfcmVhZGVyGAYgASgISAGIAQFCCAoGX3RvcF9rQg0KC191c2VfcmVhZGVyIpkBCg5SZXJhbmtSZXNwb25zZRImCgdyZXN1bHRzGAEgAygLMhUuZmFjZXRzLnYxLlJhbmtlZFRleHQSJgoFbW9kZWwYAiABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYAyABKAsyEi5mYWNldHMudjEuVGltaW5ncxISCgpudW1fdG9rZW5zGAQgASgEKmsKEEZhY2V0Q29tYmluYXRpb24SIQodRkFDRVRfQ09NQklOQVRJT05fVU5TUEVDSUZJRUQQABIZChVGQUNFVF9DT01CSU5BVElPTl9TVU0QARIZChVGQUNFVF9DT01CSU5BVElPTl9BTlkQAipyCgpTZWFyY2hNb2RlEhsKF1NFQVJDSF9NT0RFX1VOU1BFQ0lGSUVEEAASFgoSU0VBUkNIX01PREVfSFlCUklEEAESFgoSU0VBUkNIX01PREVfRkFDRVRTEAISFwoTU0VBUkNIX01PREVfTEVYSUNBTBADMpIFChFDb2xsZWN0aW9uU2VydmljZRJbChBDcmVhdGVDb2xsZWN0aW9uEiIuZmFjZXRzLnYxLkNyZWF0ZUNvbGxlY3Rpb25SZXF1ZXN0GiMuZmFjZXRzLnYxLkNyZWF0ZUNvbGxlY3Rpb25SZXNwb25zZRJSCg1HZXRDb2xsZWN0aW9uEh8uZmFjZXRzLnYxLkdldENvbGxlY3Rpb25SZXF1ZXN0GiAuZmFjZXRzLnYxLkdldENvbGxlY3Rpb25SZXNwb25zZRJYCg9MaXN0Q29sbGVjdGlvbnMSIS5mYWNldHMudjEuTGlzdENvbGxlY3Rpb25zUmVxdWVzdBoiLmZhY2V0cy52MS5MaXN0Q29sbGVjdGlvbnNSZXNwb25zZRJbChBEZWxldGVDb2xsZWN0aW9uEiIuZmFjZXRzLnYxLkRlbGV0ZUNvbGxlY3Rpb25SZXF1ZXN0GiMuZmFjZXRzLnYxLkRlbGV0ZUNvbGxlY3Rpb25SZXNwb25zZRJeChFSZWluZGV4Q29sbGVjdGlvbhIjLmZhY2V0cy52MS5SZWluZGV4Q29sbGVjdGlvblJlcXVlc3QaJC5mYWNldHMudjEuUmVpbmRleENvbGxlY3Rpb25SZXNwb25zZRJhChJEaWFnbm9zZUNvbGxlY3Rpb24SJC5mYWNldHMudjEuRGlhZ25vc2VDb2xsZWN0aW9uUmVxdWVzdBolLmZhY2V0cy52MS5EaWFnbm9zZUNvbGxlY3Rpb25SZXNwb25zZRJSCg1NYXBDb2xsZWN0aW9uEh8uZmFjZXRzLnYxLk1hcENvbGxlY3Rpb25SZXF1ZXN0GiAuZmFjZXRzLnYxLk1hcENvbGxlY3Rpb25SZXNwb25zZTLHBQoPRG9jdW1lbnRTZXJ2aWNlEj0KBlVwc2VydBIYLmZhY2V0cy52MS5VcHNlcnRSZXF1ZXN0GhkuZmFjZXRzLnYxLlVwc2VydFJlc3BvbnNlElMKDFVwc2VydFN0cmVhbRIeLmZhY2V0cy52MS5VcHNlcnRTdHJlYW1SZXF1ZXN0Gh8uZmFjZXRzLnYxLlVwc2VydFN0cmVhbVJlc3BvbnNlKAEwARJPCgxHZXREb2N1bWVudHMSHi5mYWNldHMudjEuR2V0RG9jdW1lbnRzUmVxdWVzdBofLmZhY2V0cy52MS5HZXREb2N1bWVudHNSZXNwb25zZRJYCg9EZWxldGVEb2N1bWVudHMSIS5mYWNldHMudjEuRGVsZXRlRG9jdW1lbnRzUmVxdWVzdBoiLmZhY2V0cy52MS5EZWxldGVEb2N1bWVudHNSZXNwb25zZRJVCg5Db3VudERvY3VtZW50cxIgLmZhY2V0cy52MS5Db3VudERvY3VtZW50c1JlcXVlc3QaIS5mYWNldHMudjEuQ291bnREb2N1bWVudHNSZXNwb25zZRJSCg1MaXN0RG9jdW1lbnRzEh8uZmFjZXRzLnYxLkxpc3REb2N1bWVudHNSZXF1ZXN0GiAuZmFjZXRzLnYxLkxpc3REb2N1bWVudHNSZXNwb25zZRJMCgtMaXN0U291cmNlcxIdLmZhY2V0cy52MS5MaXN0U291cmNlc1JlcXVlc3QaHi5mYWNldHMudjEuTGlzdFNvdXJjZXNSZXNwb25zZRI9CgZTZWFyY2gSGC5mYWNldHMudjEuU2VhcmNoUmVxdWVzdBoZLmZhY2V0cy52MS5TZWFyY2hSZXNwb25zZRI9CgZSZXJhbmsSGC5mYWNldHMudjEuUmVyYW5rUmVxdWVzdBoZLmZhY2V0cy52MS5SZXJhbmtSZXNwb25zZWIGcHJvdG8z", [file_facets_proto_v1_common, file_facets_proto_v1_diagnosis, file_facets_proto_v1_filters, file_facets_proto_v1_results, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * @generated from message facets.v1.Collection
@@ -514,6 +514,14 @@ export type Document = Message<"facets.v1.Document"> & {
    * @generated from field: repeated uint32 part_facets = 9;
    */
   partFacets: number[];
+
+  /**
+   * File that the document came from, such as its path in a folder: at most 1,024 bytes of UTF-8 without NUL; empty:
+   * none. Clients that read a file again delete the documents of this source that it no longer contains.
+   *
+   * @generated from field: string source = 10;
+   */
+  source: string;
 };
 
 /**
@@ -561,7 +569,7 @@ export const UpsertRequestSchema: GenMessage<UpsertRequest> = /*@__PURE__*/
  */
 export type UpsertResponse = Message<"facets.v1.UpsertResponse"> & {
   /**
-   * Stored documents.
+   * Stored documents: added, changed and unchanged ones.
    *
    * @generated from field: uint32 num_upserted = 1;
    */
@@ -589,11 +597,32 @@ export type UpsertResponse = Message<"facets.v1.UpsertResponse"> & {
   timings?: Timings | undefined;
 
   /**
-   * Stored documents whose text was not read to its end, in request order.
+   * Stored documents whose text was not read to its end, in request order; unchanged ones are left out.
    *
    * @generated from field: repeated facets.v1.TruncatedDocument truncated_documents = 5;
    */
   truncatedDocuments: TruncatedDocument[];
+
+  /**
+   * Documents with a new id, >= 0.
+   *
+   * @generated from field: uint32 num_added = 6;
+   */
+  numAdded: number;
+
+  /**
+   * Documents that replaced one of the same id, >= 0.
+   *
+   * @generated from field: uint32 num_changed = 7;
+   */
+  numChanged: number;
+
+  /**
+   * Documents that were stored already and are equal, >= 0.
+   *
+   * @generated from field: uint32 num_unchanged = 8;
+   */
+  numUnchanged: number;
 };
 
 /**
@@ -774,7 +803,7 @@ export type UpsertStreamAck = Message<"facets.v1.UpsertStreamAck"> & {
   sequence: bigint;
 
   /**
-   * Documents stored from this batch.
+   * Documents stored from this batch: added, changed and unchanged ones.
    *
    * @generated from field: uint32 num_upserted = 2;
    */
@@ -802,11 +831,32 @@ export type UpsertStreamAck = Message<"facets.v1.UpsertStreamAck"> & {
   alreadyStored: boolean;
 
   /**
-   * Stored documents whose text was not read to its end, by position.
+   * Stored documents whose text was not read to its end, by position; unchanged ones are left out.
    *
    * @generated from field: repeated facets.v1.TruncatedDocument truncated_documents = 6;
    */
   truncatedDocuments: TruncatedDocument[];
+
+  /**
+   * Documents with a new id, >= 0.
+   *
+   * @generated from field: uint32 num_added = 7;
+   */
+  numAdded: number;
+
+  /**
+   * Documents that replaced one of the same id, >= 0.
+   *
+   * @generated from field: uint32 num_changed = 8;
+   */
+  numChanged: number;
+
+  /**
+   * Documents that were stored already and are equal, >= 0.
+   *
+   * @generated from field: uint32 num_unchanged = 9;
+   */
+  numUnchanged: number;
 };
 
 /**
@@ -934,7 +984,7 @@ export type DeleteDocumentsRequest = Message<"facets.v1.DeleteDocumentsRequest">
   collection: string;
 
   /**
-   * Ids, 1 to Limits.max_documents_per_upsert. Excludes where.
+   * Ids, 1 to Limits.max_documents_per_upsert. Excludes where and source.
    *
    * @generated from field: repeated string ids = 2;
    */
@@ -946,6 +996,13 @@ export type DeleteDocumentsRequest = Message<"facets.v1.DeleteDocumentsRequest">
    * @generated from field: facets.v1.Filter where = 3;
    */
   where?: Filter | undefined;
+
+  /**
+   * Deletes all documents of this source, with where only those that match; empty: of any source.
+   *
+   * @generated from field: string source = 4;
+   */
+  source: string;
 };
 
 /**
@@ -1033,6 +1090,20 @@ export type ListDocumentsRequest = Message<"facets.v1.ListDocumentsRequest"> & {
    * @generated from field: uint64 min_revision = 6;
    */
   minRevision: bigint;
+
+  /**
+   * Only documents of this source; empty: of any source.
+   *
+   * @generated from field: string source = 7;
+   */
+  source: string;
+
+  /**
+   * False: only Document.id, source and revision are filled; default true.
+   *
+   * @generated from field: optional bool include_document = 8;
+   */
+  includeDocument?: boolean | undefined;
 };
 
 /**
@@ -1083,6 +1154,100 @@ export const ListDocumentsResponseSchema: GenMessage<ListDocumentsResponse> = /*
   messageDesc(file_facets_proto_v1_documents, 28);
 
 /**
+ * @generated from message facets.v1.ListSourcesRequest
+ */
+export type ListSourcesRequest = Message<"facets.v1.ListSourcesRequest"> & {
+  /**
+   * Name of the collection.
+   *
+   * @generated from field: string collection = 1;
+   */
+  collection: string;
+
+  /**
+   * Entries per page, in [1, 1,000]; 0: 100.
+   *
+   * @generated from field: uint32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the previous reply; empty: first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message facets.v1.ListSourcesRequest.
+ * Use `create(ListSourcesRequestSchema)` to create a new message.
+ */
+export const ListSourcesRequestSchema: GenMessage<ListSourcesRequest> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_documents, 29);
+
+/**
+ * @generated from message facets.v1.ListSourcesResponse
+ */
+export type ListSourcesResponse = Message<"facets.v1.ListSourcesResponse"> & {
+  /**
+   * Sources, sorted by name; documents without a source are left out.
+   *
+   * @generated from field: repeated facets.v1.DocumentSource sources = 1;
+   */
+  sources: DocumentSource[];
+
+  /**
+   * page_token of the next page; empty: this is the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * Revision that was read.
+   *
+   * @generated from field: uint64 index_revision = 3;
+   */
+  indexRevision: bigint;
+};
+
+/**
+ * Describes the message facets.v1.ListSourcesResponse.
+ * Use `create(ListSourcesResponseSchema)` to create a new message.
+ */
+export const ListSourcesResponseSchema: GenMessage<ListSourcesResponse> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_documents, 30);
+
+/**
+ * A file that documents came from.
+ *
+ * @generated from message facets.v1.DocumentSource
+ */
+export type DocumentSource = Message<"facets.v1.DocumentSource"> & {
+  /**
+   * Name of the file, see Document.source.
+   *
+   * @generated from field: string source = 1;
+   */
+  source: string;
+
+  /**
+   * Number of its documents, >= 1.
+   *
+   * @generated from field: uint64 num_documents = 2;
+   */
+  numDocuments: bigint;
+};
+
+/**
+ * Describes the message facets.v1.DocumentSource.
+ * Use `create(DocumentSourceSchema)` to create a new message.
+ */
+export const DocumentSourceSchema: GenMessage<DocumentSource> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_documents, 31);
+
+/**
  * @generated from message facets.v1.CountDocumentsRequest
  */
 export type CountDocumentsRequest = Message<"facets.v1.CountDocumentsRequest"> & {
@@ -1113,7 +1278,7 @@ export type CountDocumentsRequest = Message<"facets.v1.CountDocumentsRequest"> &
  * Use `create(CountDocumentsRequestSchema)` to create a new message.
  */
 export const CountDocumentsRequestSchema: GenMessage<CountDocumentsRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_documents, 29);
+  messageDesc(file_facets_proto_v1_documents, 32);
 
 /**
  * @generated from message facets.v1.CountDocumentsResponse
@@ -1146,7 +1311,7 @@ export type CountDocumentsResponse = Message<"facets.v1.CountDocumentsResponse">
  * Use `create(CountDocumentsResponseSchema)` to create a new message.
  */
 export const CountDocumentsResponseSchema: GenMessage<CountDocumentsResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_documents, 30);
+  messageDesc(file_facets_proto_v1_documents, 33);
 
 /**
  * @generated from message facets.v1.SearchRequest
@@ -1270,7 +1435,7 @@ export type SearchRequest = Message<"facets.v1.SearchRequest"> & {
  * Use `create(SearchRequestSchema)` to create a new message.
  */
 export const SearchRequestSchema: GenMessage<SearchRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_documents, 31);
+  messageDesc(file_facets_proto_v1_documents, 34);
 
 /**
  * @generated from message facets.v1.SearchQuery
@@ -1303,7 +1468,7 @@ export type SearchQuery = Message<"facets.v1.SearchQuery"> & {
  * Use `create(SearchQuerySchema)` to create a new message.
  */
 export const SearchQuerySchema: GenMessage<SearchQuery> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_documents, 32);
+  messageDesc(file_facets_proto_v1_documents, 35);
 
 /**
  * @generated from message facets.v1.SearchResponse
@@ -1379,7 +1544,7 @@ export type SearchResponse = Message<"facets.v1.SearchResponse"> & {
  * Use `create(SearchResponseSchema)` to create a new message.
  */
 export const SearchResponseSchema: GenMessage<SearchResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_documents, 33);
+  messageDesc(file_facets_proto_v1_documents, 36);
 
 /**
  * @generated from message facets.v1.RerankRequest
@@ -1433,7 +1598,7 @@ export type RerankRequest = Message<"facets.v1.RerankRequest"> & {
  * Use `create(RerankRequestSchema)` to create a new message.
  */
 export const RerankRequestSchema: GenMessage<RerankRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_documents, 34);
+  messageDesc(file_facets_proto_v1_documents, 37);
 
 /**
  * @generated from message facets.v1.RerankResponse
@@ -1473,7 +1638,7 @@ export type RerankResponse = Message<"facets.v1.RerankResponse"> & {
  * Use `create(RerankResponseSchema)` to create a new message.
  */
 export const RerankResponseSchema: GenMessage<RerankResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_documents, 35);
+  messageDesc(file_facets_proto_v1_documents, 38);
 
 /**
  * How several query facets make one score.
@@ -1644,7 +1809,8 @@ export const CollectionService: GenService<{
  */
 export const DocumentService: GenService<{
   /**
-   * Stores a batch of documents and replaces those with the same ids. All or nothing.
+   * Stores a batch of documents and replaces those with the same ids. All or nothing. A document that is stored already
+   * with the same text, parts, payload and source is neither encoded nor written, unless it brings its facets.
    *
    * @generated from rpc facets.v1.DocumentService.Upsert
    */
@@ -1675,7 +1841,7 @@ export const DocumentService: GenService<{
     output: typeof GetDocumentsResponseSchema;
   },
   /**
-   * Deletes documents by id or filter. All or nothing; missing ids are not an error.
+   * Deletes documents by id, source or filter. All or nothing; missing ids are not an error.
    *
    * @generated from rpc facets.v1.DocumentService.DeleteDocuments
    */
@@ -1703,6 +1869,16 @@ export const DocumentService: GenService<{
     methodKind: "unary";
     input: typeof ListDocumentsRequestSchema;
     output: typeof ListDocumentsResponseSchema;
+  },
+  /**
+   * Sources of the documents of a collection, sorted by name (by code point), with their numbers of documents.
+   *
+   * @generated from rpc facets.v1.DocumentService.ListSources
+   */
+  listSources: {
+    methodKind: "unary";
+    input: typeof ListSourcesRequestSchema;
+    output: typeof ListSourcesResponseSchema;
   },
   /**
    * The best documents for each query by facets and words, with the part that answers.
