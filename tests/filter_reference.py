@@ -1,6 +1,7 @@
 """The meaning of payload filters: a slow reference that the SQL of the store is compared with."""
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -57,7 +58,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def _lookup(path: str, payload: Mapping[str, JsonValue]) -> object:
     value: object = payload
-    for key in path.split("."):
+    for key in ("".join(key) for key in re.findall(r'"([^"]*)"|([^".]+)', path)):
         if not isinstance(value, Mapping) or key not in value:
             return _MISSING
         value = value[key]

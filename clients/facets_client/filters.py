@@ -1,7 +1,8 @@
 """Conditions on the payload of documents, for searching, listing, counting and deleting.
 
-A field is named by its path, with dots into nested objects (``source.year``). A missing field satisfies only
-``Exists(field, False)``. Values of different types never match: ``Equals(f, "1")`` does not find 1.
+A field is named by its path, with dots into nested objects (``source.year``); a key that contains a dot stands in
+double quotes (``"v1.0".year``). A missing field satisfies only ``Exists(field, False)``. Values of different types
+never match: ``Equals(f, "1")`` does not find 1.
 
 Example:
     >>> from facets_client.filters import AllOf, Equals, Range

@@ -22,6 +22,7 @@ from facets.documents.filters import (
     OneOf,
     Range,
     bounds_of,
+    keys_of,
 )
 from facets.storage.checksums import tables_with_checksums
 from facets.storage.postgres import PostgresSchema
@@ -181,7 +182,7 @@ class Dialect:
 
     def on_field(self, template: str, path: str, *values: object) -> Sql:
         """An expression with a payload field, and with values as JSON."""
-        keys: Parameters = list(path.split("."))
+        keys: Parameters = list(keys_of(path))
         field = f"(fields{' -> ?::text' * len(keys)})"  # `->` with a text looks into objects only
         if not self.is_shared:
             field, keys = "payload, ?", ["$" + "".join(f'."{key}"' for key in keys)]

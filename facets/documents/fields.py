@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.filters import is_path
+from facets.documents.filters import PATH_RULE, keys_of, path_of
 from facets.documents.types import DocumentPart, JsonValue, Span
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.reading import read
@@ -126,9 +126,8 @@ def check_search_fields(fields: Mapping[str, float], *, path: ErrorPath = ("sear
     if len(fields) > MAX_SEARCH_FIELDS:
         raise InvalidInputError(f"has {len(fields)} items, the limit is {MAX_SEARCH_FIELDS}", path=path)
     for place, (name, weight) in enumerate(fields.items()):
-        if not is_path(name):
-            rule = f"must be keys joined by dots, without quotes or backslashes, got {name!r}"
-            raise InvalidInputError(rule, path=(*path, place, "name"))
+        if not keys_of(name):
+            raise InvalidInputError(f"must be {PATH_RULE}, got {name!r}", path=(*path, place, "name"))
         if not (math.isfinite(weight) and 0 < weight <= MAX_FIELD_WEIGHT):
             rule = f"must be above 0 and at most {MAX_FIELD_WEIGHT:g}, got {weight:g}"
             raise InvalidInputError(rule, path=(*path, place, "weight"))
@@ -189,7 +188,7 @@ def _lookup(payload: Mapping[str, JsonValue], name: str) -> tuple[str, object]:
     """The path of a field as the payload spells it, and its value."""
     value: object = payload
     keys = []
-    for key in name.split("."):
+    for key in keys_of(name):
         if not isinstance(value, Mapping):
             return name, None
         if key not in value:
@@ -197,7 +196,7 @@ def _lookup(payload: Mapping[str, JsonValue], name: str) -> tuple[str, object]:
             key = next((other for other in value if other.casefold() == folded), key)
         value = value.get(key)
         keys.append(key)
-    return ".".join(keys), value
+    return path_of(keys), value
 
 
 def _texts(value: object) -> Iterator[str]:

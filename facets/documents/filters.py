@@ -1,11 +1,13 @@
 """Payload filters: a small typed tree, evaluated in SQL by the store.
 
-A field is named by its path in the payload: object keys joined by dots, e.g. ``author.name``. A value whose type
-differs from the filter's never matches: ``Equals("year", 1)`` does not match ``true`` or ``"1"``. Integers and floats
-are one type. A missing value matches nothing, so ``NoneOf([Equals(...)])`` matches documents without it.
+A field is named by its path in the payload: object keys joined by dots, such as ``author.name``; a key that contains a
+dot stands in double quotes, as in ``"v1.0".year``. A value whose type differs from the filter's never matches:
+``Equals("year", 1)`` does not match ``true`` or ``"1"``. Integers and floats are one type. A missing value matches
+nothing, so ``NoneOf([Equals(...)])`` matches documents without it.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TypeAlias
@@ -82,6 +84,10 @@ class NoneOf:
     filters: Sequence["Filter"]
 
 
+PATH_RULE = "keys joined by dots, those with a dot in double quotes, without other quotes, backslashes and controls"
+_KEY = re.compile(r'"([^"\\\x00-\x1f]+)"|([^".\\\x00-\x1f]+)')
+_PATH = re.compile(rf"(?:{_KEY.pattern})(?:\.(?:{_KEY.pattern}))*")
+
 Condition: TypeAlias = Equals | OneOf | Range | Exists | Contains
 Filter: TypeAlias = Condition | AllOf | AnyOf | NoneOf
 
@@ -134,8 +140,8 @@ def _check_node(node: Filter) -> Sequence[Filter]:
             pass
         case _:
             raise _invalid(f"must be one of the filter classes, got {type(node).__name__}")
-    if not is_path(node.field):
-        raise _invalid(f"must have paths of keys joined by dots, without quotes or backslashes, got {node.field!r}")
+    if not keys_of(node.field):
+        raise _invalid(f"must have paths of {PATH_RULE}, got {node.field!r}")
     for value in values:
         if not (value is None or isinstance(value, (bool, int, float, str))):
             raise _invalid(f"must have a scalar as value of {node.field!r}, got {type(value).__name__}")
@@ -148,7 +154,13 @@ def _check_node(node: Filter) -> Sequence[Filter]:
     return []
 
 
-def is_path(path: str) -> bool:
-    """Whether this is a path of a field: keys joined by dots, without quotes, backslashes and control characters."""
-    keys = path.split(".") if isinstance(path, str) else [""]
-    return all(keys) and not any(character in '"\\' or character < " " for character in path)
+def keys_of(path: str) -> list[str]:
+    """The keys of the path of a field; none if it is not a path."""
+    if not isinstance(path, str) or not _PATH.fullmatch(path):
+        return []
+    return [quoted or bare for quoted, bare in _KEY.findall(path)]
+
+
+def path_of(keys: Sequence[str]) -> str:
+    """The path of these keys, the reverse of :func:`keys_of`; no path if a key has quotes or the like."""
+    return ".".join(f'"{key}"' if "." in key else key for key in keys)

@@ -6,6 +6,7 @@ Every value is compared with its checksum. Shape letters: N documents, T facets 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from facets.documents.codes import (
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
 from facets.documents.encoding import encode_payload
 from facets.documents.fields import SearchedText, searched_text
-from facets.documents.filters import Filter, is_path
+from facets.documents.filters import Filter, keys_of, path_of
 from facets.documents.records import (
     COLLECTION_COLUMNS,
     CollectionRecord,
@@ -202,12 +203,13 @@ class StoreView:
     def field_names(self, record: CollectionRecord, limit: int) -> list[str]:
         """Paths of the payload fields of the first ``limit`` documents, as filters write them."""
         statement = f"SELECT {self.sql.blob('payload')} FROM documents WHERE collection = ? LIMIT ?"
-        level = [("", json.loads(payload)) for (payload,) in self.connection.execute(statement, (record.number, limit))]
+        cursor = self.connection.execute(statement, (record.number, limit))
+        level: list[tuple[tuple[str, ...], Any]] = [((), json.loads(payload)) for (payload,) in cursor]
         names = dict[str, None]()
         while level:
-            level = [(f"{path}.{key}" if path else key, item[key]) for path, item in level for key in item]
-            names |= dict.fromkeys(path for path, _ in level if is_path(path))
-            level = [(path, item) for path, item in level if isinstance(item, dict)]
+            level = [((*keys, key), item[key]) for keys, item in level for key in item]
+            names |= dict.fromkeys(path for path in (path_of(keys) for keys, _ in level) if keys_of(path))
+            level = [(keys, item) for keys, item in level if isinstance(item, dict)]
         return list(names)
 
     def rows(self, record: CollectionRecord, where: Filter | None = None) -> NDArray[np.int64]:

@@ -67,7 +67,8 @@ WhereOption = Annotated[
         "-w",
         metavar="CONDITION",
         help="FIELD=VALUE, also !=, <, <=, >, >=; FIELD=A|B: one of these; FIELD~VALUE: the list contains it; FIELD: "
-        "exists; !FIELD: is missing. Repeat to require several.",
+        "exists; !FIELD: is missing. Dots reach into objects; a key with a dot stands in double quotes. Repeat to "
+        "require several.",
     ),
 ]
 
@@ -108,7 +109,7 @@ def parse_search_fields(options: Sequence[str] | None) -> dict[str, float] | Non
         return None
     weights: dict[str, float] = {}
     for option in filter(None, options):
-        name, colon, weight = option.rpartition(":")
+        name, colon, weight = ("", "", "") if option.endswith('"') else option.rpartition(":")
         try:
             weights[name if colon else option] = float(weight) if colon else 2.0
         except ValueError as error:
@@ -212,7 +213,8 @@ def _decode(raw: bytes, where: str) -> str:
         raise InputError(f"{where}: invalid UTF-8: byte 0x{raw[error.start]:02x}") from error
 
 
-_CONDITION = re.compile(r"(?P<field>[^=!<>~]+?)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*)", re.S)
+_CONDITION = re.compile(r'(?P<field>(?:"[^"]*"|[^"=!<>~])+?)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*)', re.S)
+_FIELD = re.compile(r'(?:"[^"]+"|[^"=!<>~:\s])+')  # a colon would be a mistake, such as owner:Jo
 _BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
@@ -247,9 +249,7 @@ def _parse_condition(condition: str) -> Filter:
 
 def _parse_existence(condition: str) -> Filter:
     field = condition.removeprefix("!").strip()
-    is_odd = ":" in field and not field.startswith('"')  # such as owner:Jo; "a:b" in its quotes is a field
-    field = field.strip('"')
-    if is_odd or not re.fullmatch(r"[^=!<>~\s]+", field):
+    if not _FIELD.fullmatch(field):
         raise typer.BadParameter(f"--where expects FIELD=VALUE or the like, got {condition!r}")
     return Exists(field, not condition.startswith("!"))
 

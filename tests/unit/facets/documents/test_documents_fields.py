@@ -121,6 +121,12 @@ def test_values_of_any_kind_are_read_or_passed_over(payload: dict[str, JsonValue
     assert [one.text for one in searched_text("", payload, {"title": 2.0}).fields] == texts
 
 
+def test_a_key_with_a_dot_stands_in_quotes() -> None:
+    payload: dict[str, JsonValue] = {"V1.0": {"note": "Bees"}, "v1": {"0": "wasps"}}
+    fields = searched_text("", payload, {'"v1.0".note': 1.0, "v1.0": 1.0}).fields
+    assert [(one.name, one.text) for one in fields] == [('"V1.0".note', "Bees"), ("v1.0", "wasps")]
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -37,7 +37,7 @@ SCALARS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.sampled_from([0.1, 1.0, -2.5, "", "1", "true", "x", "xy", "\u00e9", "2020-01-01", "it's", 'say "hi"']),
 )
-PATHS = st.sampled_from(["a", "b", "a.b", "a.a", "b.a.b", "e\u00e9 f"])
+PATHS = st.sampled_from(["a", "b", "a.b", "a.a", "b.a.b", "e\u00e9 f", '"c.d"', '"a"."c.d".b'])
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
 )
@@ -91,6 +91,8 @@ def test_sql_agrees_with_reference(filter: Filter, payload: dict[str, object]) -
         Equals("", 1),
         Equals("a..b", 1),
         Equals('a"b', 1),
+        Equals('"a', 1),
+        Equals('"a"b', 1),
         Equals("a\\b", 1),
         Equals("a", float("nan")),
         Equals("a", 2**63),

@@ -25,7 +25,7 @@ function fieldsOf(documents) {
   const fields = new Map();
   const collect = (payload, prefix) => {
     for (const [name, value] of Object.entries(payload)) {
-      const path = prefix + name;
+      const path = prefix + (name.includes(".") ? `"${name}"` : name);
       if (value !== null && typeof value === "object" && !Array.isArray(value)) collect(value, `${path}.`);
       else fields.set(path, (fields.get(path) ?? new Set()).union(new Set([value].flat())));
     }
