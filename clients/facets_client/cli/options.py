@@ -16,10 +16,12 @@ import typer
 from typer import Argument, Option
 
 from facets_client.documents.adding import DEFAULT_COLLECTION
+from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar
-from facets_client.load.formats import format_of
-from facets_client.load.rows import ReadOptions, Rejection
+from facets_client.load.formats import InputFile, format_of
+from facets_client.load.rows import ReadOptions, Record, Rejection
 from facets_client.load.source import InputError, Source, open_file
+from facets_client.load.state import Place
 
 Texts = Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="One or more texts.")]
 FileOption = Annotated[str | None, Option("--file", "-f", help="File with one text per line; -: standard input.")]
@@ -147,14 +149,16 @@ def _document_of_file(name: str) -> str:
     options = ReadOptions(note=lambda sentence: typer.echo(sentence, err=True))
     with Source(name) as source:
         form = format_of(source, None)
-        if form.holds == "table":
-            raise InputError(f"{name}: expected one document, got {form.name}: facets index reads tables")
-        form.require_reader()
-        pages = []
-        for row in form.read(source, options):
-            if isinstance(row, Rejection):
-                raise InputError(f"{name}: {row.message}")
-            pages.append(row.fields["text"])
+    if form.holds == "table":
+        raise InputError(f"{name}: expected one document, got {form.name}: facets index reads tables")
+    pages = []
+    with DocumentFiles([InputFile(name, name)], Columns(), options) as files:
+        files.check()
+        for record in files.read(Place()):
+            if isinstance(record, Rejection):
+                raise InputError(f"{name}: {record.message}")
+            if isinstance(record, Record):
+                pages.append(record.item.text)
     return "\n\n".join(pages)
 
 

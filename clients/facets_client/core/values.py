@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
-MAX_EXACT_INTEGER = 2**53  # above it, a double cannot represent every integer
 
 
 class _Acceptable(Protocol):

@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.generated.types import Document
-from facets_client.load.formats import FORMATS, Format, InputFile, format_of, format_of_name
-from facets_client.load.rows import LOSSES, FileEnd, ReadOptions, Record, Rejection, Row, Rows, type_name
-from facets_client.load.source import InputError, Source
+from facets_client.load.child import ReaderProcess, Section
+from facets_client.load.formats import FORMATS, Format, InputFile, format_of_name
+from facets_client.load.rows import LOSSES, MAX_EXACT_INTEGER, FileEnd, ReadOptions, Record, Rejection, Row, type_name
+from facets_client.load.source import InputError
 from facets_client.load.state import Place
 
 # Names of columns, in lower case, best first. The playground uses the same ones.
@@ -56,11 +56,12 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
     def __init__(self, files: Sequence[InputFile], columns: Columns, options: ReadOptions) -> None:
         self.files = files
         self._columns = columns
-        self._options = options
+        self._options = replace(options, text=columns.text)
         self._sizes = [os.path.getsize(file.path) if os.path.isfile(file.path) else None for file in files]
         self._bytes_before = 0  # total of the files before the open one
-        self._source: Source | None = None
-        self._first: _OpenFile | None = None
+        self._reader = ReaderProcess()
+        self._first: Iterator[DocumentRecord] | None = None  # of the first file, after a check
+        self._digest = ""
         self._last_note = ""
 
     @property
@@ -78,8 +79,10 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
     @property
     def digest(self) -> str:
         """Digest of the only file's first bytes, else of the names, sizes and times of all files."""
-        if len(self.files) == 1:
-            return self._open(self.files[0]).source.digest
+        if len(self.files) == 1 and not os.path.isdir(self.files[0].path):
+            if not self._digest:
+                self.check()
+            return self._digest
         stats = ((os.path.abspath(file.path), os.stat(file.path)) for file in self.files)
         listed = "\0".join(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}" for path, stat in stats)
         return hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
@@ -87,21 +90,22 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
     @property
     def position(self) -> int:
         """Bytes read so far, over all files."""
-        return self._bytes_before + (self._source.position if self._source else 0)
+        return self._bytes_before + self._reader.position
 
     def check(self) -> None:
         """Opens the first file and notes the use of its columns, before anything is stored."""
+        if self._first is not None:
+            return
         asked = self._options.format
         for form in {FORMATS[asked] if asked else format_of_name(file.label) for file in self.files}:
             if form:
                 form.require_reader()
+        documents = self._documents(self.files[0])
         try:
-            self._open(self.files[0]).decide(self._columns, self._note_columns)
-        except InputError as error:
+            self._first = itertools.chain(list(itertools.islice(documents, 1)), documents)
+        except InputError as error:  # it is read again and rejected when its turn comes
             if len(self.files) == 1 or isinstance(error, ColumnError):
                 raise
-            self.close()  # it is opened again and rejected when its turn comes
-            self._first = None
 
     def read(self, place: Place) -> Iterator[FileRecord]:
         """The documents after a position, in order, and the end of each file.
@@ -110,48 +114,75 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
         """
         for index, file in enumerate(self.files):
             self._bytes_before = sum(size or 0 for size in self._sizes[:index])
+            self._reader.position = 0
             if index < place.file:
                 continue
             after = place.line if index == place.file else 0
             is_complete = True
-            for record in self._read_file(file):
+            for record in self._read_file(index, file):
                 is_complete = is_complete and not (isinstance(record, Rejection) and record.reason in LOSSES)
                 if record.line == 0:  # the file is rejected as a whole, which completes it
                     yield replace(record, file=index + 1, name=file.label)
                 elif record.line > after:
                     yield replace(record, file=index, name=file.label)
             yield FileEnd(index, file.label, is_complete)
-        self._bytes_before = self.size or 0
 
     def close(self) -> None:
-        """Closes the open file, if any."""
-        for source in (self._first and self._first.source, self._source):
-            if source:
-                source.close()
+        """Ends the process that reads."""
+        self._reader.close()
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _open(self, file: InputFile) -> "_OpenFile":
-        """A file; the first one stays open, because standard input can be opened only once."""
-        if file is not self.files[0]:
-            return _OpenFile(file, self._options)
-        self._first = self._first or _OpenFile(file, self._options)
-        return self._first
-
-    def _read_file(self, file: InputFile) -> Iterator[DocumentRecord]:
+    def _read_file(self, index: int, file: InputFile) -> Iterator[DocumentRecord]:
+        documents, self._first = (self._first if index == 0 else None) or self._documents(file), None
         try:
-            opened = self._open(file)
-            with opened.source as self._source:
-                opened.decide(self._columns, self._note_columns)
-                yield from opened.documents()
+            yield from documents
         except (InputError, ImportError) as error:
             if len(self.files) == 1:
                 raise
             self._options.note(str(error))
             yield Rejection(0, "unreadable_file", str(error))
-        finally:
-            self._source = None
+
+    def _documents(self, file: InputFile) -> Iterator[DocumentRecord]:
+        """The documents of a file. Those of a file with others in it are numbered; their ids name the inner file."""
+        rows = self._reader.read(file, self._options)
+        is_container = False
+        number = 0
+        for section, pairs in itertools.groupby(rows, key=lambda pair: pair[0]):
+            self._digest = self._digest or section.digest
+            is_container = is_container or section.name != file.label or FORMATS[section.format].holds == "files"
+            try:
+                for record in self._documents_of_section(section, (row for _, row in pairs)):
+                    number += 1
+                    yield replace(record, line=number) if is_container else record
+            except ColumnError as error:
+                if section.name == file.label:
+                    raise
+                number += 1
+                yield Rejection(number, "unreadable_file", str(error))
+
+    def _documents_of_section(self, section: Section, rows: Iterator[Row | Rejection]) -> Iterator[DocumentRecord]:
+        form = FORMATS[section.format]
+        columns = Columns(text=("text",), title="title")
+        if form.holds == "table":
+            items = list(_take_first(rows, _FIRST_STREAM_CHARS if None in self._sizes else _FIRST_CHARS))
+            rows = itertools.chain(items, rows)
+            if first_rows := [item for item in items if isinstance(item, Row)]:
+                columns = choose_columns(section.name, first_rows, self._columns, form)
+                if (columns.text, columns.id) != (("text",), "id"):
+                    self._note_columns(section.name, _describe_columns(columns, first_rows))
+            elif form.name == "jsonl":  # every line is rejected with its own reason
+                columns = replace(self._columns, text=self._columns.text or ("text",), id=self._columns.id or "id")
+            else:
+                fault = next(item.message for item in items if isinstance(item, Rejection))
+                raise InputError(f"{section.name}: none of its rows can be read: {fault}")
+        for row in rows:
+            if isinstance(row, Rejection):
+                yield row
+            else:
+                key = row.key or (row.line if form.holds != "text" else "")
+                yield to_document_record(row, columns, f"{section.name}#{key}" if key else section.name)
 
     def _note_columns(self, name: str, note: str) -> None:
         """Notes the use of the columns, unless it equals that of the previous file."""
@@ -160,57 +191,14 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
         self._last_note = note
 
 
-class _OpenFile:
-    def __init__(self, file: InputFile, options: ReadOptions) -> None:
-        self.source = Source(file.path, name=file.label)
-        self._label = file.label
-        self._options = options
-        self._form: Format | None = None
-        self._rows: Rows = iter(())
-        self._columns = Columns(text=("text",), title="title")
-
-    def decide(self, asked: Columns, note: Callable[[str, str], None]) -> None:
-        """Detects the format and decides the use of the columns; does nothing on a second call."""
-        if self._form is not None:
+def _take_first(rows: Iterator[Row | Rejection], max_chars: int) -> Iterator[Row | Rejection]:
+    num_chars = 0
+    for item in itertools.islice(rows, _FIRST_ROWS):
+        yield item
+        if isinstance(item, Row):
+            num_chars += sum(len(value) for value in item.fields.values() if isinstance(value, str))
+        if num_chars >= max_chars:
             return
-        form = format_of(self.source, self._options.format)
-        form.require_reader()
-        self._rows = form.read(self.source, self._options)
-        if form.holds == "table":
-            items = list(self._take_first())
-            self._rows = itertools.chain(items, self._rows)
-            rows = [item for item in items if isinstance(item, Row)]
-            if rows:
-                self._columns = choose_columns(self.source.name, rows, asked, form)
-                if (self._columns.text, self._columns.id) != (("text",), "id"):
-                    note(self.source.name, _describe_columns(self._columns, rows))
-            elif items and form.name == "jsonl":  # every line is rejected with its own reason
-                self._columns = replace(asked, text=asked.text or ("text",), id=asked.id or "id")
-            else:
-                fault = next((item.message for item in items if isinstance(item, Rejection)), "")
-                why = f"none of its rows can be read: {fault}" if fault else "is empty: it has no rows"
-                raise InputError(f"{self.source.name}: {why}")
-        self._form = form
-
-    def documents(self) -> Iterator[DocumentRecord]:
-        """The documents of the rows."""
-        is_numbered = self._form is not None and self._form.holds != "text"
-        for row in self._rows:
-            if isinstance(row, Rejection):
-                yield row
-            else:
-                yield to_document_record(
-                    row, self._columns, f"{self._label}#{row.line}" if is_numbered else self._label
-                )
-
-    def _take_first(self) -> Iterator[Row | Rejection]:
-        num_chars = 0
-        for item in itertools.islice(self._rows, _FIRST_ROWS):
-            yield item
-            if isinstance(item, Row):
-                num_chars += sum(len(value) for value in item.fields.values() if isinstance(value, str))
-            if num_chars >= (_FIRST_STREAM_CHARS if self.source.size is None else _FIRST_CHARS):
-                return
 
 
 def to_document_record(row: Row, columns: Columns, generated_id: str) -> DocumentRecord:

@@ -8,9 +8,9 @@ from facets_proto.v1 import documents_pb2 as pb
 
 from facets_client.core.requests import record_message, shown
 from facets_client.core.status import status_error
-from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.documents.results import RejectedDocument, StreamAck, WriteResult
 from facets_client.generated.types import Document, TruncatedDocument
+from facets_client.load.rows import MAX_EXACT_INTEGER
 
 DocumentMessage = pb.Document  # a document on the wire
 BATCH_BYTES = 2**20  # maximum bytes per batch of a stream, so that the model needs at most a minute for it

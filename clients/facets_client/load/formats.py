@@ -3,6 +3,7 @@
 import codecs
 import glob
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Literal
 
 from facets_client.core.extras import require_extra
 from facets_client.load.pages import read_docx, read_html, read_markdown, read_pdf, read_text
-from facets_client.load.rows import FormatName, ReadOptions, Rows, read_json, read_jsonl
+from facets_client.load.rows import FormatName, Items, ReadOptions, read_json, read_jsonl
 from facets_client.load.source import InputError, Source
 from facets_client.load.tables import read_csv, read_parquet, read_tsv
 
@@ -30,8 +31,8 @@ class Format:
 
     name: FormatName
     suffixes: tuple[str, ...]
-    read: Callable[[Source, ReadOptions], Rows]
-    holds: Literal["table", "pages", "text"] = "table"
+    read: Callable[[Source, ReadOptions], Items]
+    holds: Literal["table", "pages", "text", "files"] = "table"
     has_types: bool = True  # otherwise all values are strings
     needs: tuple[str, ...] = ()  # extra of the reader, and its modules
 
@@ -99,12 +100,23 @@ def _is_text(head: bytes) -> bool:
     return "\ufffd" not in text and not any(character < " " and character not in "\t\n\r\f" for character in text)
 
 
-@dataclass(frozen=True, slots=True)
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def safe_label(name: str) -> str:
+    """A name with line breaks, other control characters and marks of direction escaped."""
+    return _UNSAFE.sub(lambda match: ascii(match[0])[1:-1], name)
+
+
+@dataclass(frozen=True)
 class InputFile:
-    """A file to read."""
+    """A file to read, or the folder of a Slack export."""
 
     path: str  # ``-`` is standard input
-    label: str  # name, or path within the given folder; ids of its documents begin with it
+    label: str  # name, or path within the given folder; ids of its documents begin with it. Its suffix is the format's
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", safe_label(self.label))
 
 
 def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:

@@ -254,7 +254,7 @@ def read_docx(source: Source, options: ReadOptions) -> Rows:
     from lxml.etree import LxmlError
 
     try:
-        with ZipFile(source.seekable()) as archive:
+        with ZipFile(source.seekable(options.limits.unpacked_bytes)) as archive:
             num_bytes = archive.getinfo("word/document.xml").file_size
             if num_bytes > _MAX_FILE_BYTES:
                 message = f"document has {num_bytes} bytes, the limit is {_MAX_FILE_BYTES}: split it"
@@ -346,7 +346,7 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
     from pypdf.errors import PyPdfError
 
     try:
-        reader = PdfReader(source.seekable())
+        reader = PdfReader(source.seekable(options.limits.unpacked_bytes))
         is_locked = reader.is_encrypted and not reader.decrypt("")
         num_pages = 0 if is_locked else len(reader.pages)
         title = "" if is_locked or reader.metadata is None else str(reader.metadata.title or "").strip()

@@ -8,17 +8,33 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TextIO, TypeAlias, TypeVar
+from typing import Any, BinaryIO, Generic, Literal, TextIO, TypeAlias, TypeVar
 
 from facets_client.load.source import DAMAGED, InputError, Source
 
 ItemT = TypeVar("ItemT")
-FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "text", "markdown", "html", "docx", "pdf"]
+# fmt: off
+FormatName = Literal[
+    "jsonl", "json", "csv", "tsv", "parquet", "text", "markdown", "rst", "html", "pdf", "docx", "pptx", "sheets",
+    "opendocument", "epub", "eml", "mbox", "msg", "subtitles", "zip", "slack",
+]
+# fmt: on
 
 EXCERPT_CHARS = 200
+MAX_EXACT_INTEGER = 2**53  # above it, a double cannot represent every integer
 MAX_ROW_BYTES = 8 * 2**20  # longer rows are rejected without being held in memory
 _MAX_ID_CHARS = 512
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "a number", float: "a number"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What reading one file may take."""
+
+    time_s: int = 120  # processor time of a file, or of the next row of a table
+    memory_bytes: int = 2**30  # of the process that reads
+    unpacked_bytes: int = 4 * 2**30  # of an archive, and of a compressed file that must be unpacked before reading
+    num_members: int = 100_000  # files in an archive
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +44,8 @@ class ReadOptions:
     format: FormatName | None = None
     encoding: str = ""
     delimiter: str = ""
+    text: tuple[str, ...] = ()  # columns that hold a text: a sheet with one of them is a table of rows
+    limits: Limits = field(default=Limits())
     note: Callable[[str], None] = field(default=lambda sentence: None)
 
 
@@ -38,6 +56,22 @@ class Row:
     fields: dict[str, Any]
     line: int  # 1-based: line of the file, number of the record, or page
     excerpt: str  # first characters
+    key: str = ""  # ends the document's id instead of the line
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Announces that the next rows are a table of their own."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file within the file, such as one of an archive or an attachment."""
+
+    name: str
+    open: Callable[[], BinaryIO]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +114,10 @@ class FileEnd:
 
 
 Rows: TypeAlias = Iterator[Row | Rejection]
+Items: TypeAlias = Iterator[Row | Rejection | Part | Member]
 # Reasons of rejections that stand for an unknown number of records.
 LOSSES = frozenset(
-    ("damaged_input", "file_too_long", "invalid_encoding", "locked", "no_text", "unreadable_file", "unreadable_page")
+    ("changed", "damaged_input", "file_too_long", "invalid_encoding", "locked", "no_text", "unreadable_file")
 )
 
 

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import io
 import lzma
-import shutil
 import sys
 import tempfile
 import zlib
@@ -20,7 +19,6 @@ from facets_client.core.extras import require_extra
 _FILE_HEAD_BYTES, _STREAM_HEAD_BYTES = 2**16, 2**12
 _FILE_TEXT_BYTES, _STREAM_TEXT_BYTES = 2**20, 2**16
 _BUFFER_BYTES = 2**18
-_SPOOL_BYTES = 2**24  # larger inputs that need random access go to a temporary file
 _DETECTION_BYTES = 2**16
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _BYTE_ORDER_MARKS = {
@@ -140,15 +138,15 @@ class Source(AbstractContextManager["Source"]):
         errors = "replace" if encoding.startswith(("utf-16", "utf-32")) else "surrogateescape"
         return io.TextIOWrapper(self.stream, encoding, errors, newline="")
 
-    def seekable(self) -> BinaryIO:
+    def seekable(self, max_bytes: int) -> BinaryIO:
         """The whole uncompressed input at its beginning, for readers that seek: the file itself or a copy."""
         if self.size is not None and self.compression == "plain":
             self._raw.seek(0)
             return self._raw
         if self._spooled is None:
-            self._spooled = cast(BinaryIO, tempfile.SpooledTemporaryFile(_SPOOL_BYTES))
+            self._spooled = cast(BinaryIO, tempfile.TemporaryFile())
             try:
-                shutil.copyfileobj(self.stream, self._spooled)
+                copy(self.stream, self._spooled, max_bytes, self.name)
             except DAMAGED as error:
                 raise InputError(f"{self.name}: the {self.compression} data is cut off or damaged: {error}") from error
         self._spooled.seek(0)
@@ -163,6 +161,18 @@ class Source(AbstractContextManager["Source"]):
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+def copy(stream: BinaryIO, target: BinaryIO, max_bytes: int, name: str) -> int:
+    """Copies a stream and returns its length; InputError if it is longer than ``max_bytes``."""
+    num_bytes = 0
+    while block := stream.read(_BUFFER_BYTES):
+        num_bytes += len(block)
+        if num_bytes > max_bytes:
+            raise InputError(f"{name}: unpacks to more than the limit, {max_bytes:,} bytes left")
+        target.write(block)
+    target.flush()
+    return num_bytes
 
 
 def open_file(path: Path) -> BinaryIO:

@@ -10,8 +10,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TextIO
 
-from facets_client.core.values import MAX_EXACT_INTEGER
-from facets_client.load.rows import EXCERPT_CHARS, MAX_ROW_BYTES, ReadOptions, Rejection, Row, Rows, has_undecodable
+from facets_client.load.rows import (
+    EXCERPT_CHARS,
+    MAX_EXACT_INTEGER,
+    MAX_ROW_BYTES,
+    ReadOptions,
+    Rejection,
+    Row,
+    Rows,
+    has_undecodable,
+)
 from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
 
 _DELIMITERS = ",;\t|"
@@ -139,7 +147,7 @@ def read_parquet(source: Source, options: ReadOptions) -> Rows:
     from pyarrow import types
 
     try:
-        file = pyarrow.parquet.ParquetFile(source.seekable())
+        file = pyarrow.parquet.ParquetFile(source.seekable(options.limits.unpacked_bytes))
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{source.name}: expected Parquet: {_first_line(error)}") from error
     is_binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
