@@ -21,6 +21,8 @@ _MODULES = {
     "core.model_calls": "model_calls",
     "texts.calls": "text_calls",
     "documents.session": "session",
+    "load.running": "running",
+    "documents.bulk": "bulk",
     "documents.calls": "document_calls",
     "relations.calls": "relation_calls",
     "papers.calls": "paper_calls",

@@ -95,7 +95,7 @@ def stored(client: FacetsClient, collection: str) -> dict[str, tuple[object, ...
 def test_what_is_stored_is_what_the_server_would_have_encoded(spawn, command, model, folder):
     server = spawn(arguments=["--model", str(model)])
     told = command.done(*command.encode, "--out", "encoded", code=1)
-    assert "65 records: 64 encoded, 1 rejected" in told and "toy-passages encodes" in told
+    assert "64 documents: 64 encoded, 1 rejected" in told and "toy-passages encodes" in told
     rejected = json.loads((folder / "in.jsonl.rejected.jsonl").read_text())
     assert (rejected["id"], rejected["message"]) == ("unreadable", "text has no words, expected at least one")
     with FacetsClient(server.target, timeout_s=60) as client:

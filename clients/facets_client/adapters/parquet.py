@@ -34,6 +34,7 @@ SCHEMA = pa.schema(
         pa.field("facets", pa.list_(pa.list_(pa.float32()))),  # [K][D]; null: without facets
         pa.field("spans", pa.list_(pa.list_(pa.int32())), nullable=False),  # [start, end] of each facet, or []
         pa.field("part_facets", pa.list_(pa.int32()), nullable=False),  # facets of each part; empty: one part
+        pa.field("source", pa.string(), nullable=False),
         pa.field("tokens", pa.list_(pa.int64())),  # token counts: read, unknown, in the text; null: not counted
     ]
 )
@@ -99,6 +100,7 @@ def _to_row(document: Document) -> dict[str, object]:
         "payload": json.dumps(dict(document.payload), ensure_ascii=False, separators=(",", ":"), sort_keys=True),
         "spans": [[span.start, span.end] if span else [] for span in document.facet_spans],
         "part_facets": list(document.part_facets),
+        "source": document.source,
         "tokens": None if stats is None else [stats.num_tokens, stats.num_unknown_tokens, stats.num_tokens_in_text],
     }
 
@@ -116,4 +118,5 @@ def _to_document(row: dict[str, Any], facets: NDArray[np.float32] | None) -> Doc
         facet_spans=tuple(Span(span[0], span[1]) if span else None for span in row["spans"]),
         part_facets=tuple(row["part_facets"]),
         token_stats=stats,
+        source=row["source"],
     )

@@ -12,7 +12,8 @@ from facets_client.cli.failures import CommandError, ExitCode
 from facets_client.cli.output import count_of, print_json, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
-from facets_client.load.runner import BulkReport, BulkRunner, BulkSettings, BulkTask
+from facets_client.generated.running import BulkRunner, BulkTask
+from facets_client.load.runner import BulkReport, BulkSettings
 from facets_client.load.source import BulkSource
 from facets_client.load.state import Place, RejectedFile, StateFile
 

@@ -168,6 +168,11 @@ class Background(Generic[T]):
 iterate = iter
 
 
+def in_thread(work: Callable[..., T], *arguments: Any) -> T:
+    """The result of work, done in this thread."""
+    return work(*arguments)
+
+
 def take(iterator: Iterator[T], num_items: int) -> list[T]:
     """The next items of an iterator, at most ``num_items``."""
     return list(islice(iterator, num_items))

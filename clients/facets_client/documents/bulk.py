@@ -1,56 +1,70 @@
-"""Stores the documents of an input: a window of batches on a stream, each completed by its acknowledgement."""
+"""Stores the documents of files: a window of batches on a stream, each completed by its acknowledgement."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Protocol
 
-from facets_client.client import FacetsClient
-from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
 from facets_client.documents.files import FileRecord
-from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document
-from facets_client.generated.session import UpsertSession
+from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, to_messages
+from facets_client.documents.session import AsyncUpsertSession
 from facets_client.generated.types import ModelVersion
-from facets_client.load.rows import FileEnd, Record, Rejection
 from facets_client.load.runner import Batch, BulkSettings, Settled, batches
 from facets_client.load.state import Place
 
-_DUPLICATE_WINDOW = 100_000  # ids remembered to find duplicates, in bounded memory
 _FIRST_BATCH_BYTES = 16 * 1024
 _SECONDS_PER_BATCH = 0.5
+_DELETED_AT_A_TIME = 1000
 
 
-class IndexTask:
-    """A task of the bulk runner: stores the documents of an input.
+class _Input(Protocol):
+    def read(self, place: Place) -> Iterator[FileRecord]: ...
+
+
+class AsyncIndexTask:
+    """A task of the bulk runner: stores the documents of an input, and deletes what its files no longer contain.
+
+    After the last batch, documents that came from a file of the input are deleted if the file was read to its end and
+    did not yield them; ``keep``: they are kept. A run that was interrupted is run again from the beginning: documents
+    that are stored already are neither encoded nor written again.
 
     Batches grow and shrink so that the server needs about half a second for each: Ctrl-C and the progress bar treat a
-    batch as a unit.
+    batch as a unit. Memory: about 80 bytes for each document, and the window.
     """
 
     def __init__(
         self,
-        client: FacetsClient,
-        read_documents: Callable[[Place], Iterator[FileRecord]],
+        client: Any,
+        source: _Input,
         collection: str,
         *,
         settings: BulkSettings,
         encoded_by: ModelVersion | None = None,
+        keep: bool = False,
     ) -> None:
         self._client = client
-        self._open_stream = partial(client.open_upsert_session, collection, encoded_by=encoded_by)
-        self._read_documents = read_documents
+        self._source = source
+        self._collection = collection
+        self._encoded_by = encoded_by
         self._settings = settings
-        self._session: UpsertSession | None = None
+        self._keep = keep
+        self._session: AsyncUpsertSession | None = None
         self._num_under_way = 0
         self._max_batch_bytes = _FIRST_BATCH_BYTES
         self._busy_since = 0.0  # when the server started on the oldest batch in flight
+        self._seen: set[int] = set()  # hashes of the ids that the input has
+        self._num_stored: Counter[str] = Counter()  # documents of each file
+        self._complete: dict[str, bool] = {}  # files that ended -> whether all their ids are known
+        self._has_unknown: set[str] = set()  # files with rejected rows whose ids are not known
+        self.num_removed = 0
         self.index_revision = 0  # of everything stored; pass it as min_revision to search it
 
-    def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:
+    async def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:
         """The batches after a position, within the server's limits."""
-        limits = self._client.model().limits
+        limits = (await self._client.model()).limits
         max_bytes = min(limits.max_message_bytes or BATCH_BYTES, BATCH_BYTES)
         return batches(
-            to_messages(self._read_documents(place), limits.max_message_bytes),
+            to_messages(self._source.read(place), limits.max_message_bytes, self._seen),
             self._settings,
             place,
             max_records=limits.max_documents_per_upsert,
@@ -62,18 +76,28 @@ class IndexTask:
         """Maximum number of batches in flight, as the server allows."""
         return self._session.max_unacked_batches if self._session else 1
 
-    def send(self, batch: Batch[DocumentMessage]) -> None:
+    async def send(self, batch: Batch[DocumentMessage]) -> None:
         """Sends a batch on the stream, which is opened if needed."""
-        self._session = self._session or self._open_stream()
+        if self._session is None:
+            self._session = await self._client.open_upsert_session(self._collection, encoded_by=self._encoded_by)
         if not self._num_under_way:
             self._busy_since = time.monotonic()
-        self._session.send([record.item for record in batch.records])
+        await self._session.send([record.item for record in batch.records])
         self._num_under_way += 1
 
-    def settle(self, batch: Batch[DocumentMessage]) -> Settled:
+    async def settle(self, batch: Batch[DocumentMessage]) -> Settled:
         """Waits for the acknowledgement of the oldest batch."""
+        settled = await self._receive_ack(batch) if batch.records else Settled()
+        self._num_stored.update(record.name for record in batch.records)
+        self._num_stored.subtract(rejection.name for rejection in settled.rejections)
+        self._has_unknown.update(rejection.name for rejection in batch.rejections if not rejection.id)
+        for end in batch.ends:
+            self._complete[end.name] = end.is_complete
+        return settled
+
+    async def _receive_ack(self, batch: Batch[DocumentMessage]) -> Settled:
         assert self._session is not None
-        ack = self._session.receive_ack()
+        ack = await self._session.receive_ack()
         self._num_under_way -= 1
         self._adapt_batch_size(batch.num_bytes)
         self.index_revision = ack.index_revision
@@ -81,19 +105,38 @@ class IndexTask:
             batch.records[item.position].rejected(item.reason.lower() or item.code.lower(), item.message)
             for item in ack.rejected
         ]
-        return Settled(rejections, {"num_truncated": len(ack.truncated)})
+        counts = {name: getattr(ack, name) for name in ("num_added", "num_changed", "num_unchanged")}
+        return Settled(rejections, {**counts, "num_truncated": len(ack.truncated)})
 
-    def abandon(self) -> None:
+    async def abandon(self) -> None:
         """Closes the stream. Batches in flight are sent again: storing a document again changes nothing."""
         self._num_under_way = 0
         if self._session:
-            self._session.close()
+            await self._session.close()
             self._session = None
 
-    def finish(self) -> None:
-        """Ends the stream normally."""
+    async def finish(self) -> None:
+        """Ends the stream normally, and deletes what the files no longer contain."""
         if self._session:
-            self._session.finish()
+            await self._session.finish()
+        complete = [name for name, is_complete in self._complete.items() if is_complete]
+        if self._keep or not complete:
+            return
+        stored = await self._client.list_sources(self._collection)
+        for name in complete:
+            if name not in self._has_unknown and stored.get(name, 0) != self._num_stored[name]:
+                await self._delete_unseen(name)
+
+    async def _delete_unseen(self, source: str) -> None:
+        listed = self._client.list_documents(
+            self._collection, source=source, include_document=False, page_size=_DELETED_AT_A_TIME
+        )
+        unseen = [document.id async for document in listed if hash(document.id) not in self._seen]
+        for start in range(0, len(unseen), _DELETED_AT_A_TIME):
+            ids = unseen[start : start + _DELETED_AT_A_TIME]
+            deleted = await self._client.delete_documents(self._collection, ids)
+            self.num_removed += deleted.num_documents
+            self.index_revision = deleted.index_revision
 
     def _adapt_batch_size(self, num_bytes: int) -> None:
         now = time.monotonic()
@@ -102,36 +145,3 @@ class IndexTask:
             self._max_batch_bytes = max(1, int(num_bytes * _SECONDS_PER_BATCH / duration_s))
         elif 2 * num_bytes > self._max_batch_bytes:  # a full batch, not the end of the input
             self._max_batch_bytes *= 2
-
-
-def to_messages(
-    records: Iterable[FileRecord], max_message_bytes: int = 0
-) -> Iterator[Record[DocumentMessage] | Rejection | FileEnd]:
-    """Documents as messages. Rejects unsendable documents, and an id that repeats within 100,000 records.
-
-    A batch must not hold an id twice, and an id that repeats at a short distance is a mistake in the input. Farther
-    apart, the later document replaces the earlier one.
-    """
-    seen: dict[str, str] = {}  # id -> its position in the input
-    for record in records:
-        if not isinstance(record, Record):
-            yield record
-            continue
-        if record.id in seen:
-            yield record.rejected("duplicate_id", f"duplicate of the id at {seen[record.id]}")
-            continue
-        try:
-            message = from_document(record.item)
-        except (TypeError, ValueError) as error:
-            yield record.rejected("invalid_document", str(error))
-            continue
-        num_bytes = message.ByteSize()
-        needed = num_bytes + ENVELOPE_BYTES + ITEM_BYTES
-        if max_message_bytes and needed > max_message_bytes:
-            rule = f"document needs a message of {needed} bytes, the limit is {max_message_bytes}"
-            yield record.rejected("document_too_long", rule)
-            continue
-        seen[record.id] = f"line {record.line}" + (f" of {record.name}" if record.name else "")
-        if len(seen) > _DUPLICATE_WINDOW:
-            del seen[next(iter(seen))]
-        yield Record(message, record.id, record.line, record.excerpt, num_bytes, record.file, record.name)

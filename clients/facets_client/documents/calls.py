@@ -1,8 +1,9 @@
 """Methods of the clients about collections and their documents."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
+from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
@@ -11,7 +12,7 @@ from facets_proto.v1 import diagnosis_pb2
 from facets_proto.v1 import documents_pb2 as pb
 from numpy.typing import NDArray
 
-from facets_client.core.asynchronous import AnyIterable, iterate, take
+from facets_client.core.asynchronous import AnyIterable, in_thread, iterate, take
 from facets_client.core.calls import AsyncCalls
 from facets_client.core.filter_messages import filter_message
 from facets_client.core.requests import (
@@ -27,8 +28,18 @@ from facets_client.core.requests import (
 )
 from facets_client.core.rows import Results
 from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, num_items, progress_bar, rejection_error
+from facets_client.documents.bulk import AsyncIndexTask
+from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document, to_write_result
-from facets_client.documents.results import RejectedDocument, SearchResult, SearchResults, StreamAck, WriteResult
+from facets_client.documents.results import (
+    AddedFiles,
+    RejectedDocument,
+    RejectedRecord,
+    SearchResult,
+    SearchResults,
+    StreamAck,
+    WriteResult,
+)
 from facets_client.documents.session import AsyncUpsertSession
 from facets_client.errors import AlreadyExistsError, NotFoundError
 from facets_client.filters import Filter
@@ -44,7 +55,13 @@ from facets_client.generated.types import (
     RerankedTexts,
     SearchMode,
 )
+from facets_client.load.formats import find_files
+from facets_client.load.rows import ReadOptions
+from facets_client.load.runner import BulkSettings
+from facets_client.load.running import AsyncBulkRunner
+from facets_client.load.state import RejectedList
 
+_PATIENCE_S = 30.0  # for a server that is away or full
 _NOT_GIVEN: Any = ...  # None is a mistake: it must not turn the name of a collection into a query
 
 
@@ -232,6 +249,55 @@ class AsyncDocumentCalls(AsyncCalls):
         if rejected:
             raise rejection_error(rejected, positions)
         return stored
+
+    async def add_files(
+        self,
+        paths: str | PathLike[str] | Sequence[str | PathLike[str]] | DocumentFiles,
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        text: str | Sequence[str] = (),
+        keep: bool = False,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> AddedFiles:
+        """Stores the documents of files and folders; durable on return. Creates the collection when it is absent.
+
+        A file owns its documents: those that it no longer contains are deleted, unless the file is damaged; equal ones
+        are left as they are. So the same call on changed files updates the collection.
+
+        ``paths``: files, folders and patterns, or an open ``DocumentFiles``. ``text``: the columns that hold the text
+        of tables; by default one with a usual name. ``keep``: delete nothing. ``on_progress``: called with the number
+        of documents stored so far.
+
+        Raises InputError for what cannot be read at all.
+        """
+        notes, rejected = list[str](), RejectedList()
+        if not isinstance(paths, DocumentFiles):
+            names = [paths] if isinstance(paths, str | PathLike) else paths
+            options = ReadOptions(note=notes.append)
+            asked = Columns(text=(text,) if isinstance(text, str) and text else tuple(text))
+            paths = DocumentFiles(find_files([fspath(name) for name in names], options), asked, options)
+        settings = BulkSettings(max_wait_s=_PATIENCE_S)
+        with paths as files:
+            await in_thread(files.check)
+            await self._ensure_collection(collection)
+            task = AsyncIndexTask(self, files, collection, settings=settings, keep=keep)
+            runner = AsyncBulkRunner(
+                task,
+                files,
+                settings,
+                rejected=rejected,
+                on_progress=lambda place, position, waiting: on_progress and on_progress(place.num_done),
+            )
+            place = (await runner.run()).place
+        counts = {name: place.totals.get(name, 0) for name in ("num_added", "num_changed", "num_unchanged")}
+        return AddedFiles(
+            **counts,
+            num_removed=task.num_removed,
+            num_rejected=place.num_rejected,
+            rejected=tuple(RejectedRecord(item.name, item.line, item.reason, item.message) for item in rejected.kept),
+            notes=tuple(notes),
+            index_revision=task.index_revision,
+        )
 
     async def _ensure_collection(self, name: str) -> Collection:
         get = request_of(pb.GetCollectionRequest, name=name)

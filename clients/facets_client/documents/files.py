@@ -125,7 +125,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
                     yield replace(record, file=index + 1, name=file.label)
                 elif record.line > after:
                     yield replace(record, file=index, name=file.label)
-            yield FileEnd(index, file.label, is_complete)
+            yield FileEnd(index, file.label, is_complete and file.path != "-")
 
     def close(self) -> None:
         """Ends the process that reads."""
@@ -147,13 +147,14 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
     def _documents(self, file: InputFile) -> Iterator[DocumentRecord]:
         """The documents of a file. Those of a file with others in it are numbered; their ids name the inner file."""
         rows = self._reader.read(file, self._options)
+        source = "" if file.path == "-" else file.label  # standard input owns nothing
         is_container = False
         number = 0
         for section, pairs in itertools.groupby(rows, key=lambda pair: pair[0]):
             self._digest = self._digest or section.digest
             is_container = is_container or section.name != file.label or FORMATS[section.format].holds == "files"
             try:
-                for record in self._documents_of_section(section, (row for _, row in pairs)):
+                for record in self._documents_of_section(section, (row for _, row in pairs), source):
                     number += 1
                     yield replace(record, line=number) if is_container else record
             except ColumnError as error:
@@ -162,7 +163,9 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
                 number += 1
                 yield Rejection(number, "unreadable_file", str(error))
 
-    def _documents_of_section(self, section: Section, rows: Iterator[Row | Rejection]) -> Iterator[DocumentRecord]:
+    def _documents_of_section(
+        self, section: Section, rows: Iterator[Row | Rejection], source: str
+    ) -> Iterator[DocumentRecord]:
         form = FORMATS[section.format]
         columns = Columns(text=("text",), title="title")
         if form.holds == "table":
@@ -182,7 +185,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
                 yield row
             else:
                 key = row.key or (row.line if form.holds != "text" else "")
-                yield to_document_record(row, columns, f"{section.name}#{key}" if key else section.name)
+                yield to_document_record(row, columns, f"{section.name}#{key}" if key else section.name, source)
 
     def _note_columns(self, name: str, note: str) -> None:
         """Notes the use of the columns, unless it equals that of the previous file."""
@@ -201,7 +204,7 @@ def _take_first(rows: Iterator[Row | Rejection], max_chars: int) -> Iterator[Row
             return
 
 
-def to_document_record(row: Row, columns: Columns, generated_id: str) -> DocumentRecord:
+def to_document_record(row: Row, columns: Columns, generated_id: str, source: str = "") -> DocumentRecord:
     """The document of a row, or its rejection; ``generated_id`` is its id if no column holds one."""
     fields = row.fields
     document_id: Any = ""
@@ -232,7 +235,7 @@ def to_document_record(row: Row, columns: Columns, generated_id: str) -> Documen
     text = "\n\n".join(label(name) + value for name, value in texts.items() if value.strip())
     if not text:
         return reject("empty_text", f"{shown}: no text, expected at least one word")
-    document = Document(document_id or generated_id, text, _payload(fields, columns))
+    document = Document(document_id or generated_id, text, _payload(fields, columns), source=source)
     return Record(document, document.id, row.line, row.excerpt)
 
 

@@ -1,16 +1,16 @@
 """Converts documents and replies between records and messages."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from facets_proto.codec import from_message
 from facets_proto.v1 import documents_pb2 as pb
 
-from facets_client.core.requests import record_message, shown
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, record_message, shown
 from facets_client.core.status import status_error
 from facets_client.documents.results import RejectedDocument, StreamAck, WriteResult
 from facets_client.generated.types import Document, TruncatedDocument
-from facets_client.load.rows import MAX_EXACT_INTEGER
+from facets_client.load.rows import MAX_EXACT_INTEGER, FileEnd, Record, Rejection
 
 DocumentMessage = pb.Document  # a document on the wire
 BATCH_BYTES = 2**20  # maximum bytes per batch of a stream, so that the model needs at most a minute for it
@@ -26,6 +26,40 @@ def from_document(document: Document) -> DocumentMessage:
     check_payload(document.payload)
     stats = None if document.facet_embeddings is None else document.token_stats
     return record_message(document, DocumentMessage, revision=0, token_stats=stats)
+
+
+def to_messages(
+    records: Iterable[Record[Document] | Rejection | FileEnd], max_message_bytes: int = 0, seen: set[int] | None = None
+) -> Iterator[Record[DocumentMessage] | Rejection | FileEnd]:
+    """Documents as messages, without those that cannot be sent and those whose id repeats, which are rejected.
+
+    ``seen``: is filled with the hashes of all ids. The hash has 64 bits: a million ids hardly ever share one.
+    """
+    seen = set() if seen is None else seen
+    for record in records:
+        if not isinstance(record, Record):
+            if isinstance(record, Rejection) and record.id:
+                seen.add(hash(record.id))
+            yield record
+            continue
+        key, num_before = hash(record.id), len(seen)
+        seen.add(key)
+        if len(seen) == num_before:
+            rule = f"the id {record.id!r} is also that of an earlier record: expected different ids"
+            yield record.rejected("duplicate_id", rule)
+            continue
+        try:
+            message = from_document(record.item)
+        except (TypeError, ValueError) as error:
+            yield record.rejected("invalid_document", str(error))
+            continue
+        num_bytes = message.ByteSize()
+        needed = num_bytes + ENVELOPE_BYTES + ITEM_BYTES
+        if max_message_bytes and needed > max_message_bytes:
+            rule = f"document needs a message of {needed} bytes, the limit is {max_message_bytes}"
+            yield record.rejected("document_too_long", rule)
+            continue
+        yield Record(message, record.id, record.line, record.excerpt, num_bytes, record.file, record.name)
 
 
 def check_payload(payload: Mapping[str, object]) -> None:

@@ -13,6 +13,7 @@ _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
 _DIM = ' class="dim"'
 _LINE_CHARS = 120
+_REJECTED_SHOWN = 10
 SURE_CONFIDENCE = 0.1  # hits below it are shown as unlikely to answer
 # Least confidence, and its words.
 _CONFIDENCE_WORDS = (
@@ -45,6 +46,41 @@ class WriteResult:
             self.num_changed + reply.num_changed,
             self.num_unchanged + reply.num_unchanged,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRecord:
+    """A record of a file that was not stored, or a file that could not be read."""
+
+    file: str  # name of the file, or its path within the folder
+    line: int  # line of the file, number of the record, or page, from 1; 0: the whole file
+    reason: str  # such as invalid_json
+    message: str  # what was wrong, expected and given
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AddedFiles:
+    """Result of ``add_files``."""
+
+    num_added: int  # documents with a new id
+    num_changed: int  # documents that replaced one of the same id
+    num_unchanged: int  # documents that were stored already and are equal
+    num_removed: int  # deleted documents, which the files no longer contain
+    num_rejected: int
+    rejected: tuple[RejectedRecord, ...]  # the first 1,000
+    notes: tuple[str, ...]  # how files were read
+    index_revision: int  # pass it as min_revision to read these writes
+
+    def __repr__(self) -> str:
+        """The counts, and the first rejected records."""
+        num_stored = self.num_added + self.num_changed + self.num_unchanged
+        lines = [
+            f"{num_stored:,} documents: {self.num_added:,} added, {self.num_changed:,} changed, "
+            f"{self.num_unchanged:,} unchanged, {self.num_removed:,} removed, {self.num_rejected:,} rejected"
+        ]
+        for item in self.rejected[:_REJECTED_SHOWN]:
+            lines.append(f"{item.file}{f', line {item.line}' if item.line else ''}: {item.message}")
+        return "\n".join(lines + ["..."] * (self.num_rejected > _REJECTED_SHOWN))
 
 
 class SearchResult(SearchResultFields):

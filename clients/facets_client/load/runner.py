@@ -1,17 +1,12 @@
-"""Processes a long input batch by batch and survives interruptions.
-
-Every record up to the position in the state file is durable, or listed as rejected. After a broken connection, a server
-crash, Ctrl-C or SIGKILL of this process, the run continues from there; batches in flight are sent again.
-Memory is bounded by the window, whatever the length of the input.
-"""
+"""Parts of a bulk run over a long input: settings, batches, patience with the server, and tasks that make calls."""
 
 import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from facets_client.core.blocking import Background
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, index_of
@@ -24,17 +19,15 @@ from facets_client.errors import (
     UnavailableError,
 )
 from facets_client.load.rows import FileEnd, Record, Rejection
-from facets_client.load.source import BulkSource
-from facets_client.load.state import Place, RejectedFile, StateFile
+from facets_client.load.state import Place
 
 ItemT = TypeVar("ItemT")
 ReplyT = TypeVar("ReplyT")
 
 FIRST_PAUSE_S = 0.5  # before the first retry if the server is unreachable or full; doubled each time
 LONGEST_PAUSE_S = 10.0
-SAVE_EVERY_S = 0.5
 _MAX_REJECTIONS = 1_000  # ends a batch, so that memory is bounded even if every record is rejected
-_TRANSIENT = (UnavailableError, OverloadedError, DeadlineExceededError)
+TRANSIENT = (UnavailableError, OverloadedError, DeadlineExceededError)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +111,7 @@ class Settled:
     totals: Mapping[str, int] = field(default_factory=dict)
 
 
-class _Patience:
+class Patience:
     """Growing pauses while the server is unreachable or full, up to ``max_wait_s`` without progress."""
 
     def __init__(self, max_wait_s: float) -> None:
@@ -126,6 +119,7 @@ class _Patience:
         self.progressed()
 
     def progressed(self) -> None:
+        """Starts over with short pauses."""
         self._last_progress = time.monotonic()
         self._pause_s = FIRST_PAUSE_S
 
@@ -140,37 +134,14 @@ class _Patience:
 
 def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Callable[[str], None]) -> ReplyT:
     """The reply of one call; waits for an unreachable or full server as a run does, and says so with ``on_wait``."""
-    patience = _Patience(max_wait_s)
+    patience = Patience(max_wait_s)
     while True:
         try:
             return call()
-        except _TRANSIENT as error:
+        except TRANSIENT as error:
             pause_s = patience.pause_s(error)
             on_wait(error.details)
             time.sleep(pause_s)
-
-
-class BulkTask(Protocol[ItemT]):
-    """Processes the batches of a run. All methods may raise a ``FacetsClientError``."""
-
-    @property
-    def max_under_way(self) -> int:
-        """Maximum number of batches to send before the oldest is settled."""
-
-    def read(self, place: Place) -> Iterator[Batch[ItemT]]:
-        """The batches after a position; called again after the connection was lost."""
-
-    def send(self, batch: Batch[ItemT]) -> None:
-        """Starts processing a batch."""
-
-    def settle(self, batch: Batch[ItemT]) -> Settled:
-        """Waits until the oldest batch in flight is durable."""
-
-    def abandon(self) -> None:
-        """Drops the batches in flight: they will be sent again, or the run ends."""
-
-    def finish(self) -> None:
-        """Called after the last batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,116 +152,6 @@ class BulkReport:
     duration_s: float
     records_per_s: float = 0.0
     num_reconnects: int = 0
-
-
-class BulkRunner(Generic[ItemT]):
-    """One run over one input; ``place`` is the position that it has reached.
-
-    ``on_progress`` is called after each batch, and before each pause with the server's message, with the position and
-    the bytes of input read up to it.
-    """
-
-    def __init__(
-        self,
-        task: BulkTask[ItemT],
-        source: BulkSource,
-        settings: BulkSettings,
-        *,
-        rejected: RejectedFile,
-        state_file: StateFile | None,
-        place: Place,
-        on_progress: Callable[[Place, int, str], None],
-    ) -> None:
-        self._task = task
-        self._source = source
-        self._settings = settings
-        self._rejected = rejected
-        self._state_file = state_file
-        self.place = place
-        self._on_progress = on_progress
-        self._pending: deque[Batch[ItemT]] = deque()  # read but not settled; sent batches come first
-        self._position = 0
-        self._num_reconnects = 0
-        self._saved_at = 0.0
-
-    def run(self) -> BulkReport:
-        """Processes the input to its end and deletes the saved position; after an error, the position is saved."""
-        started = time.monotonic()
-        num_done_before = self.place.num_done
-        self._save(now=True)
-        try:
-            self._work()
-        finally:
-            self._task.abandon()
-            self._rejected.close()
-            self._save(now=True)
-        if self._state_file:
-            self._state_file.remove()
-        duration_s = time.monotonic() - started
-        speed = (self.place.num_done - num_done_before) / max(duration_s, 1e-9)
-        return BulkReport(self.place, duration_s, speed, self._num_reconnects)
-
-    def _work(self) -> None:
-        source: Iterator[Batch[ItemT]] | None = None
-        patience = _Patience(self._settings.max_wait_s)
-        while True:
-            try:
-                if source is None:
-                    source = self._task.read(self.place)
-                self._fill_window(source)
-                if not self._pending:
-                    self._task.finish()
-                    return
-                batch = self._pending[0]
-                self._take(batch, self._task.settle(batch) if batch.records else Settled())
-                self._pending.popleft()
-                patience.progressed()
-            except _TRANSIENT as error:
-                self._task.abandon()
-                for batch in self._pending:
-                    batch.is_sent = False
-                self._num_reconnects += 1
-                pause_s = patience.pause_s(error)
-                self._save(now=True)
-                self._on_progress(self.place, self._position, error.details)
-                time.sleep(pause_s)
-
-    def _fill_window(self, source: Iterator[Batch[ItemT]]) -> None:
-        index = num_sent = 0
-        while index < self._settings.window and num_sent < min(self._settings.window, self._task.max_under_way):
-            if index == len(self._pending):
-                next_batch = next(source, None)
-                if next_batch is None:
-                    return
-                next_batch.position = self._source.position
-                self._pending.append(next_batch)
-            batch = self._pending[index]
-            if batch.records and not batch.is_sent:
-                self._task.send(batch)
-                batch.is_sent = True
-            num_sent += batch.is_sent
-            index += 1
-
-    def _take(self, batch: Batch[ItemT], settled: Settled) -> None:
-        rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.file, item.line))
-        self._rejected.write(rejections)
-        self.place = replace(
-            self.place,
-            file=batch.file,
-            line=batch.line,
-            num_records=self.place.num_records + len(batch.records) + len(batch.rejections),
-            num_rejected=self.place.num_rejected + len(rejections),
-            rejected_bytes=self._rejected.num_bytes,
-            totals=dict(Counter(self.place.totals) + Counter(settled.totals)),
-        )
-        self._position = batch.position
-        self._save(now=False)
-        self._on_progress(self.place, self._position, "")
-
-    def _save(self, *, now: bool) -> None:
-        if self._state_file and (now or time.monotonic() - self._saved_at > SAVE_EVERY_S):
-            self._state_file.save(self.place)
-            self._saved_at = time.monotonic()
 
 
 class CallTask(Generic[ItemT, ReplyT]):
@@ -320,6 +181,8 @@ class CallTask(Generic[ItemT, ReplyT]):
 
     def settle(self, batch: Batch[ItemT]) -> Settled:
         """Waits for the oldest call and stores its reply."""
+        if not batch.records:
+            return Settled()
         replies, rejections = self._under_way.popleft().result()
         totals: Counter[str] = Counter()
         for records, reply in replies:

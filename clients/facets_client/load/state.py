@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import BinaryIO
 
 from facets_client.load.rows import Rejection
 from facets_client.load.source import InputError
+
+_MAX_KEPT = 1000
 
 
 @contextmanager
@@ -77,6 +79,22 @@ def default_state_path(environment: Mapping[str, str], command: str, *names: str
     home = environment.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     key = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape"))
     return Path(home) / "facets" / command / f"{key.hexdigest()[:32]}.json"
+
+
+class RejectedList:
+    """The first rejections of a run, in memory."""
+
+    num_bytes = 0
+
+    def __init__(self) -> None:
+        self.kept: list[Rejection] = []
+
+    def write(self, rejections: Sequence[Rejection]) -> None:
+        """Keeps rejections as long as there are few."""
+        self.kept += rejections[: _MAX_KEPT - len(self.kept)]
+
+    def close(self) -> None:
+        """Does nothing."""
 
 
 class RejectedFile:

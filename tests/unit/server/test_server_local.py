@@ -1,5 +1,6 @@
 """A folder opened without a server: what it keeps, when it is closed, and what is said when it cannot be opened."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -19,6 +20,7 @@ from facets_client import (
     ServerError,
     UnavailableError,
 )
+from made_pdf import make_pdf
 from toys import toy_passage_model
 from waiting import wait_until
 
@@ -52,6 +54,47 @@ def test_what_is_added_is_found_and_adding_it_again_changes_nothing(opened):
         opened.search(["dog"])
     with pytest.raises(TypeError, match="queries must be a sequence"):
         opened.search("documents", None)
+
+
+def write_pages(folder, number):
+    make_pdf(folder / "manual.pdf", [f"Page text {n}: the dog plays music." for n in range(number)])
+
+
+def write_rows(folder, number):
+    (folder / "rows.csv").write_text("id,text\n" + "".join(f"{n},the dog plays {n}\n" for n in range(number)))
+
+
+def write_lines(folder, number):
+    lines = [json.dumps({"text": f"the dog plays {n}", "n": n}) for n in range(number)]
+    (folder / "lines.jsonl").write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize("write", [write_pages, write_rows, write_lines])
+def test_a_file_owns_its_documents(opened, tmp_path, write):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "other.txt").write_text("A man is lifting weights.")
+    opened.add(["dog", "man"])
+
+    def added(number, **options):
+        write(folder, number)
+        report = opened.add_files(folder, **options)
+        return report.num_added, report.num_changed, report.num_unchanged, report.num_removed
+
+    assert added(6) == (7, 0, 0, 0)
+    assert added(6) == (0, 0, 7, 0)
+    assert added(3, keep=True) == (0, 0, 4, 0)
+    assert added(3) == (0, 0, 4, 3)
+    name = next(name for name in opened.list_sources("documents") if name != "other.txt")
+    assert [one.id for one in opened.list_documents("documents", source=name)] == sorted(
+        one.id for one in opened.list_documents("documents") if one.source == name
+    )
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[:40] + b"\xff\0" + whole[60:])  # damaged
+    report = opened.add_files(folder)
+    assert report.num_removed == 0 and report.rejected and opened.list_sources("documents")[name] >= 3
+    assert opened.delete_documents("documents", source=name).num_documents >= 3
+    assert opened.count_documents("documents") == 3
 
 
 class Frame:

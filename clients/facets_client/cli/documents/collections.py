@@ -25,6 +25,7 @@ documents_app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 NameArgument = Annotated[str, Argument(help="Name of the collection.")]
 FacetsOption = Annotated[bool, Option("--facets", help="Include facet embeddings (JSON only).")]
+SourceOption = Annotated[str, Option("--source", metavar="FILE", help="Only documents that came from this file.")]
 YesOption = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
@@ -71,6 +72,16 @@ def create_collection(
 def show_collection(context: typer.Context, name: NameArgument) -> None:
     """Show one collection."""
     ask(context, lambda client: client.get_collection(name), lambda found: _print_collections([found]))
+
+
+@collections_app.command("sources")
+def list_sources(context: typer.Context, name: NameArgument) -> None:
+    """List the files that the documents of a collection came from; see facets documents delete --source."""
+    ask(
+        context,
+        lambda client: {"sources": client.list_sources(name)},
+        lambda found: print_table(("source", "documents"), found["sources"].items(), right=("documents",)),
+    )
 
 
 @collections_app.command("reindex")
@@ -163,6 +174,7 @@ def list_documents(
     context: typer.Context,
     collection: CollectionOption,
     where: WhereOption = None,
+    source: SourceOption = "",
     limit: Annotated[int, Option(help="Maximum number of documents; 0: all.")] = 20,
     facets: FacetsOption = False,
 ) -> None:
@@ -171,7 +183,7 @@ def list_documents(
     if limit < 0:
         raise typer.BadParameter(f"--limit must be at least 0, got {limit}")
     with settings.connect() as client:
-        found = client.list_documents(collection, where=parse_where(where), include_facets=facets)
+        found = client.list_documents(collection, where=parse_where(where), source=source, include_facets=facets)
         documents = itertools.islice(found, limit or None)
         if settings.json:
             for document in documents:
@@ -197,9 +209,10 @@ def delete_documents(
     collection: CollectionOption,
     ids: Annotated[list[str] | None, Argument(metavar="[ID]...", help="Ids of documents.")] = None,
     where: WhereOption = None,
+    source: SourceOption = "",
     yes: YesOption = False,
 ) -> None:
-    """Delete documents by id or by conditions.
+    """Delete documents by id, or by conditions and source.
 
     Unknown ids are ignored.
 
@@ -207,22 +220,24 @@ def delete_documents(
     Examples:
       facets delete article-17 article-18 -c news
       facets delete -c news --where 'year<2000' --yes
+      facets delete -c news --source old.csv --yes
     """
     settings = settings_of(context)
     condition = parse_where(where)
-    if bool(ids) == (condition is not None):
-        raise typer.BadParameter("expected ids, or --where CONDITION")
+    if bool(ids) == (condition is not None or source != ""):
+        raise typer.BadParameter("expected ids, or --where CONDITION or --source FILE")
     with settings.connect() as client:
-        if condition is not None and not yes:
-            number = client.count_documents(collection, where=condition) if sys.stdin.isatty() else 0
+        if not ids and not yes:
+            found = client.list_documents(collection, where=condition, source=source, include_document=False)
+            number = sum(1 for _ in found) if sys.stdin.isatty() else 0
             _confirm(f"Delete {count_of(number, 'document')} of {collection}?")
-        done = client.delete_documents(collection, ids or (), where=condition)
+        done = client.delete_documents(collection, ids or (), where=condition, source=source)
     value = {"num_deleted": done.num_documents, "index_revision": done.index_revision}
     settings.done(value, f"deleted {count_of(done.num_documents, 'document')}")
 
 
 def _to_json(document: Document) -> dict[str, Any]:
-    fields = {name: getattr(document, name) for name in ("id", "text", "payload", "revision")}
+    fields = {name: getattr(document, name) for name in ("id", "text", "payload", "source", "revision")}
     if document.facet_embeddings is not None:
         fields["facet_embeddings"] = document.facet_embeddings
     return fields

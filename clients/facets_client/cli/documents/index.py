@@ -1,7 +1,6 @@
 """``facets index`` and ``facets encode``."""
 
 import itertools
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,11 +22,11 @@ from facets_client.cli.output import count_of, print_documents
 from facets_client.cli.settings import settings_of, those_that_exist
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
-from facets_client.documents.bulk import IndexTask, to_messages
 from facets_client.documents.encoding import EncodedBy, RayWorker, Worker, Workers, connect_to_ray
 from facets_client.documents.files import Columns, DocumentFiles, FileRecord
-from facets_client.documents.messages import BATCH_BYTES, DocumentMessage
+from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, to_messages
 from facets_client.errors import AlreadyExistsError, NotFoundError
+from facets_client.generated.bulk import IndexTask
 from facets_client.generated.types import Document, ModelVersion
 from facets_client.load.formats import find_files
 from facets_client.load.rows import FormatName, ReadOptions, Record
@@ -40,7 +39,7 @@ from facets_client.load.runner import (
     batches,
     call_patiently,
 )
-from facets_client.load.state import Place, StateFile, default_state_path
+from facets_client.load.state import Place, StateFile
 
 if TYPE_CHECKING:
     from facets_client.adapters.encoded import EncodedDocuments
@@ -103,9 +102,9 @@ def index(
     search_field: SearchFieldOption = None,
     language: LanguageOption = "",
     columns: FileOptions,
+    keep: Annotated[bool, Option("--keep", help="Keep documents that the files no longer contain.")] = False,
     window: WindowOption = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only check the files; show the first documents.")] = False,
-    resume: ResumeOption = True,
     bulk: BulkOptions,
 ) -> None:
     """Store documents from files and folders.
@@ -113,13 +112,16 @@ def index(
     Reads JSON lines, JSON, CSV, TSV, Parquet, text, Markdown, HTML, Word and PDF, also compressed by gzip, xz or
     zstd. A column called text, body, content, abstract, ... holds the text unless --text says otherwise; the
     command says how it uses each column before it stores anything. Without an id column, ids are made from the
-    file name and the row, so that the same command stores a changed file again without duplicates. Folders are
-    read recursively.
+    file name and the row. Folders are read recursively.
 
-    Interruptions (Ctrl-C, a crash of either side) are safe: run the same command again to continue where it stopped;
-    nothing is lost or stored twice. Standard input must be sent again from its beginning. Rejected records go to a
-    file with line and reason, and the exit code is 1. An id repeated within 100,000 records is rejected; farther
-    apart, the later record replaces the earlier one.
+    A file owns its documents: run the same command again on changed files to update the collection. Documents that a
+    file no longer contains are deleted (--keep leaves them), unless a part of the file cannot be read; equal ones are
+    left as they are. A file is known by its name, or its path within the folder. Documents of a file that is gone
+    stay: see facets collections sources.
+
+    Interruptions (Ctrl-C, a crash of either side) are safe: run the same command again; what is stored already is
+    skipped. Rejected records go to a file with line and reason, and the exit code is 1. Of records with the same id,
+    the first is stored.
 
     \b
     Examples:
@@ -150,28 +152,25 @@ def index(
             _dry_run(bulk_input, source.read(Place()), bulk_settings)
             return
         encoded_by = None if isinstance(source, DocumentFiles) else source.encoded_by
-        full_names = [name if name == "-" else str(Path(name).resolve()) for name in files or [source.name]]
         with settings.connect() as client:
-            create_time = call_patiently(
+            call_patiently(
                 lambda: _open_collection(client, collection, create, model, search_fields, language, encoded_by),
                 bulk_settings.max_wait_s,
                 settings.note_waiting,
             )
-            identity = bulk_input.identity(
-                names=full_names, columns=columns.identity(), collection=collection, create_time=create_time
-            )
-            state_path = default_state_path(os.environ, "index", client.target, collection, *full_names)
             version = None if encoded_by is None else ModelVersion(encoded_by.name, encoded_by.revision)
-            task = IndexTask(client, source.read, collection, settings=bulk_settings, encoded_by=version)
-            report = bulk_input.run(
-                task, bulk_settings, state_file=StateFile(state_path, identity), resume=resume, verb="stored"
-            )
+            task = IndexTask(client, source, collection, settings=bulk_settings, encoded_by=version, keep=keep)
+            report = bulk_input.run(task, bulk_settings, verb="stored")
     num_truncated = report.place.totals.get("num_truncated", 0)
     if num_truncated:
         documents = count_of(num_truncated, "document is", "documents are")
         settings.note(f"{documents} stored but not read to the end")
-    more: dict[str, Any] = {"num_truncated": num_truncated, "num_reconnects": report.num_reconnects, "dry_run": False}
-    _end(bulk_input, report, "indexed", "stored", index_revision=task.index_revision, **more)
+    counts = {name: report.place.totals.get(f"num_{name}", 0) for name in ("added", "changed", "unchanged")}
+    counts["removed"] = task.num_removed
+    sentence = ", ".join(f"{number:,} {name}" for name, number in counts.items())
+    more: dict[str, Any] = {f"num_{name}": number for name, number in counts.items()}
+    more |= {"num_truncated": num_truncated, "num_reconnects": report.num_reconnects, "dry_run": False}
+    _end(bulk_input, report, "indexed", sentence, index_revision=task.index_revision, **more)
 
 
 def _open_collection(
@@ -182,7 +181,7 @@ def _open_collection(
     search_fields: Mapping[str, float] | None,
     language: str,
     encoded_by: EncodedBy | None,
-) -> str:
+) -> None:
     try:
         collection = client.get_collection(name)
     except NotFoundError as error:
@@ -205,7 +204,6 @@ def _open_collection(
             f"collection {name!r} searches the fields {_shown_fields(searched)}, the documents were encoded with "
             f"{_shown_fields(encoded_by.search_fields)}: encode them with these --search-field"
         )
-    return collection.create_time.isoformat() if collection.create_time else ""
 
 
 def _shown_fields(search_fields: Mapping[str, float]) -> str:
@@ -228,15 +226,14 @@ def _dry_run(bulk_input: BulkInput, records: Iterator[FileRecord], bulk: BulkSet
     shown = [{"id": document.id, "text": document.text, "payload": document.payload} for document in first]
     if first and not bulk_input.settings.json:
         print_documents(first)
-    _end(bulk_input, report, "indexed", "readable", dry_run=True, first_documents=shown)
+    _end(bulk_input, report, "indexed", f"{report.place.num_done:,} readable", dry_run=True, first_documents=shown)
 
 
-def _end(bulk_input: BulkInput, report: BulkReport, noun: str, verb: str, end: str = "", **more: object) -> None:
+def _end(bulk_input: BulkInput, report: BulkReport, noun: str, counts: str, end: str = "", **more: object) -> None:
     place = report.place
     fields = {"num_records": place.num_records, f"num_{noun}": place.num_done, **more}
     speed = f"{report.duration_s:.1f} s, {report.records_per_s:.0f} documents/s"
-    counts = f"{place.num_done:,} {verb}, {place.num_rejected:,} rejected"
-    sentence = f"{count_of(place.num_records, 'record')}: {counts}, {speed}{end}"
+    sentence = f"{count_of(place.num_done, 'document')}: {counts}, {place.num_rejected:,} rejected, {speed}{end}"
     bulk_input.end(report, "documents", "" if bulk_input.settings.quiet else sentence, **fields)
 
 
@@ -314,4 +311,4 @@ def encode(
             report = bulk_input.run(task, bulk, state_file=state_file, resume=resume, verb="encoded")
         finally:
             pool.close()
-    _end(bulk_input, report, "encoded", "encoded", f": {out}", folder=str(out))
+    _end(bulk_input, report, "encoded", f"{report.place.num_done:,} encoded", f": {out}", folder=str(out))

@@ -220,7 +220,8 @@ def test_api_key(facets, server, monkeypatch):
 def test_index_reports_totals(facets, tmp_path, server):
     rows = [json.dumps({"id": f"d{i}", "text": f"text {i}"}) for i in range(20)]
     (tmp_path / "in.jsonl").write_text("\n".join(rows) + "\n")
-    assert "20 records: 20 stored, 0 rejected" in facets("index", "in.jsonl", "-c", "news").stdout
+    expected = "20 documents: 20 added, 0 changed, 0 unchanged, 0 removed, 0 rejected"
+    assert expected in facets("index", "in.jsonl", "-c", "news").stdout
     rows[3] = "nonsense"
     (tmp_path / "in.jsonl").write_text("\n".join(rows) + "\n")
     done = facets("--json", "index", "in.jsonl", "--collection", "other", "--create", code=1)
@@ -232,6 +233,14 @@ def test_index_reports_totals(facets, tmp_path, server):
     assert len(server.world.documents["other"]) == 19
     facets("index", "in.jsonl", "-c", "news", "--limit", "2")
     assert not (tmp_path / "in.jsonl.rejected.jsonl").exists()  # of this load there are none
+    (tmp_path / "in.jsonl").write_text("\n".join(rows[:3]) + "\n")
+    for option, removed in (("--keep", 0), ("--dry-run", None), ("--json", 17)):
+        done = facets("--json", "index", "in.jsonl", "-c", "news", option)
+        assert json.loads(done.stdout).get("num_removed") == removed
+    assert "in.jsonl           3" in facets("collections", "sources", "news").stdout
+    assert len(json.loads(facets("--json", "documents", "list", "-c", "news", "--source", "x").stdout or "[]")) == 0
+    facets("delete", "-c", "news", "--source", "in.jsonl", "--yes")
+    assert not server.world.documents["news"]
 
 
 @pytest.mark.parametrize(

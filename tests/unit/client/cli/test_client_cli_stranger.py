@@ -47,13 +47,13 @@ def test_a_name_of_a_file_is_no_text(facets, asked):
 @pytest.mark.parametrize(
     ("asked", "code", "said"),
     [
-        ("index table.txt -c news --format csv", 0, "2 records: 2 stored"),
-        ("index semicolons.csv -c news", 0, "2 records: 2 stored"),
+        ("index table.txt -c news --format csv", 0, "2 documents: 2 added"),
+        ("index semicolons.csv -c news", 0, "2 documents: 2 added"),
         ("index json.csv -c news", 2, "expected CSV, got JSON (use --format jsonl or --format json)"),
         ("index empty.csv -c news", 2, "empty.csv: is empty: it has no rows"),
-        ("index utf16.csv -c news", 0, "1 record: 1 stored"),
+        ("index utf16.csv -c news", 0, "1 document: 1 added"),
         ("index broken.jsonl -c news", 1, "1 record was rejected, see broken.jsonl.rejected.jsonl"),
-        ("index bomb.jsonl.gz -c news", 1, "1 record: 0 stored, 1 rejected"),
+        ("index bomb.jsonl.gz -c news", 1, "0 removed, 1 rejected"),
         ("index sheet.xlsx -c news", 2, "save sheets and slides as CSV, text, HTML or PDF"),
         pytest.param("index folder -c news", 1, "skipped files of other formats: .png (1)", marks=NEEDS_FILES),
         ("index nothing -c news", 2, "no readable file in this folder: it is empty"),

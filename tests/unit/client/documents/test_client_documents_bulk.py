@@ -1,16 +1,18 @@
-"""Bulk loading: what is stored, what is rejected, and what happens when something breaks in the middle."""
+"""Adding files: what is stored, what is rejected, and what happens when something breaks in the middle."""
 
+import asyncio
 import json
 
 import pytest
-from facets_client import FacetsClient, UnavailableError
-from facets_client.documents.bulk import IndexTask
+from facets_client import AsyncFacetsClient, Document, FacetsClient, UnavailableError
 from facets_client.documents.files import Columns, DocumentFiles
+from facets_client.generated.bulk import IndexTask
+from facets_client.generated.running import BulkRunner
 from facets_client.load import runner
 from facets_client.load.formats import InputFile
 from facets_client.load.rows import ReadOptions
-from facets_client.load.runner import BulkRunner, BulkSettings
-from facets_client.load.state import Place, RejectedFile, StateFile
+from facets_client.load.runner import BulkSettings
+from facets_client.load.state import RejectedList
 
 
 @pytest.fixture
@@ -23,45 +25,27 @@ def client(server):
 def short_pauses(monkeypatch):
     monkeypatch.setattr(runner, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(runner, "LONGEST_PAUSE_S", 0.05)
-    monkeypatch.setattr(runner, "SAVE_EVERY_S", 0.0)
 
 
 class Loader:
-    """Loads a file as the command does, from the saved place."""
+    """Loads a file as the command does."""
 
     def __init__(self, client, tmp_path):
         self.client = client
         self.input = tmp_path / "input.jsonl"
-        self.state_file = StateFile(tmp_path / "state" / "state.json", {"input": "input.jsonl"})
-        self.rejected = tmp_path / "rejected.jsonl"
-        self.progress = []
 
     def write(self, lines):
         self.input.write_bytes(b"".join(lines))
 
-    def run(self, **settings):
-        self.progress = []
+    def run(self, *, keep=False, on_progress=lambda *progress: None, **settings):
         bulk = BulkSettings(**{"batch_size": 4, "max_wait_s": 2, **settings})
-        columns = Columns(text=("text",), id="id")
-        with DocumentFiles([InputFile(str(self.input), "input.jsonl")], columns, ReadOptions()) as files:
-            saved = self.state_file.load()
-            self.started_at = saved[0] if saved else Place()
-            self.task = IndexTask(self.client, files.read, "news", settings=bulk)
-            return BulkRunner(
-                self.task,
-                files,
-                bulk,
-                rejected=RejectedFile(self.rejected, keep_bytes=self.started_at.rejected_bytes),
-                state_file=self.state_file,
-                place=self.started_at,
-                on_progress=self.on_progress,
-            ).run()
-
-    def on_progress(self, place, position, waiting):
-        self.progress.append((place, position))
-
-    def rejections(self):
-        return [json.loads(line) for line in self.rejected.read_text().splitlines()]
+        self.rejected = RejectedList()
+        with DocumentFiles(
+            [InputFile(str(self.input), "input.jsonl")], Columns(text=("text",)), ReadOptions()
+        ) as files:
+            self.task = IndexTask(self.client, files, "news", settings=bulk, keep=keep)
+            run = BulkRunner(self.task, files, bulk, rejected=self.rejected, on_progress=on_progress)
+            return run.run()
 
 
 @pytest.fixture
@@ -71,6 +55,11 @@ def loader(client, tmp_path):
 
 def counts(report):
     return report.place.num_records, report.place.num_done, report.place.num_rejected
+
+
+def changes(loader, report):
+    totals = report.place.totals
+    return (*(totals.get(f"num_{name}", 0) for name in ("added", "changed", "unchanged")), loader.task.num_removed)
 
 
 def lines(number, start=0):
@@ -94,7 +83,8 @@ def test_bad_records_are_listed_and_their_neighbours_stored(loader, world):
     report = loader.run()
     assert counts(report) == (10, 4, 6)
     assert sorted(world.documents["news"]) == ["d0000", "d0004", "d0009", "d0010"]
-    assert [(item["line"], item["id"], item["reason"]) for item in loader.rejections()] == [
+    rejected = loader.rejected.kept
+    assert [(item.line, item.id, item.reason) for item in rejected] == [
         (2, "", "invalid_utf8"),
         (4, "refused", "invalid_input"),
         (6, "d0004", "duplicate_id"),
@@ -102,8 +92,7 @@ def test_bad_records_are_listed_and_their_neighbours_stored(loader, world):
         (9, "half", "invalid_document"),
         (12, "", "invalid_json"),
     ]
-    assert "line 5" in loader.rejections()[2]["message"]
-    assert loader.rejections()[1]["message"] == "text is refused"
+    assert rejected[1].message == "text is refused"
 
 
 @pytest.mark.parametrize("ack_is_lost", [False, True])
@@ -117,43 +106,70 @@ def test_a_broken_stream_is_opened_again_and_nothing_is_lost(loader, world, ack_
     assert (*counts(report), report.num_reconnects) == (60, 59, 1, 3)
     assert len(world.documents["news"]) == 59
     assert world.num_streams == 4
-    assert [item["id"] for item in loader.rejections()] == ["refused"]
+    assert [item.id for item in loader.rejected.kept] == ["refused"]
 
 
-def test_a_server_that_stays_away_ends_the_load_and_the_next_one_goes_on(loader, world):
+def test_a_server_that_stays_away_ends_the_load_and_the_next_one_completes_it(loader, world):
     loader.write(lines(60))
     world.break_after_acks.extend([4] + [0] * 100)
     with pytest.raises(UnavailableError):
         loader.run(max_wait_s=0.1)
-    saved = loader.state_file.load()[0]
-    assert saved.num_done == saved.num_records == saved.line == 16
+    assert len(world.documents["news"]) == 16
     world.break_after_acks.clear()
-    report = loader.run()
-    assert loader.started_at.line == 16
-    assert counts(report) == (60, 60, 0)
-    assert len(world.documents["news"]) == 60
+    assert changes(loader, loader.run()) == (44, 0, 16, 0)
 
 
-def test_interruption_keeps_the_place_and_the_rejections(loader, world, monkeypatch):
-    all_lines = lines(60)
-    for i in (3, 17, 21, 45):
-        all_lines[i] = b"nonsense\n"
-    loader.write(all_lines)
+def test_a_run_that_is_interrupted_before_it_deletes_is_completed_by_the_next(loader, world):
+    loader.write(lines(60))
+    loader.run()
+    loader.write([*lines(30), *lines(10, start=100)])
 
     def interrupt(place, position, waiting):
-        if place.line >= 20:
+        if place.num_records >= 36:
             raise KeyboardInterrupt
 
-    loader.on_progress = interrupt
     with pytest.raises(KeyboardInterrupt):
-        loader.run()
-    saved = loader.state_file.load()[0]
-    assert 20 <= saved.line < 60
-    assert saved.rejected_bytes == loader.rejected.stat().st_size
-    with loader.rejected.open("a") as stream:  # as if killed between writing a rejection and saving the place
-        stream.write('{"line": 99}\n')
-    loader.on_progress = lambda *progress: None
-    report = loader.run()
-    assert counts(report) == (60, 56, 4)
-    assert [item["line"] for item in loader.rejections()] == [4, 18, 22, 46]
-    assert len(world.documents["news"]) == 56
+        loader.run(on_progress=interrupt)
+    assert 60 < len(world.documents["news"]) <= 70
+    added, changed, unchanged, removed = changes(loader, loader.run())
+    assert (added + unchanged, changed, removed) == (40, 0, 30)
+    assert sorted(world.documents["news"]) == [f"d{i:04}" for i in (*range(30), *range(100, 110))]
+
+
+@pytest.mark.parametrize(
+    ("second", "keep", "removed"),
+    [
+        (lines(4), False, 6),
+        (lines(4), True, 0),
+        ([*lines(4), b'{"id": "d0007", "text": "REFUSE"}\n'], False, 5),  # the file has it, if only a bad version
+        ([*lines(4), b"nonsense\n"], False, 0),  # which document that was is not known
+    ],
+)
+def test_what_a_file_no_longer_contains_is_deleted(loader, world, second, keep, removed):
+    loader.client.upsert("news", [Document("d", "of no file"), Document("e", "of another", source="other.jsonl")])
+    loader.write(lines(10))
+    assert changes(loader, loader.run()) == (10, 0, 0, 0)
+    loader.write(second)
+    assert changes(loader, loader.run(keep=keep)) == (0, 0, 4, removed)
+    assert len(world.documents["news"]) == 12 - removed
+
+
+def test_files_are_added_by_both_clients(client, server, tmp_path):
+    (tmp_path / "a.csv").write_text("id,text\n1,one\n2,two\n,three\n")
+    (tmp_path / "b.txt").write_text("four")
+    (tmp_path / "c.json").write_text("{")
+    seen = []
+    first = client.add_files(tmp_path, collection="new", on_progress=seen.append)
+    assert (first.num_added, first.num_rejected, seen[-1]) == (3, 2, 3)
+    assert [(item.file, item.line) for item in first.rejected] == [("a.csv", 4), ("c.json", 0)]
+    head, line, _ = repr(first).split("\n")
+    assert head == "3 documents: 3 added, 0 changed, 0 unchanged, 0 removed, 2 rejected"
+    assert line.startswith("a.csv, line 4: ")
+    assert client.list_sources("new") == {"a.csv": 2, "b.txt": 1}
+
+    async def again():
+        async with AsyncFacetsClient(server.target) as other:
+            return await other.add_files([str(tmp_path / "b.txt")], collection="new")
+
+    second = asyncio.run(again())
+    assert (second.num_unchanged, second.num_removed, second.rejected) == (1, 0, ())

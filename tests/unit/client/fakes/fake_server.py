@@ -2,6 +2,7 @@
 """A small Facets server for tests of the client: the real protocol, numbers made of hashes, faults on demand."""
 
 import threading
+from collections import Counter
 from concurrent import futures
 
 import grpc
@@ -83,8 +84,8 @@ class Documents(Service):
             if problem:
                 where = f"documents[{position}].text"
                 fail(context, status_of(grpc.StatusCode.INVALID_ARGUMENT, f"{where} {problem}", field=where))
-        self.world.store(request.collection, request.documents)
         return documents_pb2.UpsertResponse(
+            **self.world.store(request.collection, request.documents),
             num_upserted=len(request.documents),
             index_revision=self.world.revision,
             model=MODEL,
@@ -139,7 +140,7 @@ class Documents(Service):
                 rejected.append(documents_pb2.RejectedDocument(position=position, id=document.id, error=error))
             else:
                 good.append(document)
-        world.store(collection, good)
+        counts = world.store(collection, good)
         world.streams[token] = batch.sequence
         return documents_pb2.UpsertStreamAck(
             sequence=batch.sequence,
@@ -147,6 +148,7 @@ class Documents(Service):
             rejected_documents=rejected,
             index_revision=world.revision,
             truncated_documents=world.truncated(batch.documents),
+            **counts,
         )
 
     def GetDocuments(self, request, context):
@@ -168,7 +170,9 @@ class Documents(Service):
 
     def DeleteDocuments(self, request, context):
         stored = self.world.documents[request.collection]
-        ids = list(request.ids) or list(stored)
+        ids = list(request.ids) or [
+            name for name, document in stored.items() if request.source in ("", document.source)
+        ]
         num_deleted = sum(1 for name in ids if stored.pop(name, None) is not None)
         self.world.revision += 1
         return documents_pb2.DeleteDocumentsResponse(num_deleted=num_deleted, index_revision=self.world.revision)
@@ -181,10 +185,19 @@ class Documents(Service):
         self.world.need_collection(request.collection, context)
         stored = self.world.documents[request.collection]
         size = request.page_size or 3
-        names = sorted(name for name in stored if name > request.page_token)
+        names = sorted(
+            name
+            for name, document in stored.items()
+            if name > request.page_token and request.source in ("", document.source)
+        )
         page = [stored[name] for name in names[:size]]
         token = names[size - 1] if len(names) > size else ""
         return documents_pb2.ListDocumentsResponse(documents=page, next_page_token=token)
+
+    def ListSources(self, request, context):
+        found = Counter(document.source for document in self.world.documents[request.collection].values())
+        sources = [{"source": name, "num_documents": number} for name, number in sorted(found.items()) if name]
+        return documents_pb2.ListSourcesResponse(sources=sources)
 
     def Search(self, request, context):
         self.world.need_collection(request.collection, context)

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 
 import grpc
@@ -86,7 +86,6 @@ class World:
     damage: str = ""  # of the backup that is taken
     collections: dict = field(default_factory=dict)  # name -> Collection
     documents: dict = field(default_factory=lambda: defaultdict(dict))  # name -> id -> Document
-    stores: dict = field(default_factory=lambda: defaultdict(int))  # id -> how often it was stored
     streams: dict = field(default_factory=dict)  # token -> last sequence
     revision: int = 0
     faults: dict = field(default_factory=lambda: defaultdict(deque))  # method -> statuses to fail with
@@ -113,13 +112,19 @@ class World:
         return sum(1 for name, _ in self.calls if name == method)
 
     def store(self, collection, documents):
+        """Counts of the documents, as in a reply."""
         self.revision += 1
+        counts = Counter()
         for document in documents:
+            held = self.documents[collection].get(document.id)
+            fields = ("text", "payload", "source")
+            same = held and all(getattr(held, name) == getattr(document, name) for name in fields)
+            counts["num_unchanged" if same else "num_changed" if held else "num_added"] += 1
             stored = documents_pb2.Document()
             stored.CopyFrom(document)
             stored.revision = self.revision
             self.documents[collection][document.id] = stored
-            self.stores[document.id] += 1
+        return counts
 
     def truncated(self, documents):
         """The documents whose end is not read."""

@@ -5,9 +5,10 @@ import json
 import grpc
 import pytest
 from facets_client.errors import FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
+from facets_client.generated.running import BulkRunner
 from facets_client.load import runner
 from facets_client.load.rows import Record, Rejection
-from facets_client.load.runner import BulkRunner, BulkSettings, CallTask, Settled, batches
+from facets_client.load.runner import BulkSettings, CallTask, Settled, batches
 from facets_client.load.source import Source
 from facets_client.load.state import Place, RejectedFile, StateFile
 
@@ -63,8 +64,6 @@ class Run:
                 source,
                 self.settings,
                 rejected=RejectedFile(self.rejected),
-                state_file=None,
-                place=Place(),
                 on_progress=lambda place, position, waiting: self.waits.append(waiting) if waiting else None,
             ).run()
 
