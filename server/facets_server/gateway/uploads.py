@@ -6,23 +6,21 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import grpc
 from facets_client import FacetsClient
-from facets_client.documents.bulk import IndexTask
 from facets_client.documents.files import Columns, DocumentFiles
-from facets_client.errors import AlreadyExistsError, FacetsClientError, NotFoundError
+from facets_client.errors import FacetsClientError
 from facets_client.load.formats import InputFile
-from facets_client.load.rows import ReadOptions, Rejection
-from facets_client.load.runner import BulkRunner, BulkSettings
+from facets_client.load.rows import ReadOptions
 from facets_client.load.source import InputError
-from facets_client.load.state import Place
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -35,8 +33,8 @@ UPLOAD_PATH = "/v1/collections/{collection}/files"
 UPLOAD_DESCRIPTION = (
     'Stores the documents of a file, or of a ZIP archive of files. Each line of the reply is {"progress": '
     '{"num_documents"}}, about once a second, and the last one {"result": {"name", "num_added", "num_changed", '
-    '"num_unchanged", "num_removed", "num_documents", "rejected": [{"file", "line", "reason", "message"}], "notes", '
-    '"index_revision"}} or {"error"}.'
+    '"num_unchanged", "num_removed", "num_rejected", "num_documents", "rejected": [{"file", "line", "reason", '
+    '"message"}], "notes", "index_revision"}} or {"error"}.'
 )
 FILE_TYPE = "application/octet-stream"  # web pages of other origins cannot send it without permission
 MAX_UPLOADS, MAX_UPLOADS_OF_CALLER = 4, 2  # at a time
@@ -180,38 +178,22 @@ class _Work:
         self._notes: list[str] = []
         options = ReadOptions(note=self._notes.append)
         self._files = DocumentFiles([InputFile(str(path), upload.label)], Columns(), options)
-        self._rejected = _Rejected()
         self.num_documents = 0  # stored so far
 
     def run(self) -> dict[str, object]:
         """The result of the upload; raises CallError."""
-        with self._client, self._files, _client_errors():
-            self._files.check()
-            try:
-                self._client.get_collection(self._upload.collection)
-            except NotFoundError:
-                with suppress(AlreadyExistsError):
-                    self._client.create_collection(self._upload.collection)
-            settings = BulkSettings(max_wait_s=30.0)
-            task = IndexTask(self._client, self._files.read, self._upload.collection, settings=settings)
-            runner = BulkRunner(
-                task,
-                self._files,
-                settings,
-                rejected=self._rejected,  # type: ignore[arg-type]
-                state_file=None,
-                place=Place(),
-                on_progress=self._note_progress,
+        upload = self._upload
+        with self._client, _client_errors():
+            report = self._client.add_files(
+                self._files, collection=upload.collection, keep=upload.keep, on_progress=self._note_progress
             )
-            runner.run()
-        counts = {"num_added": self.num_documents, "num_changed": 0, "num_unchanged": 0, "num_removed": 0}
-        rejected = [
-            {"file": item.name or self._upload.label, "line": item.line, "reason": item.reason, "message": item.message}
-            for item in self._rejected.kept
-        ]
+        names = ("num_added", "num_changed", "num_unchanged", "num_removed", "num_rejected", "index_revision")
         return {
-            **{"name": self._upload.label, **counts, "num_documents": self.num_documents, "rejected": rejected},
-            **{"notes": self._notes[:_MAX_NOTES], "index_revision": task.index_revision},
+            "name": upload.label,
+            "num_documents": self.num_documents,
+            **{name: getattr(report, name) for name in names},
+            "rejected": [asdict(item) for item in report.rejected],
+            "notes": self._notes[:_MAX_NOTES],
         }
 
     def stop(self) -> None:
@@ -219,21 +201,8 @@ class _Work:
         self._client.close()
         self._files.close()
 
-    def _note_progress(self, place: Place, position: int, waiting: str) -> None:
-        self.num_documents = place.num_done
-
-
-class _Rejected:
-    num_bytes = 0
-
-    def __init__(self) -> None:
-        self.kept: list[Rejection] = []
-
-    def write(self, rejections: Sequence[Rejection]) -> None:
-        self.kept += rejections
-
-    def close(self) -> None:
-        pass
+    def _note_progress(self, num_documents: int) -> None:
+        self.num_documents = num_documents
 
 
 @contextmanager
