@@ -166,11 +166,13 @@ def verify(
 
 @app.command()
 def doctor(data_dir: DataDir = None, config: ConfigFile = None) -> None:
-    """Check whether a server with these settings would start: data directory, PostgreSQL, index; changes nothing.
+    """Check whether a server with these settings would start: data directory, port, PostgreSQL, index; changes nothing.
 
-    Prints a line for each dependency. Exit code 1 when there is a problem.
+    The port is that of FACETS_TARGET, if it names this machine. Prints a line for each dependency. Exit code 1 when
+    there is a problem.
     """
-    _upkeep(lambda upkeep, settings: upkeep.examine(settings, typer.echo), data_dir, config)
+    target = os.environ.get("FACETS_TARGET", "")
+    _upkeep(lambda upkeep, settings: upkeep.examine(settings, typer.echo, target=target), data_dir, config)
 
 
 @app.command()
@@ -206,8 +208,10 @@ def _upkeep(
 
 
 def _serve(config: "ServerConfig") -> None:
+    from facets_server.runtime.hosts import check_port
+
     if config.socket is None:
-        _check_port(config)
+        check_port(config.host, config.port)
     # Importing these takes seconds; --help and invalid settings are handled first.
     with quick_imports():
         from prometheus_client import CollectorRegistry
@@ -317,18 +321,6 @@ class _Shutdown:
         time.sleep(self._drain_s)
         logger.warning("ending with calls still running after %.0f s: acknowledged writes are on disk", self._drain_s)
         os._exit(0)
-
-
-def _check_port(config: "ServerConfig") -> None:
-    """Finds a busy port before data and models are loaded, and before gRPC logs it in its own words."""
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((config.host.strip("[]"), config.port))
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ConfigError(f"port {config.port} on {config.host} cannot be used: {reason}") from error
 
 
 def _fail(error: Exception, code: int) -> None:

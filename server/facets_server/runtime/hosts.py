@@ -1,9 +1,11 @@
 """Host names and addresses: which ones only this machine can reach, and which ones HTTP requests may use."""
 
 import re
+import socket
 from collections.abc import Collection
 from ipaddress import ip_address
 
+from facets.errors import ConfigError
 from facets_server.runtime.config import ServerConfig
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:\s]+)(?::[0-9]{1,5})?")  # a name or an address, and a port
@@ -25,6 +27,16 @@ def exposure(config: ServerConfig) -> list[str]:
             "set security.tls_certificate and tls_key, or host = 127.0.0.1"
         )
     return warnings
+
+
+def check_port(host: str, port: int) -> None:
+    """Raises ConfigError if a port cannot be listened on: before data and models are loaded."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]"), port))
+        except OSError as error:
+            raise ConfigError(f"port {port} on {host} cannot be used: {error.strerror or error}") from error
 
 
 def is_loopback(host: str) -> bool:

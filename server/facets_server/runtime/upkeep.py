@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
+from facets_client import FacetsClient, FacetsClientError
+from facets_client.core.channel import parse_target
+
 from facets.documents.migration import move_to_directory, move_to_postgres
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.documents.store import examine_postgres
@@ -42,6 +45,7 @@ from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import clear_errors
 from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.hosts import check_port, is_loopback
 from facets_server.runtime.metrics import disk_of
 from facets_server.runtime.rooms import STREAMS_FILE
 
@@ -49,6 +53,7 @@ logger = logging.getLogger(__name__)
 _NAMED = "%Y-%m-%dT%H-%M-%SZ"
 _NAMES = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]-[0-9][0-9]-[0-9][0-9]Z"  # as the format gives them
 _SNAPSHOTS = "indexes/*.index"
+_ANSWER_S = 2.0
 _DOCUMENTS = "documents.sqlite3"
 # File patterns in the data directory -> schemas. A store that refers to another comes before it.
 STORES = {
@@ -147,15 +152,17 @@ def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
         move_to_postgres(config.data_dir, url, kept, say=say)
 
 
-def examine(config: ServerConfig, say: Say) -> bool:
+def examine(config: ServerConfig, say: Say, *, target: str = "") -> bool:
     """Checks whether a server with these settings would start; changes nothing. Returns False if there is a problem.
 
-    ``say`` gets lines that begin with ``ok`` or ``problem``.
+    ``say`` gets lines that begin with ``ok`` or ``problem``. A ``target`` on this machine replaces host and port.
     """
     url = config.engine.store.get_secret_value()
     checks: dict[str, Callable[[], Iterable[str]]] = {"data": lambda: _examine_directory(config.data_dir, url)}
     if url != "sqlite":
         checks["postgres"] = lambda: examine_postgres(url, config.data_dir)
+    if config.socket is None:
+        checks["port"] = lambda: _examine_port(config, target)
     checks["index"] = lambda: _examine_index(config)
     is_fine = True
     for name, check in checks.items():
@@ -166,6 +173,25 @@ def examine(config: ServerConfig, say: Say) -> bool:
             say(f"problem  {name}: {error}")
             is_fine = False
     return is_fine
+
+
+def _examine_port(config: ServerConfig, target: str) -> Iterator[str]:
+    try:
+        host, _, port = parse_target(target).rpartition(":") if target else ("", "", "")
+    except ValueError as error:
+        raise ConfigError(f"FACETS_TARGET: {error}") from error
+    if not is_loopback(host):
+        host, port = config.host, str(config.port)
+    try:
+        check_port(host, int(port))
+        yield f"{port} on {host} is free"
+    except ConfigError as error:
+        try:
+            with FacetsClient(f"{host}:{port}", timeout_s=_ANSWER_S) as client:
+                client.health()
+        except FacetsClientError:
+            raise error from None
+        yield f"a server answers on {host}:{port}"
 
 
 def _examine_directory(directory: Path, url: str) -> Iterator[str]:

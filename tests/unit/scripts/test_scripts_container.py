@@ -5,8 +5,9 @@ import shlex
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import pytest
 from facets_client.core.channel import DEFAULT_PORT
-from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.config import ServerConfig, load_config
 from test_scripts_setup import ROOT, script
 
 from facets.model.loading import DEFAULT_MODEL, TASKS
@@ -85,6 +86,15 @@ def test_it_runs_without_rights_and_its_commands_volume_and_port_are_those_of_th
     assert (entrypoint.split('"')[1], health.partition("CMD")[2].split('"')[1]) == ("facets-server", "facets")
     assert of_last_stage("EXPOSE") == [str(ServerConfig().port)]
     assert ServerConfig().port == DEFAULT_PORT
+
+
+def test_compose_brings_the_page_for_this_machine_only() -> None:
+    yaml = pytest.importorskip("yaml")
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]["facets"]
+    http = load_config(environment=service["environment"]).http
+    assert f"127.0.0.1:${{HTTP_PORT:-{http.port}}}:{http.port}" in service["ports"]
+    assert http.allowed_hosts == ("localhost", "127.0.0.1")
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
 def test_what_is_installed_by_its_hash_is_of_the_versions_that_were_tested() -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import socket
 import sqlite3
 from pathlib import Path
 
@@ -155,3 +156,23 @@ def test_backup_of_an_earlier_release_is_restored(tmp_path):
     with open_(tmp_path / "data") as engine:
         assert engine.count("golden").num_documents == 59
     assert main(["verify", "--data-dir", str(tmp_path / "data")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("FACETS_SERVER_PORT", "{free}", "ok       port: {free} on 127.0.0.1 is free"),
+        ("FACETS_SERVER_PORT", "{busy}", "problem  port: port {busy} on 127.0.0.1 cannot be used"),
+        ("FACETS_TARGET", "localhost:{busy}", "problem  port: port {busy} on localhost cannot be used"),
+        ("FACETS_TARGET", "[::1]:{free}", "ok       port: {free} on [::1] is free"),
+        ("FACETS_TARGET", "http://x", "problem  port: FACETS_TARGET: target must not be a URL"),
+    ],
+)
+def test_doctor_looks_at_the_port_that_will_be_used(tmp_path, monkeypatch, capsys, variable, value, said):
+    with socket.create_server(("127.0.0.1", 0)) as busy, socket.create_server(("127.0.0.1", 0)) as other:
+        ports = {"busy": busy.getsockname()[1], "free": other.getsockname()[1]}
+        other.close()
+        monkeypatch.setenv(variable, value.format(**ports))
+        code = main(["doctor", "--data-dir", str(tmp_path / "new")])
+    assert said.format(**ports) in capsys.readouterr().out
+    assert code == said.startswith("problem")
