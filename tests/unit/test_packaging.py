@@ -75,6 +75,13 @@ def test_wheel_holds_its_packages_and_programs_and_nothing_else(name: str, wheel
         assert not {canonical(requirement) for requirement in project(name)["dependencies"]} & HEAVY
 
 
+def test_a_copy_of_the_client_without_its_messages_is_not_built(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "clients", tmp_path / "x", symlinks=True, ignore=shutil.ignore_patterns("typescript"))
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        _built(tmp_path / "x", tmp_path / "dist")
+    assert b"lacks facets_proto" in caught.value.stderr + caught.value.stdout
+
+
 def test_every_requirement_is_pinned() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = {canonical(line.split("==")[0]) for line in lines if line and not line.startswith("#")}
