@@ -6,11 +6,9 @@ import json
 import os
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from pathlib import Path
-from typing import Annotated, Any, BinaryIO, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer import Argument, Option
@@ -18,13 +16,21 @@ from typer import Argument, Option
 from facets_client.documents.adding import DEFAULT_COLLECTION
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar
-from facets_client.load.formats import InputFile, format_of
-from facets_client.load.rows import ReadOptions, Record, Rejection
-from facets_client.load.source import InputError, Source, open_file
+from facets_client.generated.types import Document
+from facets_client.load.formats import FORMATS, find_files, format_of_name
+from facets_client.load.rows import ReadOptions, Record, Rejection, has_undecodable
+from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
 from facets_client.load.state import Place
 
 Texts = Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="One or more texts.")]
-FileOption = Annotated[str | None, Option("--file", "-f", help="File with one text per line; -: standard input.")]
+FileOption = Annotated[
+    str | None,
+    Option(
+        "--file",
+        "-f",
+        help="File of texts: each line of plain text, each document of other formats; -: lines of standard input.",
+    ),
+]
 TextFileOption = Annotated[
     str | None,
     Option("--file", "-f", help="Document, in a format that facets index reads; -: plain text from standard input."),
@@ -127,53 +133,48 @@ def check_is_text(text: str) -> str:
 
 
 def texts_from(texts: list[str] | None, file: str | None) -> Iterator[str]:
-    """The texts from the command line or a file."""
+    """The texts from the command line; or of a file: the lines of a plain text, the documents of another format."""
     if bool(texts) == (file is not None):
         raise typer.BadParameter("expected texts, or --file FILE")
     if texts:
         return map(check_is_text, texts)
-    return (line.strip() for _, line in _lines(file or "-"))
+    file = file or "-"
+    if file != "-" and format_of_name(file) not in (None, FORMATS["text"]):
+        return (document.text for document in _documents(file))
+    return (line.strip() for _, line in lines_of_file(file))
 
 
 def document_from(text: str | None, file: str | None) -> str:
     """The text from the command line or a file."""
     if (text is None) == (file is None):
         raise typer.BadParameter("expected one text, or --file FILE")
-    return _document_of_file(file or "-") if text is None else check_is_text(text)
-
-
-def _document_of_file(name: str) -> str:
-    """The text of a file in a format that ``facets index`` reads as documents; standard input is plain text."""
-    if name == "-":
-        return text_of_file(name)
-    options = ReadOptions(note=lambda sentence: typer.echo(sentence, err=True))
-    with Source(name) as source:
-        form = format_of(source, None)
-    if form.holds == "table":
-        raise InputError(f"{name}: expected one document, got {form.name}: facets index reads tables")
-    pages = []
-    with DocumentFiles([InputFile(name, name)], Columns(), options) as files:
-        files.check()
-        for record in files.read(Place()):
-            if isinstance(record, Rejection):
-                raise InputError(f"{name}: {record.message}")
-            if isinstance(record, Record):
-                pages.append(record.item.text)
-    return "\n\n".join(pages)
+    return text_of_file(file or "-") if text is None else check_is_text(text)
 
 
 def text_of_file(name: str) -> str:
-    """A whole file as one text; ``-`` is standard input."""
-    with _open(name) as stream:
-        return _decode(stream.read(), name)
+    """A whole document as one text; ``-`` is plain text from standard input."""
+    form = format_of_name(name)
+    if form is not None and form.holds not in ("text", "pages"):
+        raise InputError(f"{name}: expected one document, got {form.name}: facets index reads it as many")
+    return "\n\n".join(document.text for document in _documents(name))
+
+
+def _documents(name: str) -> Iterator[Document]:
+    """The documents of a file, as ``facets index`` reads them."""
+    options = ReadOptions(format="text" if name == "-" else None, note=_note)
+    if os.path.isdir(name):
+        raise InputError(f"{name}: expected a file, got a folder")
+    with DocumentFiles(find_files([name], options), Columns(), options) as source:
+        for record in source.read(Place()):
+            if isinstance(record, Rejection):
+                raise InputError(record.message if name in record.message else f"{name}: {record.message}")
+            if isinstance(record, Record):
+                yield record.item
 
 
 def names_of_file(name: str) -> list[str]:
     """Distinct names or ids in a file, one per line; ``-`` is standard input."""
-    names = list(dict.fromkeys(line.strip() for line in text_of_file(name).splitlines() if line.strip()))
-    if not names:
-        raise InputError(f"{name}: expected at least one name, got none")
-    return names
+    return list(dict.fromkeys(line.strip() for _, line in lines_of_file(name)))
 
 
 def pairs_from(first: str | None, second: str | None, file: str | None) -> list[tuple[str, str]]:
@@ -185,7 +186,7 @@ def pairs_from(first: str | None, second: str | None, file: str | None) -> list[
     if first is not None:
         raise typer.BadParameter("expected two texts or --file FILE, got both")
     pairs = []
-    for where, line in _lines(file, blanks=" "):
+    for where, line in lines_of_file(file, blanks=" "):
         texts = line.split("\t")
         if len(texts) != 2 or not all(map(str.strip, texts)):
             raise InputError(f"{where}: expected two texts with a tab between, got {line[:60]!r}")
@@ -193,28 +194,26 @@ def pairs_from(first: str | None, second: str | None, file: str | None) -> list[
     return pairs
 
 
-def _lines(name: str, *, blanks: str | None = None) -> Iterator[tuple[str, str]]:
+def lines_of_file(name: str, *, blanks: str | None = None) -> Iterator[tuple[str, str]]:
     """Position and text of each line, except lines of only ``blanks`` characters (by default white space)."""
     is_empty = True
-    with _open(name) as stream:
-        for number, line in enumerate(stream, start=1):
-            text = _decode(line, f"{name}, line {number}").rstrip("\r\n")
-            if text.strip(blanks):
-                is_empty = False
-                yield f"{name}, line {number}", text
+    with Source(name) as source:
+        encoding = detect_encoding(name, source.text_head("lines of text"), "", _note)
+        try:
+            for number, line in enumerate(source.text(encoding), start=1):
+                if has_undecodable(line):
+                    raise InputError(f"{name}, line {number}: is not {encoding}")
+                if line.strip("\r\n").strip(blanks):
+                    is_empty = False
+                    yield f"{name}, line {number}", line.rstrip("\r\n")
+        except DAMAGED as error:
+            raise InputError(f"{name}: is cut off or damaged: {error}") from error
     if is_empty:
         raise InputError(f"{name}: expected at least one line with text, got none")
 
 
-def _open(name: str) -> BinaryIO:
-    return sys.stdin.buffer if name == "-" else open_file(Path(name))
-
-
-def _decode(raw: bytes, where: str) -> str:
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: invalid UTF-8: byte 0x{raw[error.start]:02x}") from error
+def _note(sentence: str) -> None:
+    typer.echo(sentence.removesuffix(" (--encoding overrides this)"), err=True)
 
 
 _CONDITION = re.compile(r'(?P<field>(?:"[^"]*"|[^"=!<>~])+?)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*)', re.S)

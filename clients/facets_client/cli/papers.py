@@ -23,6 +23,7 @@ from facets_client.cli.options import (
     WhereOption,
     check_is_text,
     expand_options,
+    lines_of_file,
     names_of_file,
     parse_where,
     text_of_file,
@@ -432,11 +433,10 @@ def _excluding(paper: Paper, candidates: Sequence[str], *, own: bool) -> Paper:
 def _read_conflicts(path: Path) -> dict[str, list[str]]:
     """Id of a paper -> candidates never recommended for it."""
     conflicts: dict[str, list[str]] = {}
-    for number, row in enumerate(csv.reader(text_of_file(str(path)).splitlines()), start=1):
-        if not row:
-            continue
+    for where, line in lines_of_file(str(path)):
+        row = next(csv.reader([line]))
         if len(row) < 2 or not row[0].strip() or not row[1].strip():
-            raise InputError(f"{path}, line {number}: expected the id of a paper and a candidate, got {row!r:.60}")
+            raise InputError(f"{where}: expected the id of a paper and a candidate, got {row!r:.60}")
         conflicts.setdefault(row[0].strip(), []).append(row[1].strip())
     return conflicts
 

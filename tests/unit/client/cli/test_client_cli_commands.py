@@ -15,6 +15,8 @@ from facets_client.cli.output import clean, shortened
 from facets_client.core.channel import SERVICES
 from facets_client.filters import AllOf, Contains, Equals, Exists, NoneOf, OneOf, Range
 from fake_world import DIM, NUM_FACETS, fake_facets
+from made_docx import make_docx
+from made_pdf import make_pdf
 from typer.testing import CliRunner
 
 
@@ -59,7 +61,10 @@ def test_embed_file_to_array(facets, tmp_path):
         (["embed"], "expected texts, or --file"),
         (["embed", "a", "--out", "x.txt"], "must end in .npy"),
         (["embed", "--file", "nope.txt"], "No such file"),
-        (["embed", "--file", "bad.txt"], "line 2: invalid UTF-8: byte 0xe9"),
+        (["embed", "--file", "bad.txt"], "bad.txt: expected lines of text, got binary data"),
+        (["summarize", "--file", "bad.pdf"], "bad.pdf: "),
+        (["summarize", "--file", "empty"], "expected a file, got a folder"),
+        (["topics", "--file", "in.jsonl"], "expected one document, got jsonl"),
         (["embed", ""], "texts[0] is empty"),
         (["embed", "REFUSE"], "refused"),
         (["similarity", "a"], "expected two texts"),
@@ -88,7 +93,8 @@ def test_embed_file_to_array(facets, tmp_path):
     ],
 )
 def test_wrong_input_is_one_sentence_and_exit_code_2(facets, tmp_path, args, sentence):
-    (tmp_path / "bad.txt").write_bytes(b"good\ncaf\xe9\n")
+    (tmp_path / "bad.txt").write_bytes(b"good\n\0\xe9\n")
+    (tmp_path / "bad.pdf").write_bytes(b"no PDF")
     (tmp_path / "pairs.tsv").write_text("a\tb\n\nonly one\n")
     (tmp_path / "empty_side.tsv").write_text("a\tb\na\t\n")
     (tmp_path / "blank.txt").write_text(" \n\n")
@@ -134,10 +140,22 @@ def test_summarize(facets, tmp_path):
     assert "got csv" in facets("summarize", "--file", "a.csv", code=2).stderr
 
 
-def test_summarize_reads_pages(facets, tmp_path):
+def test_files_of_any_format_are_read_as_facets_index_reads_them(facets, tmp_path):
     pytest.importorskip("lxml", reason="the extra 'files' is not installed")
     (tmp_path / "a.html").write_text("<p>One <b>here</b>.</p><p>Two.</p>")
-    assert "One here." in facets("summarize", "--file", "a.html").stdout
+    make_docx(tmp_path / "a.docx", "<w:p><w:r><w:t>One here.</w:t></w:r></w:p>")
+    make_pdf(tmp_path / "a.pdf", ["One here.", "Two."])
+    (tmp_path / "a.csv").write_text("n,text\n1,One here.\n2,Two.\n")
+    (tmp_path / "a.txt").write_bytes("One here.\n\nOn d\u00e9teste.\n".encode("cp1252"))
+    texts = {}
+    for file in ("a.html", "a.docx", "a.pdf", "a.csv", "a.txt"):
+        if file != "a.csv":
+            assert "One here." in facets("summarize", "--file", file).stdout, file
+        rows = facets("--json", "embed", "--file", file).stdout.splitlines()
+        texts[file] = [json.loads(row)["text"] for row in rows]
+    assert texts["a.pdf"] == texts["a.csv"] == ["One here.", "Two."]
+    assert texts["a.txt"] == ["One here.", "On d\u00e9teste."]
+    assert [text.split("\n")[0] for text in texts["a.html"] + texts["a.docx"]] == ["One here."] * 2
 
 
 def test_topics(facets):

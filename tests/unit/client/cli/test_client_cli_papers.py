@@ -47,7 +47,7 @@ def test_authors_with_their_evidence(facets):
         (["papers", "--author", "Ann"], "expected --collection or --file"),
         (["papers", "--author", "Ana", "--collection", "news"], "near: Ann"),
         (["bulk", "good.jsonl", "--out", "good.jsonl"], "must not be the input"),
-        (["bulk", "good.jsonl", "--out", "o.csv", "--candidates", "empty.jsonl"], "expected at least one name"),
+        (["bulk", "good.jsonl", "--out", "o.csv", "--candidates", "empty.jsonl"], "expected at least one line"),
         (["bulk", "good.jsonl", "--out", "o.csv", "--conflicts", "bad.csv"], "line 2: expected the id of a paper"),
         (["bulk", "-", "--out", "o.csv", "--candidates", "-"], "cannot both be standard input"),
         (["bulk", "good.jsonl", "--out", "no/folder/o.csv"], "No such file"),
