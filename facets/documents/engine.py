@@ -38,6 +38,7 @@ from facets.documents.types import (
     Document,
     DocumentPage,
     DocumentSource,
+    FilterWarning,
     GetResult,
     SearchResult,
     SourcePage,
@@ -391,8 +392,10 @@ class CollectionEngine:
                 self._indexes.leave_out(record, error.damaged)
                 continue
             if result is not None:
-                with self._store.view() as view:
-                    warnings = filter_warnings(view, view.collection(name), request.where)
+                warnings: tuple[FilterWarning, ...] = ()
+                if request.where is not None:
+                    with self._store.view() as view:
+                        warnings = filter_warnings(view, view.collection(name), request.where)
                 # The collection may have been written after `revision` was read.
                 return replace(result, index_revision=max(revision, result.index_revision), warnings=warnings)
             attempt += 1

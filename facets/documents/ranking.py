@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import starts_of
+from facets.documents.codes import starts_of, take_groups
 from facets.documents.confidence import SIGNALS, features_of
 from facets.documents.evidence import FoundText, Reasons, explain, matched_words
 from facets.documents.records import CollectionRecord
@@ -20,6 +20,7 @@ from facets.documents.types import RankedText, SearchHit
 from facets.documents.view import StoreView
 from facets.index.candidates import Meetings, meet, select_diverse
 from facets.index.lexical import LexicalScores
+from facets.index.live import LiveIndex
 from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms
 from facets.language.vectors import unit_rows
@@ -86,12 +87,14 @@ def rank(
     candidate_rows: Sequence[NDArray[np.int64]],
     word_scores: Sequence[LexicalScores | None],
     *,
+    live: LiveIndex | None,
     num_searched: int,
 ) -> tuple[tuple[SearchHit, ...], ...] | None:
     """The best documents or parts for each query, best first, ties ordered by id.
 
     ``candidate_rows``: of each query, ascending. ``word_scores``: of these candidates; None in mode facets.
-    ``num_searched``: number of parts that pass the filter.
+    ``live``: the index that found the candidates, if there is one. ``num_searched``: number of parts that pass the
+    filter.
 
     Returns None if a candidate no longer exists, because index and view are at different revisions.
     """
@@ -100,7 +103,7 @@ def rank(
     if len(first_rows_and_ids) < len(rows):
         return None
     best, request = list[Scored](), search.request
-    met_by_query = _meet(view, record, search, candidate_rows)
+    met_by_query = _meet(view, live, record, search, candidate_rows)
     for query, (rows, met, words) in enumerate(zip(candidate_rows, met_by_query, word_scores, strict=True)):
         terms = search.terms[query] if search.terms else None
         scored = score(rows, met, terms, words, search=search, space=record.space, num_searched=num_searched)
@@ -156,9 +159,13 @@ def score(
 
 
 def _meet(
-    view: StoreView, record: CollectionRecord, search: PreparedSearch, candidate_rows: Sequence[NDArray[np.int64]]
+    view: StoreView,
+    live: LiveIndex | None,
+    record: CollectionRecord,
+    search: PreparedSearch,
+    candidate_rows: Sequence[NDArray[np.int64]],
 ) -> list[Meetings]:
-    """Exact facet scores of the candidates of each query; reads each candidate from the store once."""
+    """Exact facet scores of the candidates of each query, from the codes in the index, or else in the store."""
     query_QJD = search.facets
     none = np.empty((0, record.dim), dtype=np.float16)
     if not query_QJD.shape[1]:
@@ -167,12 +174,16 @@ def _meet(
     met_by_query = [[meet(query_JD, none, starts_of([]))] for query_JD in query_QJD]
     for start in range(0, len(all_rows), _FACETS_READ_AT_A_TIME):
         chunk = all_rows[start : start + _FACETS_READ_AT_A_TIME]
-        stored = view.facets(record, chunk)
+        held = None if live is None else live.codes_of(chunk)
+        if held is None:
+            stored = view.facets(record, chunk)
+            held = stored.codes, stored.starts
+        codes, starts = held
         for query_JD, rows, met in zip(query_QJD, candidate_rows, met_by_query, strict=True):
             rows_in_chunk = rows[(rows >= chunk[0]) & (rows <= chunk[-1])]
-            is_all = len(rows_in_chunk) == len(chunk)
-            facets = stored if is_all else stored[np.searchsorted(chunk, rows_in_chunk)]
-            met.append(meet(query_JD, facets.codes, facets.starts, any_suffices=search.any_suffices))
+            taken, own_starts = take_groups(starts, np.searchsorted(chunk, rows_in_chunk))
+            own_codes = codes if len(rows_in_chunk) == len(chunk) else codes[taken]
+            met.append(meet(query_JD, own_codes, own_starts, any_suffices=search.any_suffices))
     return [Meetings(*map(np.concatenate, zip(*met, strict=True))) for met in met_by_query]
 
 
@@ -258,11 +269,12 @@ def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSea
     if reader is None:
         return list(hits)
     weight = 0.0 if search.mode == "lexical" or search.request.diversify else _READER_WEIGHT
-    best, worst = max(read, default=0.0), min(read, default=0.0)
+    lowest, highest = _LOG_ODDS_RANGE
+    best, worst = min(max(read, default=0.0), highest), min(read, default=0.0)
     judged_hits = []
     for hit, one in zip(hits, reasons, strict=True):
         log_odds = worst if one.log_odds is None else one.log_odds  # hits that were not read stay behind
-        behind = np.diff(np.clip([log_odds, best], *_LOG_ODDS_RANGE)).item()
+        behind = max(best, lowest) - min(max(log_odds, lowest), highest)
         hit = replace(hit, score=hit.score - weight * behind)
         if one.log_odds is not None:
             confidence = None if hit.confidence is None else reader.hit_confidence(hit.confidence, log_odds)

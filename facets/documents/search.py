@@ -64,9 +64,8 @@ class Searcher:
                 if has_long_documents:
                     finder.long_documents = view.long_documents(current)
         candidate_rows = [np.empty(0, dtype=np.int64)] * len(search.facets)
-        left_out = ""
+        left_out, live = "", None
         if search.mode != "lexical":
-            live = None
             try:
                 live = self._indexes.live(record)
                 candidate_rows = finder.by_facets(live)
@@ -97,7 +96,7 @@ class Searcher:
                     for scores, terms, own in zip(found, search.terms, named, strict=True)
                 ]
             num_searched = record.num_parts if finder.allowed_rows is None else len(finder.allowed_rows)
-            hits = rank(view, record, search, candidate_rows, word_scores, num_searched=num_searched)
+            hits = rank(view, record, search, candidate_rows, word_scores, live=live, num_searched=num_searched)
         if hits is None or len(finder.revisions) > 1:
             return None
         return SearchResult(

@@ -439,6 +439,10 @@ class StoreView:
 
     def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:
         """The facets at these rows, in their order; raises DamagedDocumentsError if some are missing or damaged."""
+        if not len(rows):
+            return StoredFacets(
+                np.empty((0, record.dim), dtype=np.int8), np.empty(0, dtype=np.float32), starts_of(()), ()
+            )
         norms, spans, units = map(self.sql.blob, ("norms", "spans", "units"))
         statement = f"SELECT row, checksum, {norms}, {spans}, {units} FROM facets WHERE {self.sql.row_in}"
         cursor = self.connection.execute(statement, (_json_list(rows),))

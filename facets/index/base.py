@@ -111,6 +111,14 @@ class FacetIndex(ABC):
         ``exhaustive``: compare every allowed document.
         """
 
+    def codes_of(self, rows_C: Ints) -> tuple[Ints, NDArray[np.int8], Ints] | None:
+        """Codes of documents as the store has them; None: the index does not keep them.
+
+        ``rows_C``: ascending. Returns those that the index has, the codes of one document after another, ``[T, D]``,
+        and the number of codes of each; the last ones of a document may be zero.
+        """
+        return None
+
     def allowed_slots(self, allowed_rows: Ints | None) -> Bools:
         """Places whose document may be found, ``[S]``."""
         slots = self.slots

@@ -279,24 +279,39 @@ class ExactIndex(FacetIndex):
 
     def _scores_of(self, query_JD: Floats, firsts_C: Ints, *, as_codes: bool) -> tuple[Floats, float]:
         """Scores of the documents that start at these places, ascending, and the error that the query adds."""
-        query, device = CodedQuery(query_JD[None], self._device, as_codes=as_codes), self._device
-        slots, starts = self._places_of(firsts_C) if self._has_long else (firsts_C, None)
-        self._touch(slots)
-        facets = torch.empty(len(slots), self.num_facets, self.dim, dtype=query.facets.dtype, device=device)
-        inverse = torch.empty(len(slots), self.num_facets, device=device)
-        done, ends = 0, np.searchsorted(slots, [*self._starts[1:], self._num_slots]).tolist()
-        for start, end, (codes, norms) in zip(self._starts, ends, self._blocks, strict=True):
-            if end > done:
-                taken = torch.from_numpy(slots[done:end] - start)
-                facets[done:end] = codes.index_select(0, taken)  # ten times as fast as indexing by []
-                inverse[done:end], done = norms.index_select(0, taken), end
+        query = CodedQuery(query_JD[None], self._device, as_codes=as_codes)
+        slots, starts = self._places_of(firsts_C)
+        facets, inverse = self._taken(slots, query.facets.dtype)
         best = _best_of_places(query, facets, inverse)
-        if starts is not None:
+        if self._has_long:
             best = torch.from_numpy(np.maximum.reduceat(best.numpy(), starts, axis=0))
         return _sums(best, 1)[0].numpy(), float(query.error[0, 0])
 
+    def codes_of(self, rows_C: Ints) -> tuple[Ints, NDArray[np.int8], Ints]:
+        """As the base class: a copy of what :meth:`search` compares."""
+        places = np.searchsorted(np.maximum.accumulate(self.slots), rows_C)  # rows ascend, but for holes
+        is_held_C = np.append(self.slots, -1)[places] == rows_C
+        slots, starts = self._places_of(places[is_held_C])
+        codes = self._taken(slots, torch.int8)[0].cpu().numpy()
+        return rows_C[is_held_C], codes.reshape(-1, self.dim), self.num_facets * np.diff(starts, append=len(slots))
+
+    def _taken(self, slots_S: Ints, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Codes ``[S, K, D]`` and inverse norms ``[S, K]`` of these places, ascending."""
+        self._touch(slots_S)
+        codes = torch.empty(len(slots_S), self.num_facets, self.dim, dtype=dtype, device=self._device)
+        inverse = torch.empty(len(slots_S), self.num_facets, device=self._device)
+        done, ends = 0, np.searchsorted(slots_S, [*self._starts[1:], self._num_slots]).tolist()
+        for start, end, block in zip(self._starts, ends, self._blocks, strict=True):
+            if end > done:
+                taken = torch.from_numpy(slots_S[done:end] - start).to(block[0].device)
+                codes[done:end] = block[0].index_select(0, taken)  # ten times as fast as indexing by []
+                inverse[done:end], done = block[1].index_select(0, taken), end
+        return codes, inverse
+
     def _places_of(self, firsts_C: Ints) -> tuple[Ints, Ints]:
         """All places of the documents that start at these places, and the offset of each document."""
+        if not self._has_long:
+            return firsts_C, np.arange(len(firsts_C))
         held, counts_C = self.slots, np.ones(len(firsts_C), dtype=np.int64)
         growing = np.arange(len(firsts_C))
         while len(growing):

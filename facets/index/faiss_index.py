@@ -6,6 +6,7 @@ lists.
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 
 import faiss
@@ -27,9 +28,7 @@ _TUNE_TOP_K = 10
 MOVED_BYTES = 8 * 1024 * 1024  # of lists moved in memory under one lock: a few milliseconds
 # For one query facet and each result: minimum of facets to retrieve (lists rank by coarser codes), documents to score.
 _MIN_FACETS_PER_RESULT, _DOCUMENTS_PER_RESULT = 4, 2
-# For several query facets: factor of the probed lists, and documents compared for each result.
-_SUM_PROBES, _SUM_DOCUMENTS_PER_RESULT = 2, 8
-_COSINE_OFFSET = 3.0  # makes cosines positive, since 0 means not found
+_SUM_DOCUMENTS_PER_RESULT = 8  # for several query facets: documents to score for each result
 _FEW_ALLOWED = 2048  # if a filter allows at most this many places, all are compared
 
 
@@ -182,7 +181,6 @@ class FaissIndex(FacetIndex):
             firsts = np.unique(self._firsts[allowed])
             return self._codes.compared(query_QJD, [firsts] * len(query_QJD), num_candidates, exhaustive=True)
         num_probes = self.num_probes * len(self) / max(1, num_allowed)
-        num_probes *= _SUM_PROBES if query_QJD.shape[1] > 1 else 1
         if not exhaustive and num_probes < self._index.nlist:
             parameters = faiss.SearchParametersIVF()
             parameters.nprobe = int(num_probes)
@@ -194,52 +192,79 @@ class FaissIndex(FacetIndex):
                 return self._codes.compared(query_QJD, firsts_Q, num_candidates, exhaustive=False)
         return self._codes.search(query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=True)
 
+    def codes_of(self, rows_C: Ints) -> tuple[Ints, NDArray[np.int8], Ints]:
+        """The codes that score candidates."""
+        return self._codes.codes_of(rows_C)
+
     def _probed(self, query_QJD: Floats, num_candidates: int, parameters: faiss.SearchParametersIVF) -> list[Ints]:
         """First places of documents in the probed lists that may be among the best for each query, ascending."""
+        facets_FD = np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32)
+        cosines_FP, lists_FP = self._index.quantizer.search(facets_FD, parameters.nprobe)
         if self._file is not None:  # the lists of a snapshot are verified before they are searched
-            facets_FD = np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32)
-            lists = np.unique(self._index.quantizer.search(facets_FD, parameters.nprobe)[1])
-            starts, ends = (self._list_bytes[lists[lists >= 0] + further] for further in (0, 1))
+            probed = np.unique(lists_FP[lists_FP >= 0])
+            starts, ends = (self._list_bytes[probed + further] for further in (0, 1))
             self._file.check(starts, ends - starts)
         if query_QJD.shape[1] > 1:
-            return [self._best_sums(query_JD, num_candidates, parameters) for query_JD in query_QJD]
-        vectors = np.ascontiguousarray(query_QJD[:, 0], dtype=np.float32)
-        num_facets = num_candidates * max(self.num_facets, _MIN_FACETS_PER_RESULT)
-        _, ids = self._index.search(vectors, min(num_facets, self.num_vectors), params=parameters)
+            facets, cosines, lists = (np.split(own, len(query_QJD)) for own in (facets_FD, cosines_FP, lists_FP))
+            best_sums = partial(self._best_sums, num_candidates, parameters)
+            return list(map(best_sums, facets, cosines, lists))
+        num_found = min(num_candidates * max(self.num_facets, _MIN_FACETS_PER_RESULT), self.num_vectors)
+        scores_QF = np.empty((len(query_QJD), num_found), dtype=np.float32)
+        ids_QF = np.empty(scores_QF.shape, dtype=np.int64)
+        vectors, probes = faiss.swig_ptr(facets_FD), [faiss.swig_ptr(values) for values in (lists_FP, cosines_FP)]
+        results = [faiss.swig_ptr(values) for values in (scores_QF, ids_QF)]
+        self._index.search_preassigned_c(  # type: ignore[attr-defined]  # missing in the stubs
+            len(query_QJD), vectors, num_found, *probes, *results, False, parameters
+        )
         firsts_Q = []
-        for own_ids, vector in zip(ids, vectors, strict=True):
+        for own_ids, vector in zip(ids_QF, facets_FD, strict=True):
             found = own_ids[own_ids >= 0] // self.num_facets if vector.any() else np.empty(0, dtype=np.int64)
             firsts = self._firsts[found]
             _, ranks = np.unique(firsts, return_index=True)
             firsts_Q.append(np.sort(firsts[np.sort(ranks)[: _DOCUMENTS_PER_RESULT * num_candidates]]))
         return firsts_Q
 
-    def _best_sums(self, query_JD: Floats, num_candidates: int, parameters: faiss.SearchParametersIVF) -> Ints:
-        """Documents with the largest sums of cosines over the query facets, from all facets in the probed lists.
+    def _best_sums(
+        self,
+        num_candidates: int,
+        parameters: faiss.SearchParametersIVF,
+        facets_JD: Floats,
+        cosines_JP: Floats,
+        lists_JP: Ints,
+    ) -> Ints:
+        """Documents with the largest sums of cosines over the query facets, from the facets in the probed lists.
 
-        A document may be best by the sum without being near the best for any single facet. For a facet that did not
-        find a document, the median of its cosines is assumed: higher guesses admit documents that cannot be good, lower
-        ones exclude documents that answer all other facets.
+        A document may be best by the sum without being near the best for any single facet. For a facet that found a
+        document at less than the median of its cosines, or not at all, the median is assumed: higher guesses admit
+        documents that cannot be good, lower ones exclude documents that answer all other facets.
         """
-        facets = np.ascontiguousarray(query_JD[query_JD.any(axis=1)])
-        if not len(facets):
-            return np.empty(0, dtype=np.int64)
-        limits, cosines, ids = self._index.range_search(facets, -2.0, params=parameters)
-        firsts, cosines = self._firsts[ids // self.num_facets], cosines + _COSINE_OFFSET
-        # Untouched pages of zeros cost nothing, so the time depends on what is found, not on the collection.
-        sums, best = np.zeros((2, len(self.slots)), dtype=np.float32)
-        seen_at = np.zeros(len(self.slots), dtype=np.int64)
-        found = [np.empty(0, dtype=np.int64)]
-        for start, end in pairwise(limits.tolist()):
+        used = [np.ascontiguousarray(values[facets_JD.any(axis=1)]) for values in (facets_JD, lists_JP, cosines_JP)]
+        found, num_used = faiss.RangeSearchResult(len(used[0])), len(used[0])
+        vectors, lists, cosines = (faiss.swig_ptr(values) for values in used)
+        self._index.range_search_preassigned_c(  # type: ignore[attr-defined]
+            num_used, vectors, -2.0, lists, cosines, found, False, parameters
+        )
+        limits = faiss.rev_swig_ptr(found.lims, num_used + 1).tolist()
+        scores, ids = (faiss.rev_swig_ptr(values, limits[-1]) for values in (found.distances, found.labels))
+        gains = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))]  # first places, what they add to the sum
+        for start, end in pairwise(limits):
             if start < end:
-                own, scores = firsts[start:end], cosines[start:end]
-                np.maximum.at(best, own, scores)
-                documents = _unique(own, seen_at)
-                sums[documents] += best[documents] - np.partition(scores, len(scores) // 2)[len(scores) // 2]
-                best[documents] = 0
-                found.append(documents)
-        slots, kept = _unique(np.concatenate(found), seen_at), _SUM_DOCUMENTS_PER_RESULT * num_candidates
-        return np.sort(slots if len(slots) <= kept else slots[np.argpartition(-sums[slots], kept)[:kept]])
+                above = scores[start:end] - np.partition(scores[start:end], (end - start) // 2)[(end - start) // 2]
+                kept = np.flatnonzero(above >= 0)
+                gains.append((self._firsts[ids[start:end][kept] // self.num_facets], above[kept]))
+        # The different documents, numbered without sorting; of this array, only what is written takes time.
+        numbers = np.empty(len(self.slots), dtype=np.int64)
+        firsts = np.concatenate([own for own, _ in gains])
+        numbers[firsts] = np.arange(len(firsts))
+        documents = firsts[numbers[firsts] == np.arange(len(firsts))]
+        numbers[documents] = np.arange(len(documents))
+        best_JC = np.zeros((len(gains), len(documents)), dtype=np.float32)
+        for best_C, (own, above) in zip(best_JC, gains, strict=True):
+            np.maximum.at(best_C, numbers[own], above)
+        num_kept = _SUM_DOCUMENTS_PER_RESULT * num_candidates
+        if len(documents) > num_kept:
+            documents = documents[np.argpartition(-best_JC.sum(axis=0), num_kept)[:num_kept]]
+        return np.sort(documents)
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
         """Writes the FAISS index and the codes."""
@@ -304,13 +329,6 @@ class FaissIndex(FacetIndex):
             "num_masked": self.num_masked,
             "code_error": self._codes.code_error,
         }
-
-
-def _unique(numbers: Ints, scratch: Ints) -> Ints:
-    """The different numbers, without sorting; all are below ``len(scratch)``, which is overwritten."""
-    places = np.arange(len(numbers))
-    scratch[numbers] = places
-    return numbers[scratch[numbers] == places]
 
 
 def _selector(allowed: Bools) -> faiss.IDSelectorBitmap:

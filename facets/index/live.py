@@ -6,12 +6,14 @@ Shape letters: N documents, Q queries, J facets of a query, D dimensions.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.arrays import Floats, Ints
+from facets.errors import IndexFormatError
 from facets.index.base import FacetIndex, FacetSource, IndexBackend, ReadWriteLock
 from facets.index.candidates import Candidates, select_candidates
 from facets.index.config import EngineConfig
@@ -137,6 +139,21 @@ class LiveIndex:
             exhaustive=all(part.exhaustive for part in results),
         )
         return LiveResult(candidates=merged, kind=kind, revision=revision)
+
+    def codes_of(self, rows_C: Ints) -> tuple[NDArray[np.int8], Ints] | None:
+        """Codes ``[T, D]`` of documents, and the offset of each document's codes, ``[C + 1]``.
+
+        ``rows_C``: ascending. None if they must be read from the store.
+        """
+        with self._lock.read(), suppress(IndexFormatError):  # damage is reported by the next search of that part
+            held = [part.codes_of(rows_C) for part in self._parts if len(part)]
+            known = [own for own in held if own is not None]
+            if sum(len(rows) for rows, _, _ in known) == len(rows_C):
+                rows, codes, counts = (np.concatenate(own) for own in zip(*known, strict=True))
+                order = np.argsort(rows)
+                firsts, starts = (np.cumsum(counts) - counts)[order], np.append(0, np.cumsum(counts[order]))
+                return codes[np.repeat(firsts - starts[:-1], counts[order]) + np.arange(len(codes))], starts
+        return None
 
     def is_due(self) -> bool:
         """Whether :meth:`maintain` has something to do."""
