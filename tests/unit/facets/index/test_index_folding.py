@@ -10,6 +10,7 @@ from references import reference_bm25
 from facets.index import exact, live
 from facets.index.backends import FaissBackend
 from facets.index.config import EngineConfig
+from facets.index.exact import document_codes
 from facets.index.faiss_index import FaissIndex
 from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex
@@ -94,6 +95,20 @@ def test_folding_grows_lists_and_adds_facets_a_little_at_a_time(monkeypatch: pyt
     assert answers.count(False) > 10, "each list that moves should have been a step of its own"
     assert answers[-1]
     assert [found(index, source, row) for row in (3, 499, 500, 899)] == [3, 499, 500, 899]
+
+
+def test_codes_come_from_lists_and_tail_but_not_of_removed_or_unknown_documents() -> None:
+    source = Source(900)
+    index, _ = folded(source)
+    long = unit(np.random.default_rng(2).standard_normal((2, 4, 32)))
+    index.apply(1, added=np.array([950, 950]), removed=np.array([7, 600]), units_SKD=long)
+    rows = np.array([3, 8, 499, 500, 601, 950])
+    held = index.codes_of(rows)
+    assert held is not None
+    expected = document_codes(np.concatenate([source.facets[rows[:-1]], long]))[0].reshape(-1, 32)
+    np.testing.assert_array_equal(held[0], expected)
+    assert held[1].tolist() == [0, 4, 8, 12, 16, 20, 28]
+    assert all(index.codes_of(np.array([3, row])) is None for row in (7, 600, 901))
 
 
 def test_the_oldest_documents_leave_the_exact_index_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
