@@ -4,7 +4,6 @@ import asyncio
 import errno
 import json
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ import grpc
 from facets_client import FacetsClient
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.errors import FacetsClientError
-from facets_client.load.formats import InputFile
+from facets_client.load.formats import InputFile, safe_label
 from facets_client.load.rows import ReadOptions
 from facets_client.load.source import InputError
 from starlette.requests import ClientDisconnect, Request
@@ -155,9 +154,9 @@ class _Upload(NamedTuple):
 
 
 def _label_of(name: str) -> str:
-    """The name of a file as its documents keep it: a relative path of printable characters."""
-    safe = "".join("\ufffd" if unicodedata.category(mark)[0] in "CZ" and mark != " " else mark for mark in name)
-    label = "/".join(part for part in safe.replace("\\", "/").split("/") if part not in ("", ".", ".."))
+    """The name of a file as its documents keep it: a relative path without control characters."""
+    parts = name.replace("\\", "/").split("/")
+    label = safe_label("/".join(part for part in parts if part not in ("", ".", "..")))
     if not label:
         raise bad_request(f"parameter name must be the name of the file, such as report.pdf, got {name[:40]!r}")
     if len(label) > _MAX_NAME_CHARS:

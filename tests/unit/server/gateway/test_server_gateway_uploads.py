@@ -33,13 +33,13 @@ class Gateway:
         path = f"{self.url}/v1/collections/notes/files"
         return httpx.post(path, params=parameters, content=body, headers=headers, timeout=30, trust_env=False)
 
-    def begin(self, *, name: str = "a.csv", length: int = 1000, key: str = "") -> socket.socket:
-        """A connection on which five bytes of a file have been sent."""
+    def begin(self, *, key: str = "", length: int = 1000, sent: bytes = b"text\n") -> socket.socket:
+        """A connection on which a part of a file has been sent."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
-        lines = [f"POST /v1/collections/notes/files?name={name} HTTP/1.1", "Host: localhost"]
+        lines = ["POST /v1/collections/notes/files?name=a.csv HTTP/1.1", "Host: localhost"]
         lines += [f"Content-Length: {length}", "Content-Type: application/octet-stream"]
-        lines += [f"Authorization: Bearer {key}", "", "text\n"]
-        connection.sendall("\r\n".join(lines).encode())
+        lines += [f"Authorization: Bearer {key}", "", ""]
+        connection.sendall("\r\n".join(lines).encode() + sent)
         return connection
 
     @property
@@ -130,9 +130,9 @@ def shared_gateway(tmp_path_factory):
     [
         ("../../etc/pass.txt", "etc/pass.txt"),
         ("C:\\notes\\a.txt", "C:/notes/a.txt"),
-        ("/a\r\nSet-Cookie: x.txt", "a\ufffd\ufffdSet-Cookie: x.txt"),
-        ("gpj.\u202ecod.txt", "gpj.\ufffdcod.txt"),
-        ("a\0b\ud7ff\u2028.txt", "a\ufffdb\ufffd\ufffd.txt"),
+        ("/a\r\nSet-Cookie: x.txt", r"a\r\nSet-Cookie: x.txt"),
+        ("gpj.\u202ecod.txt", r"gpj.\u202ecod.txt"),
+        ("a\0b\ud7ff\u2028.txt", "a\\x00b\ud7ff\\u2028.txt"),
     ],
 )
 def test_a_name_is_only_a_label(serve, name, label):
@@ -172,14 +172,21 @@ def test_a_slow_sender_is_ended(serve):
     assert gateway.kept == []
 
 
-def test_work_ends_with_its_caller(serve):
+def readers() -> list[str]:
+    """Processes that read files for this one."""
+    return [child for file in Path("/proc/self/task").glob("*/children") for child in file.read_text().split()]
+
+
+def test_work_and_the_reader_end_with_their_caller(serve):
     gateway, running = serve()
     running.model.gate.clear()
-    with gateway.begin(name="a.txt", length=5) as connection:
+    body = b"text\n" + b"A cat in the sun.\n" * 200_000
+    with gateway.begin(length=len(body), sent=body) as connection:
         assert b'{"progress":{"num_documents":0}}' in received(connection, b"progress")
+        assert len(readers()) == 1 and len(gateway.kept) == 1
     started = time.monotonic()
-    wait_until(lambda: not gateway.kept)
-    assert time.monotonic() - started < 1.5
+    wait_until(lambda: not gateway.kept and not readers())
+    assert time.monotonic() - started < 2
     running.model.gate.set()
 
 
