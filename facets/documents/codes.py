@@ -18,6 +18,7 @@ from facets.documents.fields import SearchedText
 from facets.documents.names import name_term, names_of
 from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
+from facets.language.interruption import check_interrupted
 from facets.language.reading import read
 from facets.language.terms import terms
 
@@ -135,6 +136,7 @@ def hash_terms(found: Sequence[str]) -> list[int]:
 
 def count_terms(searched: SearchedText, language: str, *, id: str) -> TermCounts:
     """Term counts of a document: terms of a field count as often as its weight says, at least once; names count 0."""
+    check_interrupted()
     counts: Counter[int] = Counter(hash_terms(terms(searched.said, language, stored=True)))
     weighted: dict[int, float] = {}
     for field in searched.fields:

@@ -32,11 +32,12 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets.index.base import paged
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES
 from facets.index.lexical import TermCounts
+from facets.language.interruption import check_interrupted
 from facets.language.languages import detect
 
 _COLLECTION_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_COLLECTION_NAME_LENGTH - 1}}}")
 # Documents and, for long ones, facets that are normalized at a time in float64: bounds the extra memory.
-_DOCUMENTS_AT_A_TIME, _FACETS_AT_A_TIME = 256, 8192
+_DOCUMENTS_AT_A_TIME, _FACETS_AT_A_TIME = 256, 2048
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 
 
@@ -183,6 +184,7 @@ def _encode_facets(documents: Sequence[Document], dim: int) -> tuple[Codes, NDAr
     for first in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
         facets_TD = np.concatenate([one.facet_embeddings for one in documents[first : first + _DOCUMENTS_AT_A_TIME]])
         for some in np.split(facets_TD, range(_FACETS_AT_A_TIME, len(facets_TD), _FACETS_AT_A_TIME)):
+            check_interrupted()
             end = start + len(some)
             units, norms = normalize(some.astype(np.float64))
             invalid = np.flatnonzero(~(norms <= np.finfo(np.float32).max))  # also true for NaN

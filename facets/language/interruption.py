@@ -1,6 +1,6 @@
-"""Stops long work when its caller has stopped waiting; also a lock that is granted in order of request.
+"""Lets a server divide long work: it stops when its caller is gone, and other callers have their turns.
 
-A server sets a check for its work; loops over texts call it periodically.
+A server sets a check for its work, which loops call at least every 50 ms; it may stop the work, or wait for a turn.
 """
 
 import threading
@@ -14,7 +14,7 @@ _CHECK: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None
 
 @contextmanager
 def interrupted_by(check: Callable[[], None]) -> Iterator[None]:
-    """Within the block, ``check_interrupted`` calls ``check``, which raises when the work must stop."""
+    """Within the block, ``check_interrupted`` calls ``check``, which raises when the work must stop, and may wait."""
     token = _CHECK.set(check)
     try:
         yield
@@ -23,7 +23,7 @@ def interrupted_by(check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_interrupted() -> None:
-    """Calls the check of the current work, if there is one; the check raises when the work must stop."""
+    """Calls the check of the current work, if there is one; for use where no lock is held."""
     check = _CHECK.get()
     if check is not None:
         check()

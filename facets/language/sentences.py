@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from facets.language.blocks import Block, Kind, blocks, is_plain_line
+from facets.language.interruption import check_interrupted
 from facets.language.markup import LINE_ENDS, PREFIX, STOPS, Hyphens, said
 from facets.language.stop_words import STOP_WORDS
 from facets.language.tables import Row
@@ -90,6 +91,7 @@ def sentences_of(text: str) -> list[Sentence]:
     if is_plain_line(text):  # true of most texts
         start, sentences = 0, []
         for cut in _cuts(text, 0, len(text)):
+            check_interrupted()
             if (span := _stripped(text, start, cut)) is not None:
                 part = text[slice(*span)]
                 sentences.append(Sentence(part, *span, part))
@@ -101,6 +103,7 @@ def sentences_of(text: str) -> list[Sentence]:
         start = block.said_start
         cells = block.row.cuts if block.row else ()
         for cut in _ends(text, block):
+            check_interrupted()
             if (span := _stripped(text, start, cut)) is not None:
                 if read := said(text, *span, hyphens=hyphens, cells=cells):
                     sentences.append(Sentence(text[slice(*span)], *span, read, block.kind, block.row))

@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from facets.errors import CheckpointError, InvalidInputError
+from facets.language.interruption import check_interrupted
 from facets.language.vocabulary import Vocabulary
 from facets.storage.files import write_whole
 
@@ -168,6 +169,7 @@ class WordVectors:
             torch.split(whole, _WORDS_AT_A_TIME, dim) for whole, dim in ((scores_NW, 1), (codes_WD, 0), (inverse_W, 0))
         )
         for scores, codes, inverse in zip(*parts, strict=True):
+            check_interrupted()
             torch.mul(query.times(codes).T, inverse, out=scores)
         scores_NW[:, torch.from_numpy(left_out)] = -torch.inf
         # All words that may be as good as the k-th best are compared again in float.

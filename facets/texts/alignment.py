@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
 from facets.language import lexicon
+from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
 from facets.language.wordnet import wordnet
 from facets.model.contract import TextModel
@@ -151,6 +152,7 @@ def _similarities(
     alike_FS = _BY_VECTORS * by_vectors_FS
     opposite_FS = np.zeros(alike_FS.shape, dtype=np.bool_)
     for i, one in enumerate(first):
+        check_interrupted()
         for j, other in enumerate(second):
             if one.kind is not None or other.kind is not None:
                 alike_FS[i, j] = float(one.has_same_value(other))

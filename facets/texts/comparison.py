@@ -16,6 +16,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.interruption import check_interrupted
 from facets.language.reading import read
 from facets.language.tokenizer import Token
 from facets.model.contract import TextModel
@@ -107,6 +108,7 @@ def _read_texts(model: TextModel, texts: Iterable[str]) -> dict[str, tuple[Wordi
     """The parsed sentences of each text, omitting sentences without a word to compare."""
     sentences = {}
     for text in dict.fromkeys(texts):
+        check_interrupted()
         wordings = (read_wording(tokens) for tokens in _sentence_tokens(model, text))
         sentences[text] = tuple(wording for wording in wordings if wording.words)
     return sentences
@@ -133,6 +135,7 @@ def _features(
     """Features and differences of two texts; None when a text has no word to compare."""
     if not first or not second:
         return None, ()
+    check_interrupted()
     aligned = [align(first[i], second[j], table) for i, j in _aligned_sentences(first, second, table)]
     weights = [sum(table.weights(wording.words).sum() for wording in side) for side in (first, second)]
     shares = [alignment.first_weights.sum() / weights[0] for alignment in aligned]

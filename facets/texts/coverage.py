@@ -15,6 +15,7 @@ from torch import Tensor
 
 from facets import scoring
 from facets.config import NonNegative, Positive, Settings, Share
+from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import grouped
 from facets.language.vectors import unit_rows
@@ -25,9 +26,9 @@ from facets.texts.words import known_rows
 
 KEPT_COSINES = 64_000_000  # for a document: 256 MiB
 MAX_WORDS = 4096  # most words to cover: those with the largest weights
-COSINES_AT_A_TIME = 8_000_000  # 32 MiB
+COSINES_AT_A_TIME = 2_000_000  # 8 MiB: some 30 ms
 MAX_TARGETS = 256  # most sentences to cover; in longer documents the sentences are reduced to cluster centres
-SENTENCES_AT_A_TIME = 8192  # encoded together: enough to fill batches; their facets take 80 MiB
+SENTENCES_AT_A_TIME = 2048  # encoded together: enough to fill batches; their facets take 20 MiB
 
 
 class CoverageConfig(Settings):
@@ -174,6 +175,7 @@ def block_coverage(
         # The whole [B, K, U] array is computed at once; working in blocks of sentences keeps it small.
         step = max(1, COSINES_AT_A_TIME // max(1, facets_BKD.shape[1] * len(words_UD)))
         for start in range(0, len(rows), step):
+            check_interrupted()
             facets = torch.from_numpy(facets_BKD[start : start + step])
             covered_BU[start : start + step] = scoring.word_coverage(facets, words_UD).pow_(config.power)
         covered_BU *= 1 - config.word_share
@@ -187,6 +189,7 @@ def _closest_words(model: TextModel, rows: Sequence[NDArray[np.int64]], words_UD
     closest_BU = torch.zeros(len(rows), len(words_UD))
     step = max(1, COSINES_AT_A_TIME // max(1, len(words_UD)))
     for group in grouped(range(len(rows)), step, size=lambda sentence: len(rows[sentence])):
+        check_interrupted()
         some = slice(group[0], group[-1] + 1)
         if any(map(len, rows[some])):
             rows_W, indexes = np.unique(np.concatenate(rows[some]), return_inverse=True)

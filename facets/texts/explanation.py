@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import InvalidInputError
+from facets.language.interruption import check_interrupted
 from facets.language.reading import read
 from facets.language.tokenizer import Token, check_text
 from facets.model.contract import TextModel
@@ -123,6 +124,7 @@ def _explain_text(
     nearest: list[list[tuple[str, float]]],
     num_tokens: int,
 ) -> TextExplanation:
+    check_interrupted()
     read = tokens[: model.max_tokens]
     words_LD = model.words.of([token.text.lower() for token in read])
     known_L: NDArray[np.bool_] = np.any(words_LD != 0, axis=1)

@@ -17,6 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.interruption import check_interrupted
 from facets.language.markup import STOPS, WIDE
 from facets.language.sentences import Sentence
 from facets.language.terms import terms
@@ -128,6 +129,7 @@ def _may_stand(said: Sequence[str], in_prose: Sequence[bool], *, is_talk: bool, 
     fewest = 1 if are_given else _FEWEST_WORDS
     kinds = []
     for text, is_candidate in zip(said, in_prose, strict=True):
+        check_interrupted()
         words = sum(any(map(str.isalpha, word)) for word in text.split()) + len(WIDE.findall(text))
         is_prose = is_candidate and words >= fewest and not is_boilerplate(text)
         asks = _QUESTION.search(text) is not None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
+from facets.language.interruption import check_interrupted
 from facets.model.contract import TextEncoder, TextModel
 from facets.model.score_curves import apply_curve
 from facets.texts.comparison import Comparison
@@ -127,6 +128,7 @@ class PairScorer(PairTexts):
             texts = [with_weights(text, weights_L) for text, weights_L in zip(texts, weights, strict=True)]
         explanations: list[PairExplanation] = []
         for pairs_B2 in self.blocks():
+            check_interrupted()
             first_BKD, second_BKD = self.facets_of(pairs_B2)
             cosines_BKK = (scoring.unit_facets(first_BKD) @ scoring.unit_facets(second_BKD).mT).clamp(-1.0, 1.0)
             shares_BKK = checked.row.shares(first_BKD, second_BKD)

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import ErrorPath, InvalidInputError
+from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.texts.coverage import CoverageConfig, Covered, coverages_of
 from facets.texts.prose import Prose, prose_of
 
-# Gains computed at once: 16 MiB.
-GAINS_AT_A_TIME = 4_000_000
+# Gains computed at once: 4 MiB.
+GAINS_AT_A_TIME = 1_000_000
 FIRST_BLOCK = 8
 # Gains this close count as equal, because rounding depends on the block in which a gain is computed.
 _SAME_GAIN = 1e-6
@@ -109,7 +110,9 @@ class _Gains:
             all_U = covered_SU.amax(dim=0)
         else:
             if repetition < 1:
-                covered_SU.pow_(1 / repetition)
+                for covered_BU in torch.split(covered_SU, self._step):
+                    check_interrupted()
+                    covered_BU.pow_(1 / repetition)
             all_U = covered_SU.sum(dim=0).pow_(repetition)
         self._powers_SU = covered_SU
         self.total = float(all_U @ weights_U) or 1.0
@@ -118,6 +121,7 @@ class _Gains:
         """Gains of sentences, ``[B]``."""
         gains = []
         for start in range(0, len(sentences_B), self._step):
+            check_interrupted()
             powers_BU = self._powers_SU[torch.from_numpy(sentences_B[start : start + self._step])]
             gains.append(scoring.coverage_gain(powers_BU, self._summed_U, self._weights_U, repetition=self._repetition))
         return torch.cat(gains).double().numpy()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
+from facets.language.interruption import check_interrupted
 from facets.language.reading import read
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
@@ -163,6 +164,7 @@ def _known_words(
     vocabulary: Vocabulary, words: Sequence[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
     """``known_rows``, the weight of each row, and the index of its word."""
+    check_interrupted()
     indexes = [i for i, word in enumerate(words) if any(map(str.isalnum, word))]
     rows, counts = vocabulary.split_rows([words[i] for i in indexes])
     shares = np.repeat(counts.astype(np.float32) ** -0.5, counts)  # the pieces of a word together count as one word

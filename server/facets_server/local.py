@@ -141,7 +141,7 @@ class LocalChannel:
 
     def _answer(self, request: Message, call: CallContext, ended: "queue.SimpleQueue[Any]") -> None:
         try:
-            with self._calls.running(call), _client_errors(), interrupted_by(call.check):
+            with self._calls.running(call), _client_errors(), self._admission.turns.taken(call):
                 if isinstance(request, health_pb2.HealthCheckRequest):
                     reply = self._check(request.service)
                 else:

@@ -156,7 +156,8 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             if batch.sequence != expected:
                 raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
             check_count(batch.documents, ("batch", "documents"), self.limits.max_documents_per_upsert)
-            with self.admission.stream_permit(call.for_message()) as permit:
+            message_call = call.for_message()
+            with self.admission.turns.taken(message_call), self.admission.stream_permit(message_call) as permit:
                 prepared = ingest.prepare(documents_of(batch.documents))
                 if isinstance(prepared.pending, PendingTexts):
                     prepared.pending.rows.when_ended(permit.pop_all().close)

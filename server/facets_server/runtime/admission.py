@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from facets.errors import NotReadyError, OverloadedError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig
-from facets_server.runtime.fair_queue import FairLock, QueueFullError
+from facets_server.runtime.fair_queue import FairLock, QueueFullError, Turns
 
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
 _MIN_RETRY_S, _MAX_RETRY_S = 0.05, 10.0
@@ -32,6 +32,7 @@ class Admission:
         self._lock = threading.Lock()
         num_permits = config.max_concurrent_requests
         self._permits = FairLock(num_permits, num_reserved=round(num_permits * _RESERVED))
+        self.turns = Turns()
         self._streams: Counter[str] = Counter()  # by caller
         self._requests: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()

@@ -21,7 +21,6 @@ import grpc
 from google.protobuf.message import Message
 
 from facets.errors import FacetsError
-from facets.language.interruption import interrupted_by
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext, Stages
 from facets_server.runtime.errors import grpc_status_of, status_row
@@ -103,7 +102,7 @@ class Calls:
         if quick is not None:
             with permit:
                 return await _answer_on_loop(handler, quick, call)
-        return await _on_worker(self._workers, partial(_answer, handler, data, decode, call), permit.close)
+        return await _on_worker(self._workers, partial(self._answer, handler, data, decode, call), permit.close)
 
     async def _stream(self, method: str, handler: Handler, context: Context, call: CallContext) -> None:
         key = self._authenticated(method, context, call)
@@ -117,8 +116,24 @@ class Calls:
             call.request_bytes += len(data)
             return _decoded(method, handler, key, data)
 
-        work = partial(_serve_stream, handler, bridge.messages(first, decode), bridge, call)
+        work = partial(self._serve_stream, handler, bridge.messages(first, decode), bridge, call)
         await _on_worker(self._stream_workers, work, leave)
+
+    def _answer(self, handler: Handler, data: bytes, decode: Callable[[bytes], Message], call: CallContext) -> bytes:
+        with self._admission.turns.taken(call):
+            reply = handler.unary_unary(decode(data), call)
+            answer = bytes(handler.response_serializer(reply.result() if isinstance(reply, PendingReply) else reply))
+        call.reply_bytes += len(answer)
+        return answer
+
+    def _serve_stream(
+        self, handler: Handler, requests: Iterator[Message], bridge: StreamBridge, call: CallContext
+    ) -> None:
+        with self._admission.turns.taken(call):
+            for reply in handler.stream_stream(requests, call):
+                answer = handler.response_serializer(reply)
+                call.reply_bytes += len(answer)
+                bridge.send(answer)
 
     def _authenticated(self, method: str, context: Context, call: CallContext) -> Key | None:
         call.caller = caller_of(context, self._gateway_token)
@@ -174,31 +189,12 @@ def _decoded(method: str, handler: Handler, key: Key | None, data: bytes) -> Mes
     return message
 
 
-def _answer(handler: Handler, data: bytes, decode: Callable[[bytes], Message], call: CallContext) -> bytes:
-    call.check()
-    with interrupted_by(call.check):
-        reply = handler.unary_unary(decode(data), call)
-        answer = bytes(handler.response_serializer(reply.result() if isinstance(reply, PendingReply) else reply))
-    call.reply_bytes += len(answer)
-    return answer
-
-
 async def _answer_on_loop(handler: Handler, request: Message, call: CallContext) -> bytes:
-    with interrupted_by(call.check):
-        pending: PendingReply = handler.unary_unary(request, call)
+    pending: PendingReply = handler.unary_unary(request, call)
     await pending.waiter.ended()
     answer = bytes(handler.response_serializer(pending.finish()))
     call.reply_bytes += len(answer)
     return answer
-
-
-def _serve_stream(handler: Handler, requests: Iterator[Message], bridge: StreamBridge, call: CallContext) -> None:
-    replies: Iterator[Message] = handler.stream_stream(requests, call)
-    with interrupted_by(call.check):
-        for reply in replies:
-            answer = handler.response_serializer(reply)
-            call.reply_bytes += len(answer)
-            bridge.send(answer)
 
 
 def _call_of(method: str, context: Context, metrics: CallMetrics) -> CallContext:

@@ -1,4 +1,4 @@
-"""Queue and lock that share a scarce resource fairly between callers.
+"""Queue, lock and turns that share a scarce resource fairly between callers.
 
 A caller is an API key, or a network address where the call has no key. The next turn goes to the caller with the least
 virtual time, and to the oldest waiter of that caller. A turn adds its cost, divided by the weight of the caller, to the
@@ -7,6 +7,7 @@ time of the caller being served: it gets no credit for the time it was away. A l
 """
 
 import asyncio
+import os
 import threading
 import time
 from collections import Counter, deque
@@ -14,13 +15,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from facets.errors import FacetsError, NotReadyError
+from facets.language.interruption import interrupted_by
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError
 
+_TURN_S = 0.02  # of a thread on the processor, if others wait
+_OVERDUE_S = 0.1
 _MAX_REMEMBERED_CALLERS = 1024  # callers without waiters whose virtual time is still ahead of the clock
 
 
@@ -56,10 +61,18 @@ class Waiter(Future[None]):
 
     def wait(self) -> None:
         """Waits in a worker thread; raises the error given to ``end``, or that of the call if it ends first."""
-        while not self.done():
-            wait((self, self.call.over), self.call.time_remaining(), FIRST_COMPLETED)
-            self.check_call()
+        if not self.done():
+            with without_turn():
+                while not self.has_ended_within(None):
+                    pass
         self.result()
+
+    def has_ended_within(self, seconds: float | None) -> bool:
+        """Waits at most that long; None: no limit."""
+        limits_s = [limit for limit in (seconds, self.call.time_remaining()) if limit is not None]
+        wait((self, self.call.over), min(limits_s, default=None), FIRST_COMPLETED)
+        self.check_call()
+        return self.done()
 
     async def ended(self) -> None:
         """``wait`` for coroutines; when cancelled, the wait has ended, possibly granted just before."""
@@ -171,6 +184,12 @@ class FairQueue(Generic[WaiterT]):
             self.remove(waiter)
             return waiter
 
+    def charge(self, call: CallContext, cost: float) -> None:
+        """Adds a cost that was not known when the waiter of the call was taken."""
+        with self.changed:
+            if call.caller in self._virtual_times:
+                self._virtual_times[call.caller] += cost / call.weight
+
     def remove(self, waiter: WaiterT) -> bool:
         """Removes a waiter; returns False when it is not in the queue."""
         with self.changed:
@@ -266,7 +285,7 @@ class FairLock:
         """
         started = time.monotonic()
         self._request(call, max_waiting).wait()
-        _add_queue_time(call, started)
+        _add_queue_time(call, started, time.monotonic() - started)
 
     async def acquired(self, call: CallContext, *, max_waiting: int | None = None) -> None:
         """``acquire`` for a coroutine."""
@@ -281,7 +300,7 @@ class FairLock:
                 if waiter.exception() is None:  # granted just before
                     self.release(call)
                 raise
-        _add_queue_time(call, started)
+        _add_queue_time(call, started, time.monotonic() - started)
 
     def has_room(self, call: CallContext, max_waiting: int) -> bool:
         """True when ``acquire`` would not refuse the call at once."""
@@ -327,7 +346,124 @@ class FairLock:
         return num_free > (0 if self._held[caller] < self._num_reserved else self._num_reserved)
 
 
-def _add_queue_time(call: CallContext, started: float) -> None:
-    seconds = time.monotonic() - started
+class Turns:
+    """Turns of worker threads on the processor: ``num_turns`` threads work at a time, and their callers take turns.
+
+    A thread gives up its turn at its first ``check_interrupted`` after ``_TURN_S``, if another thread waits, and while
+    it waits for a model or a message. A turn without such a check ends after ``_OVERDUE_S``: its thread may be waiting
+    for a lock whose holder waits for a turn.
+    """
+
+    def __init__(self, num_turns: int | None = None) -> None:
+        """``num_turns`` None: one for each processor."""
+        self._num_turns = num_turns or os.cpu_count() or 1
+        self._queue: FairQueue[Waiter] = FairQueue()
+        self._began: dict[Waiter, float] = {}  # time of ``time.monotonic()`` at which each turn began
+
+    @property
+    def num_waiting(self) -> int:
+        """Number of threads that wait for a turn."""
+        return len(self._queue)
+
+    @contextmanager
+    def taken(self, call: CallContext) -> Iterator[None]:
+        """Works for a call within the block; raises as ``Waiter.wait`` here, and where the work may be interrupted."""
+        work = _thread.work = _Work(self, call)
+        try:
+            self.begin(work)
+            with interrupted_by(partial(self._check, call)):
+                yield
+        finally:
+            self.end(work)
+            _thread.work = None
+            _add_queue_time(call, time.monotonic() - work.waited_s, work.waited_s)
+
+    def begin(self, work: "_Work") -> None:
+        """Waits for the next turn of the work of this thread."""
+        asked = time.monotonic()
+        turn = work.turn = Waiter(work.call)
+        with self._queue.changed:
+            self._queue.put(turn)
+            self._grant()
+        turn.when_ended(lambda: self._queue.remove(turn))
+        while not (turn.done() or turn.has_ended_within(_OVERDUE_S * (1 + len(self._queue)))):
+            self._grant()  # each waiting thread looks for overdue turns, the more of them the more rarely
+        work.waited_s += time.monotonic() - asked
+        turn.result()
+        work.cpu_s = time.thread_time()
+
+    def end(self, work: "_Work") -> None:
+        """Ends the turn of the work of this thread, if it has one."""
+        if work.turn is None:
+            return
+        with self._queue.changed:
+            self._charge(work)
+            self._began.pop(work.turn, None)
+            work.turn = None
+            self._grant()
+
+    def _check(self, call: CallContext) -> None:
+        call.check()
+        work: _Work | None = getattr(_thread, "work", None)
+        if work is None or work.turn is None:  # of a thread that only shares the context
+            return
+        if time.monotonic() - self._began.get(work.turn, 0.0) < _TURN_S:
+            return
+        with self._queue.changed:
+            self._charge(work)
+            if work.turn in self._began and not self._queue.waiters:
+                self._began[work.turn] = time.monotonic()
+                return
+            self._began.pop(work.turn, None)
+        self.begin(work)
+
+    def _charge(self, work: "_Work") -> None:
+        now = time.thread_time()
+        self._queue.charge(work.call, now - work.cpu_s)
+        work.cpu_s = now
+
+    def _grant(self) -> None:
+        """Gives free and overdue turns to the threads whose callers have had least."""
+        with self._queue.changed:
+            now = time.monotonic()
+            for turn in [turn for turn, began in self._began.items() if now - began > _OVERDUE_S]:
+                del self._began[turn]
+            while len(self._began) < self._num_turns:
+                waiter = self._queue.take(cost=lambda _: 0.0)
+                if waiter is None:
+                    return
+                if waiter.end():
+                    self._began[waiter] = now
+
+
+@dataclass(eq=False, slots=True)
+class _Work:
+    """Work of one thread for a call."""
+
+    turns: Turns
+    call: CallContext
+    turn: Waiter | None = None  # the thread waits for it, or has it
+    cpu_s: float = 0.0  # ``time.thread_time()`` up to which the caller was charged
+    waited_s: float = 0.0  # for turns
+
+
+_thread = threading.local()  # has the ``work`` of its thread, if any
+
+
+@contextmanager
+def without_turn() -> Iterator[None]:
+    """Gives up the turn of this thread within the block, in which it waits."""
+    work: _Work | None = getattr(_thread, "work", None)
+    if work is None:
+        yield
+        return
+    work.turns.end(work)
+    try:
+        yield
+    finally:
+        work.turns.begin(work)
+
+
+def _add_queue_time(call: CallContext, started: float, seconds: float) -> None:
     call.queue_ms += seconds * 1000
     call.stages.add("queue", started, seconds)

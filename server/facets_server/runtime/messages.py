@@ -20,6 +20,7 @@ from facets.errors import InvalidInputError, NotReadyError, OverloadedError
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
+from facets_server.runtime.fair_queue import without_turn
 
 _RETRY_AFTER_S = 1.0
 _CANCELLATION_S = 0.02
@@ -133,7 +134,8 @@ class StreamBridge:
 
     def _on_loop(self, coroutine: Coroutine[Any, Any, ValueT]) -> ValueT:
         try:
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+            with without_turn():
+                return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
         except (grpc.aio.BaseError, CancelledError) as error:
             raise CallCancelledError("the caller cancelled the stream") from error
 
@@ -172,6 +174,10 @@ def read_ahead(
         except Exception as error:  # the answering thread raises it
             begun.put(error)
 
+    def next_begun() -> WorkT | Exception | None:
+        with without_turn():
+            return begun.get()
+
     def drain() -> None:
         begun.put(NotReadyError("the server is shutting down; all acknowledged work is complete"))
 
@@ -179,7 +185,7 @@ def read_ahead(
     threading.Thread(target=context.run, args=(read,), name="stream-reader", daemon=True).start()
     try:
         with admission.on_drain(drain):
-            while (work := begun.get()) is not None:
+            while (work := next_begun()) is not None:
                 if isinstance(work, Exception):
                     raise work
                 yield work

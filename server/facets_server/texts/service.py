@@ -68,7 +68,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 
         def begin(request: pb.EmbedStreamRequest) -> tuple[pb.EmbedStreamRequest, CallContext, _Outcome]:
             message_call = call.for_message()
-            with self.admission.stream_permit(message_call) as permit:
+            with self.admission.turns.taken(message_call), self.admission.stream_permit(message_call) as permit:
                 try:
                     outcome = self._submit(request.request, message_call)
                 except FacetsError as error:

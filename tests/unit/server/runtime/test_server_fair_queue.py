@@ -2,16 +2,18 @@
 
 import asyncio
 import threading
+import time
 import tracemalloc
 from collections import Counter
 
 import pytest
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
-from facets_server.runtime.fair_queue import FairLock, FairQueue, QueueFullError, Waiter
+from facets_server.runtime.fair_queue import FairLock, FairQueue, QueueFullError, Turns, Waiter, without_turn
 from waiting import wait_until
 
 from facets.errors import NotReadyError
+from facets.language.interruption import check_interrupted
 
 
 def of(caller, weight=1.0):
@@ -180,3 +182,98 @@ def test_a_closed_lock_refuses_waiting_and_new_calls():
     assert outcomes == [NotReadyError]
     with pytest.raises(NotReadyError):
         lock.acquire(CallContext())
+
+
+@pytest.fixture
+def short_turns(monkeypatch):
+    monkeypatch.setattr("facets_server.runtime.fair_queue._TURN_S", 0.003)
+
+
+class Worker(threading.Thread):
+    """Works for a caller in slices of processor time, and records the caller of each slice."""
+
+    def __init__(self, turns, call, order, *, slices=1, begin=None):
+        super().__init__()
+        self._turns, self._call, self._order, self._slices, self._begin = turns, call, order, slices, begin
+        self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            with self._turns.taken(self._call):
+                for _ in range(self._slices):
+                    if self._begin is not None:
+                        self._begin.wait(10)
+                    self._order.append(self._call.caller)
+                    until = time.thread_time() + 0.004
+                    while time.thread_time() < until:
+                        pass
+                    check_interrupted()
+        except Exception as error:
+            self.error = error
+
+
+def test_long_work_of_one_caller_lets_others_work_in_between(short_turns):
+    turns, order, begin = Turns(1), [], threading.Event()
+    many = [Worker(turns, of("many"), order, slices=10, begin=begin) for _ in range(3)]
+    few = Worker(turns, of("few"), order, slices=3, begin=begin)
+    begin.set()
+    finished(*many, few)
+    assert Counter(order) == {"many": 30, "few": 3}
+    assert order.index("few") < 6 and len(order) - order[::-1].index("few") <= 12  # every second slice or so
+
+
+def test_shares_of_work_follow_weight(short_turns):
+    turns, order, begin = Turns(1), [], threading.Event()
+    workers = [Worker(turns, of(*who), order, slices=20, begin=begin) for who in [("light", 1.0), ("heavy", 3.0)] * 2]
+    begin.set()
+    finished(*workers)
+    assert 14 <= Counter(order[:24])["heavy"] <= 21  # three of four
+
+
+def test_work_that_waits_has_no_turn():
+    turns, order, go_on = Turns(1), [], threading.Event()
+
+    def wait():
+        with turns.taken(of("waits")), without_turn():
+            go_on.wait(10)
+        order.append("waited")
+
+    waits = threading.Thread(target=wait)
+    waits.start()
+    finished(Worker(turns, of("other"), order))
+    go_on.set()
+    finished(waits)
+    assert order == ["other", "waited"]
+
+
+def test_a_thread_that_waits_for_a_lock_loses_its_turn_to_the_holder_of_the_lock():
+    turns, order, lock = Turns(1), [], threading.Lock()
+    lock.acquire()
+
+    def wait():
+        with turns.taken(of("waits")), lock:
+            order.append("waits")
+
+    waits = threading.Thread(target=wait)
+    waits.start()
+    wait_until(lambda: turns.num_waiting == 0)
+    holds = Worker(turns, of("holds"), order)
+    finished(holds)
+    lock.release()
+    finished(waits)
+    assert order == ["holds", "waits"]
+
+
+def test_work_whose_call_ends_stops_waiting_for_its_turn():
+    turns, order, begin = Turns(1), [], threading.Event()
+    first = Worker(turns, of("first"), order, begin=begin)
+    wait_until(lambda: not turns.num_waiting)
+    call = of("second")
+    second = Worker(turns, call, order)
+    call.end()
+    finished(second)
+    assert isinstance(second.error, CallCancelledError)
+    begin.set()
+    finished(first)
+    assert order == ["first"]
