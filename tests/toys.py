@@ -10,7 +10,9 @@ from tokenizers import models, normalizers, pre_tokenizers
 from facets.config import FacetModelConfig, SentenceEncoderConfig
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
-from facets.model import CheckpointConfig, FacetModel, PassageModel, new_model
+from facets.model import FacetModel, PassageModel
+from facets.model.checkpoint import CheckpointConfig
+from facets.model.facet_model import new_model
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.word_pieces import WordPieces
 

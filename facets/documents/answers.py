@@ -31,7 +31,7 @@ _TITLES = frozenset((*DEFAULT_SEARCH_FIELDS, "headings"))
 
 
 class AnswerReader(Protocol):
-    """What chooses the answers; implemented by :class:`facets.model.AnswerReader`."""
+    """What chooses the answers; implemented by :class:`facets.model.answer_reader.AnswerReader`."""
 
     def read(self, question: str, texts: Sequence[tuple[str, Sequence[str]]]) -> list[Floats]:
         """Log-odds that each sentence answers, for each heading and its sentences."""

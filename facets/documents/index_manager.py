@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -168,8 +168,11 @@ class IndexManager:
         self._thread: threading.Thread | None = None
 
     def open(self, records: Iterable[CollectionRecord]) -> None:
-        """Loads all indexes and starts maintenance; a search tries a collection again that cannot be read."""
-        paths = set()
+        """Loads all indexes and starts maintenance; a search tries a collection again that cannot be read.
+
+        In the background if maintenance runs there; a search or write that needs an index earlier loads it itself.
+        """
+        paths, loaded = set(), list[CollectionRecord]()
         for record in records:
             self._wake.set()
             if record.state is CollectionState.RETIRED:
@@ -180,13 +183,17 @@ class IndexManager:
                     "a move to model %s was not finished (%s): reindex the collection again, or reindex it with its "
                     "current model to abandon the move", record.model, record.name,
                 )  # fmt: skip
-            self._load_logged(record)
+            loaded.append(record)
         for path in self._directory.iterdir():
             if path.suffix in (".part", ".tmp", ".index") and path not in paths and path.is_file():
                 _remove(path)
         if self._config.background:
-            self._thread = threading.Thread(target=self._run, name="facets-index-maintenance", daemon=True)
+            run = partial(self._run, loaded)
+            self._thread = threading.Thread(target=run, name="facets-index-maintenance", daemon=True)
             self._thread.start()
+        else:
+            for record in loaded:
+                self._load_logged(record)
 
     def _load_logged(self, record: CollectionRecord) -> bool:
         """Loads the index of a collection; False if the collection is gone."""
@@ -446,7 +453,10 @@ class IndexManager:
         path, identity = self._path(record), self._identity(record)
         live.save(lambda index: write_snapshot(path, index, identity))
 
-    def _run(self) -> None:
+    def _run(self, records: Sequence[CollectionRecord]) -> None:
+        for record in records:
+            if not self._closing.is_set():
+                self._load_logged(record)
         has_failed = False
         while True:
             self._wake.wait(RETRY_S if has_failed else None)

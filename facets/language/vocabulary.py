@@ -157,12 +157,7 @@ class Vocabulary:
         Raises:
             CheckpointError: The file is missing or damaged; the message names file and line.
         """
-        try:
-            lines = read(path).decode("utf-8").split("\n")
-        except OSError as error:
-            raise CheckpointError(f"cannot read the vocabulary {path}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise CheckpointError(f"{path}: expected UTF-8, got a bad byte at offset {error.start}") from error
+        lines = _lines(path, read)
         if lines.pop() != "":
             raise CheckpointError(f"{path}, line {len(lines) + 1}: expected a newline at the end, got a cut line")
         # Two lists of strings: a list of pairs would let the garbage collector look through the whole program.
@@ -177,6 +172,21 @@ class Vocabulary:
             return cls(words[1:], np.array([*map(int, counts[1:])], dtype=np.int64), total_count=int(counts[0]))
         except InvalidInputError as error:
             raise CheckpointError(f"{path}: {error}") from error
+
+
+def num_words_of(path: Path) -> int:
+    """``num_words`` of a saved vocabulary; raises CheckpointError if it cannot be read."""
+    words = (line.partition("\t")[0] for line in _lines(path, Path.read_bytes)[1:] if line)
+    return sum(not _is_piece(word) for word in words)
+
+
+def _lines(path: Path, read: Callable[[Path], bytes]) -> list[str]:
+    try:
+        return read(path).decode("utf-8").split("\n")
+    except OSError as error:
+        raise CheckpointError(f"cannot read the vocabulary {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f"{path}: expected UTF-8, got a bad byte at offset {error.start}") from error
 
 
 def rarity_weights(probabilities_V: NDArray[np.floating]) -> NDArray[np.float32]:

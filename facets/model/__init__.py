@@ -1,22 +1,20 @@
 """The facet model: encoders, facet decoder, checkpoints."""
 
-from facets.model.checkpoint import CheckpointConfig
-from facets.model.contract import Model, TextModel
-from facets.model.facet_model import FacetModel, new_model
-from facets.model.loading import DEFAULT_MODEL, load
-from facets.model.network import FacetNetwork
-from facets.model.passage_model import PassageModel
-from facets.model.shipped import find_model
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "CheckpointConfig",
-    "FacetModel",
-    "FacetNetwork",
-    "Model",
-    "PassageModel",
-    "TextModel",
-    "find_model",
-    "load",
-    "new_model",
-]
+if TYPE_CHECKING:
+    from facets.model.facet_model import FacetModel
+    from facets.model.loading import load
+    from facets.model.passage_model import PassageModel
+
+__all__ = ["FacetModel", "PassageModel", "load"]
+
+_MODULES = {"FacetModel": "facet_model", "PassageModel": "passage_model", "load": "loading"}
+
+
+def __getattr__(name: str) -> object:
+    """Imports a name when it is first used: modules of this package may then be imported without torch."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return resolve_name(f"{__name__}.{_MODULES[name]}:{name}")

@@ -5,6 +5,7 @@ Shape suffixes: B texts, L tokens.
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import cache
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -16,7 +17,8 @@ from facets.arrays import Ints
 from facets.config import Name, Settings
 from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
-from facets.language.vectors import WordVectors
+from facets.language.vectors import WordVectors, num_words_in
+from facets.model.contract import ModelDescription
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 RowT = TypeVar("RowT", bound=Sized)
@@ -32,6 +34,20 @@ class ModelConfig(Settings):
 
     name: Name  # unique among the models of a server
     task: str  # a key of `facets.model.loading.TASKS`
+
+    def describe(self, sizes: tuple[int, int, int], revision: str, words: Path, *, space: str = "") -> ModelDescription:
+        """The description of the model: ``sizes`` are K, D and the most tokens, ``words`` the folder of its words."""
+        num_facets, dim, max_tokens = sizes
+        return ModelDescription(
+            name=self.name,
+            task=self.task,
+            num_facets=num_facets,
+            dim=dim,
+            max_tokens=max_tokens,
+            revision=revision,
+            space=space or f"{self.name}@{revision}",
+            vocabulary_size=num_words_in(words),
+        )
 
 
 ConfigT = TypeVar("ConfigT", bound=ModelConfig)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import torch
 from pydantic import Field
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn import init
@@ -82,8 +82,17 @@ class FilesRead:
         return content
 
     def revision(self, *files: Path) -> str:
-        """Hash of the content of these files, which must have been read, as twelve hexadecimal digits."""
-        return hashlib.sha256(b"".join(self._digests[file.resolve()] for file in files)).hexdigest()[:12]
+        """Hash of the content of these files, as twelve hexadecimal digits; raises CheckpointError."""
+        return hashlib.sha256(b"".join(map(self._digest, files))).hexdigest()[:12]
+
+    def _digest(self, path: Path) -> bytes:
+        if (digest := self._digests.get(path.resolve())) is not None:
+            return digest
+        try:
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").digest()
+        except OSError as error:
+            raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
 
 
 def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
@@ -97,6 +106,16 @@ def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str,
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{path}: tensor {name} has NaN or infinite values, expected finite ones")
     return {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+
+
+def check_weights(folder: Path) -> None:
+    """Raises CheckpointError if ``model.safetensors`` is missing or cut off; does not read the weights."""
+    path = folder / "model.safetensors"
+    try:
+        with safe_open(path, "numpy"):
+            pass
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path}: expected the weights of the model: {error}") from error
 
 
 def read_words(folder: Path, dim: int, *, read: ReadFile = Path.read_bytes) -> WordVectors:

@@ -38,6 +38,20 @@ class ModelInfo(Protocol):
     vocabulary_size: int  # words the model knows, not counting pieces of words
 
 
+@dataclass(kw_only=True, slots=True)
+class ModelDescription:
+    """The ``ModelInfo`` of a checkpoint folder whose weights are not loaded."""
+
+    name: str
+    task: str
+    num_facets: int
+    dim: int
+    max_tokens: int
+    revision: str
+    space: str
+    vocabulary_size: int
+
+
 class Model(ModelInfo, Protocol):
     """A model of any task; ``facets.load`` returns one."""
 

@@ -25,6 +25,7 @@ from facets.model.checkpoint import (
     revision_files,
     write_checkpoint,
 )
+from facets.model.contract import ModelDescription
 from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.shipped import borrowed_folder
@@ -114,6 +115,14 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         write_checkpoint(folder, self.config, tensors)
         if self.config.words == ".":
             self.words.save(folder, quantized=True)
+
+    @classmethod
+    def describe(cls, folder: Path) -> ModelDescription:
+        """The description of the model in a folder, without its weights; raises CheckpointError."""
+        config = read_config(folder, CheckpointConfig)
+        sizes = config.model.num_facets, config.model.dim, config.model.max_tokens
+        revision = FilesRead().revision(*revision_files(folder, config))
+        return config.describe(sizes, revision, borrowed_folder(folder, config.words))
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:

@@ -9,7 +9,7 @@ from facets.devices import compute_device
 from facets.errors import CheckpointError, InvalidInputError
 from facets.extras import require_extra
 from facets.model.checkpoint import read_settings
-from facets.model.contract import Model
+from facets.model.contract import Model, ModelDescription, ModelInfo
 from facets.model.facet_model import FacetModel
 from facets.model.shipped import ENCODER_PREFIX, find_model
 
@@ -36,6 +36,9 @@ DEFAULT_MODEL = TASKS["sentences"].default
 
 
 class _Loadable(Model, Protocol):
+    @classmethod
+    def describe(cls, folder: Path) -> ModelDescription: ...
+
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self: ...
 
@@ -123,6 +126,15 @@ def load(
         return model
     model_class: type[_Loadable] = kind or resolve_name(TASKS[task].model)
     return model_class.from_folder(folder, device=device)
+
+
+def describe(folder: Path) -> ModelInfo:
+    """The description of the model in a checkpoint folder; its weights are not loaded. Raises as ``load``."""
+    task = task_of(folder)
+    if task == "passages" and "encoder_of" in read_settings(folder):
+        return load(folder)  # a head, whose encoder may be of any kind
+    model_class: type[_Loadable] = resolve_name(TASKS[task].model)
+    return model_class.describe(folder)
 
 
 def task_of(folder: Path) -> str:

@@ -27,7 +27,7 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import QUESTIONS, SENTENCES, background_cosine, score_scale
 from facets.model.base import shared_tokenizer
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_settings, read_words
-from facets.model.contract import EncoderSettings
+from facets.model.contract import EncoderSettings, ModelDescription
 from facets.model.facet_reduction import ALIKE
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
@@ -296,6 +296,14 @@ class PassageModel:
         )
         weights = self.encoder.network.state_dict()
         write_passage_checkpoint(folder, config, weights, pieces=self.encoder.pieces, words=self.words)
+
+    @classmethod
+    def describe(cls, folder: Path) -> ModelDescription:
+        """The description of the model in a folder, without its weights; raises CheckpointError."""
+        config = read_config(folder, PassageModelConfig)
+        revision = FilesRead().revision(*(folder / name for name in PASSAGE_FILES))
+        sizes = config.num_facets, config.encoder.width, config.window_tokens
+        return config.describe(sizes, revision, folder, space=config.space)
 
     @classmethod
     def shared(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":

@@ -27,6 +27,7 @@ from facets.model.checkpoint import (
     revision_files,
     write_checkpoint,
 )
+from facets.model.contract import ModelDescription, ModelInfo
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import borrowed_folder
 from facets.papers.confidence import PaperConfidence
@@ -39,6 +40,7 @@ from facets.papers.trained import (
     SentenceSettings,
     files_of,
     read_papers_part,
+    read_settings_part,
     write_papers_part,
 )
 
@@ -205,6 +207,17 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         write_papers_part(folder, PapersPart(self.tables, self.settings, self.papers, self.sentences))
 
     @classmethod
+    def describe(cls, folder: Path) -> ModelDescription:
+        """The description of the model in a folder, without its weights; raises CheckpointError."""
+        config, settings = read_config(folder, CheckpointConfig), read_settings_part(folder)
+        revision = FilesRead().revision(*revision_files(folder, config), *files_of(folder, settings))
+        for part in (settings.sentences, settings.additions):
+            if part is not None:
+                revision = _joined(revision, PassageModel.describe(borrowed_folder(folder, part.encoder)))
+        sizes = config.model.num_facets, config.model.dim, config.model.max_tokens
+        return config.describe(sizes, revision, folder)
+
+    @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
         """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
         files = FilesRead()
@@ -222,19 +235,24 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         vectors_VW = torch.from_numpy(words.unit_vectors)
         probabilities_V = torch.from_numpy(words.vocabulary.probabilities)
         network = fit_weights(folder, lambda: PaperNetwork(config.model, vectors_VW, probabilities_V), tensors)
-        revision = files.revision(*revision_files(folder, config), *files_of(folder, part))
+        revision = files.revision(*revision_files(folder, config), *files_of(folder, part.settings))
         encoder = None
         if part.settings.sentences is not None:
             encoder = _borrowed(folder, part.settings.sentences, device)
-            revision = hashlib.sha256(f"{revision} {encoder.revision}".encode()).hexdigest()[:12]
+            revision = _joined(revision, encoder)
         passages = None
         if part.settings.additions is not None:
             passages = _borrowed(folder, part.settings.additions, device)
-            revision = hashlib.sha256(f"{revision} {passages.revision}".encode()).hexdigest()[:12]
+            revision = _joined(revision, passages)
         encoders = {"encoder": encoder, "passages": passages}
         model = cls(network, words, config=config, part=part, **encoders, revision=revision, device=device)
         model.confidence = PaperConfidence.read(folder, revision)
         return model
+
+
+def _joined(revision: str, encoder: ModelInfo) -> str:
+    """The revision of a model that uses an encoder."""
+    return hashlib.sha256(f"{revision} {encoder.revision}".encode()).hexdigest()[:12]
 
 
 def _borrowed(folder: Path, settings: SentenceSettings | AdditionSettings, device: str) -> PassageModel:

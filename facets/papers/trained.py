@@ -110,10 +110,10 @@ class PapersPart:
     sentences: SentenceVectors | None = None
 
 
-def files_of(folder: Path, part: PapersPart) -> list[Path]:
-    """The files of a part."""
+def files_of(folder: Path, settings: ScoringSettings) -> list[Path]:
+    """The files of a part with these settings."""
     names = [_SETTINGS_FILE, _TABLES_FILE, _PAPERS_FILE, _TEXTS_FILE]
-    return [folder / name for name in [*names, *([_SENTENCES_FILE] if part.sentences is not None else [])]]
+    return [folder / name for name in [*names, *([_SENTENCES_FILE] if settings.sentences is not None else [])]]
 
 
 def write_papers_part(folder: Path, part: PapersPart) -> None:
@@ -162,17 +162,8 @@ def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPar
     Raises:
         CheckpointError: A file is missing, damaged, or they do not belong together.
     """
-    settings_path, tables_path = folder / _SETTINGS_FILE, folder / _TABLES_FILE
-    values = _read_json(settings_path, read)
-    if values.get("format") != _FORMAT:
-        raise CheckpointError(f"{settings_path}: expected format {_FORMAT}, got {values.get('format')!r}")
-    with _reading(settings_path):
-        settings = ScoringSettings(
-            facet_weights={kind: float(values["facet_weights"][kind]) for kind in CandidateKind},
-            sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
-            additions=AdditionSettings(**values["additions"]) if values.get("additions") else None,
-        )
-    papers = _read_papers(folder, read)
+    settings, papers = read_settings_part(folder, read=read), _read_papers(folder, read)
+    tables_path = folder / _TABLES_FILE
     arrays = _read_arrays(tables_path, read)
     with _reading(tables_path):
         vectors: dict[str, NDArray[np.float32]] = {
@@ -189,6 +180,20 @@ def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPar
     if settings.sentences is not None:
         sentences = _read_sentence_vectors(folder / _SENTENCES_FILE, read, num_papers=len(papers.ids))
     return PapersPart(tables, settings, papers, sentences)
+
+
+def read_settings_part(folder: Path, *, read: Read = Path.read_bytes) -> ScoringSettings:
+    """Reads only the settings; raises as ``read_papers_part``."""
+    path = folder / _SETTINGS_FILE
+    values = _read_json(path, read)
+    if values.get("format") != _FORMAT:
+        raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
+    with _reading(path):
+        return ScoringSettings(
+            facet_weights={kind: float(values["facet_weights"][kind]) for kind in CandidateKind},
+            sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
+            additions=AdditionSettings(**values["additions"]) if values.get("additions") else None,
+        )
 
 
 def _read_papers(folder: Path, read: Read) -> TrainedPapers:

@@ -33,6 +33,7 @@ from facets.language.interruption import check_interrupted
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.base import CheckpointModel, ModelConfig
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words, write_parts
+from facets.model.contract import ModelDescription
 from facets.model.network import FacetDecoder
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
@@ -283,6 +284,14 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         write_tables(folder, self.relations, self.table)
 
     @classmethod
+    def describe(cls, folder: Path) -> ModelDescription:
+        """The description of the model in a folder, without its weights; raises CheckpointError."""
+        config = read_config(folder, RelationModelConfig)
+        sizes = config.network.num_facets, config.network.dim, config.network.max_tokens
+        source = borrowed_folder(folder, config.encoder_of)
+        return config.describe(sizes, FilesRead().revision(*_revision_files(folder, source)), source)
+
+    @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
         """Loads a checkpoint folder whose task is ``relations``.
 
@@ -305,10 +314,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         vectors |= {name: unit_rows(rows) for name, rows in vectors.items() if name != TYPES}
         relations, table = read_tables(folder, vectors, read=files)
         network = fit_weights(folder, lambda: PatternNetwork(config.network, pieces_VW), tensors)
-        revision = files.revision(
-            *(folder / name for name in ("config.json", "model.safetensors", "relations.json", "patterns.txt")),
-            *(source / name for name in PASSAGE_FILES),  # they affect results too
-        )
+        revision = files.revision(*_revision_files(folder, source))
         return cls(
             network,
             words,
@@ -319,6 +325,11 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
             revision=revision,
             device=device,
         )
+
+
+def _revision_files(folder: Path, source: Path) -> list[Path]:
+    own = ("config.json", "model.safetensors", "relations.json", "patterns.txt")
+    return [*(folder / name for name in own), *(source / name for name in PASSAGE_FILES)]  # all affect results
 
 
 def encoder_pieces(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> Tensor:

@@ -7,6 +7,7 @@ server binds the port itself, to detect at start that it is in use, and restarts
 import http.client
 import json
 import logging
+import socket
 import subprocess
 import sys
 import threading
@@ -17,38 +18,40 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from facets.errors import ConfigError
-from facets_server.gateway.server import listen
-from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.config import HttpConfig, ServerConfig
 
 logger = logging.getLogger(__name__)
 
 COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway")
 RESTART_DELAY_S = 1.0
 _SCRAPE_TIMEOUT_S = 2.0
+_BACKLOG = 1024
 
 
 class GatewayProcess:
-    """A gateway process of a server, with its HTTP socket on ``port``.
+    """A gateway process of a server, with its HTTP socket on ``port``."""
 
-    ``target`` is the address where the server accepts the gateway's calls, ``token`` the secret that they carry.
-    """
-
-    def __init__(self, config: ServerConfig, *, target: str, token: str) -> None:
-        """Binds the port; raises a ConfigError if it cannot be used."""
+    def __init__(self, config: ServerConfig) -> None:
+        """Binds the port and begins to start the process; raises a ConfigError if the port cannot be used."""
         self._socket = listen(config.host, config.http)
         self.port = int(self._socket.getsockname()[1])
-        # The gateway does not need the address of the document store, which may contain a password.
-        settings = config.model_dump(mode="json", exclude={"engine": {"store"}})
-        order = {"target": target, "token": token, "socket": self._socket.fileno(), "config": settings}
-        self._order = json.dumps(order) + "\n"
-        self._process: subprocess.Popen[str] | None = None
+        self._config = config
+        self._order = ""
+        self._process = self._spawn()
         self._metrics_port = 0
         self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="gateway", daemon=True)
 
-    def start(self) -> None:
-        """Starts the process and returns once it accepts requests; raises a ConfigError if it ends at once."""
-        if not self._run():
+    def start(self, *, target: str, token: str) -> None:
+        """Returns once the process accepts requests; raises a ConfigError if it has ended.
+
+        ``target`` is the address where the server accepts the gateway's calls, ``token`` the secret that they carry.
+        """
+        # The gateway does not need the address of the document store, which may contain a password.
+        settings = self._config.model_dump(mode="json", exclude={"engine": {"store"}})
+        order = {"target": target, "token": token, "socket": self._socket.fileno(), "config": settings}
+        self._order = json.dumps(order) + "\n"
+        if not self._is_ready():
             raise ConfigError("the HTTP gateway could not be started; the lines above have the reason")
         self._watcher.start()
 
@@ -56,14 +59,12 @@ class GatewayProcess:
         """Accepts no new connections; running requests continue."""
         self._stopping.set()
         self._socket.close()
-        if self._process is not None and self._process.stdin is not None:
+        if self._process.stdin is not None:
             self._process.stdin.close()
 
     def stop(self, grace_s: float) -> None:
         """Drains, and kills the process after ``grace_s`` seconds. Idempotent."""
         self.drain()
-        if self._process is None:
-            return
         try:
             self._process.wait(grace_s)
         except subprocess.TimeoutExpired:
@@ -85,9 +86,8 @@ class GatewayProcess:
             return
         yield from text_string_to_metric_families(text)
 
-    def _run(self) -> bool:
-        """Starts the process; True once it accepts requests."""
-        process = self._process = subprocess.Popen(
+    def _spawn(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -95,6 +95,10 @@ class GatewayProcess:
             pass_fds=(self._socket.fileno(),),
             start_new_session=True,  # Ctrl-C reaches only the server, which then stops the gateway
         )
+
+    def _is_ready(self) -> bool:
+        """Sends the order to the process; True once it accepts requests, False if it has ended."""
+        process = self._process
         assert process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(self._order)
@@ -107,7 +111,6 @@ class GatewayProcess:
 
     def _watch(self) -> None:
         while not self._stopping.is_set():
-            assert self._process is not None
             code = self._process.wait()
             if self._stopping.is_set():
                 return
@@ -115,6 +118,25 @@ class GatewayProcess:
             logger.error("the HTTP gateway ended with status %d and is started again", code)
             if not self._stopping.wait(RESTART_DELAY_S):
                 try:
-                    self._run()
+                    self._process = self._spawn()
+                    self._is_ready()
                 except (OSError, ValueError) as error:  # no memory for a process, or the socket was just closed
                     logger.error("the HTTP gateway cannot be started: %s", error)
+
+
+def listen(host: str, http: HttpConfig) -> socket.socket:
+    """Binds the port of the gateway.
+
+    Raises:
+        ConfigError: The port cannot be used.
+    """
+    name = host.strip("[]")
+    family = socket.AF_INET6 if ":" in name else socket.AF_INET
+    try:
+        bound = socket.create_server((name, http.port), family=family, backlog=_BACKLOG, dualstack_ipv6=name == "::")
+    except OSError as error:
+        raise ConfigError(f"http.port {http.port} on {host} cannot be used: {error.strerror}") from error
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # closes connections whose client is gone or does not read the reply
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(http.read_timeout_s * 1000))
+    return bound

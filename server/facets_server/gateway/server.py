@@ -17,9 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from facets.errors import ConfigError
 from facets_server.gateway.app import create_app
 from facets_server.gateway.upstream import Upstream
-from facets_server.runtime.config import HttpConfig, ServerConfig
+from facets_server.runtime.config import ServerConfig
 
-_BACKLOG = 1024
 _KEEP_ALIVE_S = 20
 
 
@@ -71,24 +70,6 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
             self.transport.close()
 
     return LimitedProtocol
-
-
-def listen(host: str, http: HttpConfig) -> socket.socket:
-    """Binds the port of the gateway.
-
-    Raises:
-        ConfigError: The port cannot be used.
-    """
-    name = host.strip("[]")
-    family = socket.AF_INET6 if ":" in name else socket.AF_INET
-    try:
-        bound = socket.create_server((name, http.port), family=family, backlog=_BACKLOG, dualstack_ipv6=name == "::")
-    except OSError as error:
-        raise ConfigError(f"http.port {http.port} on {host} cannot be used: {error.strerror}") from error
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # closes connections whose client is gone or does not read the reply
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(http.read_timeout_s * 1000))
-    return bound
 
 
 class Gateway(uvicorn.Server):

@@ -65,8 +65,16 @@ class FacetsServer:
         self._warms_up = config.warm_up
         self._admission = Admission(config.admission)
         keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
-        token = secrets.token_urlsafe(32) if config.socket is None else ""
+        self._token = secrets.token_urlsafe(32) if config.socket is None else ""
         with ExitStack() as closing:  # if a step fails, everything opened so far is closed
+            if config.http.port >= 0:  # first, because the process takes half a second to start
+                require_extra("gateway", "starlette", "uvicorn")
+                from facets_server.gateway import process
+
+                self._gateway = process.GatewayProcess(config)
+                closing.callback(self._gateway.stop, 0.0)
+                self.http_port = self._gateway.port
+                self.registry.register(self._gateway)
             metrics = CallMetrics(self.registry, self._admission)
             measure_process(self.registry, facets.__version__)
             self.registry.register(DataCollector(engine, config.data_dir))
@@ -82,7 +90,7 @@ class FacetsServer:
                 if observer is not None:
                     closing.callback(observer.close)
             calls = Calls(
-                self._admission, metrics, keys=keys, gateway_token=token, tracing=tracing, access_log=access_log
+                self._admission, metrics, keys=keys, gateway_token=self._token, tracing=tracing, access_log=access_log
             )
             closing.callback(calls.close)
             closing.enter_context(released_when_idle(self._admission.is_idle))
@@ -100,14 +108,8 @@ class FacetsServer:
                 dict(ChainMap(*(service.quick_calls for service in table))),
             )
             self.port = self._grpc.listen()
-            if config.http.port >= 0:
-                require_extra("gateway", "starlette", "uvicorn")
-                from facets_server.gateway import process
-
-                self._gateway = process.GatewayProcess(config, target=self._grpc.listen_locally(), token=token)
-                closing.callback(self._gateway.stop, 0.0)
-                self.http_port = self._gateway.port
-                self.registry.register(self._gateway)
+            if self._gateway is not None:
+                self._local_target = self._grpc.listen_locally()
             if config.metrics_port >= 0:
                 server = MetricsServer(
                     self.registry, config.host, config.metrics_port, allowed_hosts=config.http.allowed_hosts
@@ -123,12 +125,12 @@ class FacetsServer:
         call.
         """
         self._grpc.start(self._handlers, probes=self._probes)
-        if self._gateway is not None:
-            self._gateway.start()
         for model in self._models.all() if self._warms_up else ():
             for _ in range(UNRECORDED_CALLS + 1):
                 model.opened().probe(CallContext(method="warm-up"))
         self._health.start()
+        if self._gateway is not None:
+            self._gateway.start(target=self._local_target, token=self._token)
 
     def served_models(self) -> list[str]:
         """The names of the served models, the default first."""

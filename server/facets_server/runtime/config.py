@@ -127,7 +127,7 @@ class ServerConfig(Settings):
     backup_keep: Annotated[int, Field(ge=0)] = 0  # backups to keep, including the new one; 0: all
     # Names or folders, "sentence-transformers:NAME" for an encoder; the first is the default. Empty: the shipped ones.
     models: Names = ()
-    warm_up: bool = True  # open all models at the start; False: each by its first call
+    warm_up: bool = False  # open all models before SERVING; False: each by its first call
     reader: str = DEFAULT_READER  # name or folder of the model that chooses the answers of searches; "off": none
     allow_downloads: bool = False  # download encoders that are not in the local cache
     trust_remote_code: bool = False  # run the Python code that an encoder brings

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from facets_proto.codec import message_of, to_message
 from facets_proto.v1 import models_pb2 as pb
@@ -14,7 +14,7 @@ from facets.storage.backup import backups_in
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.models import ModelRegistry, ServedModel
+from facets_server.runtime.models import AnyModel, ModelRegistry
 from facets_server.runtime.requests import page_of
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
     def ListModels(self, request: pb.ListModelsRequest, call: CallContext) -> pb.ListModelsResponse:
         """All models, the default first."""
         models, token = page_of(self.models.all(), request)
-        return pb.ListModelsResponse(models=[self._message(model.opened()) for model in models], next_page_token=token)
+        return pb.ListModelsResponse(models=[self._message(model) for model in models], next_page_token=token)
 
     def GetModel(self, request: pb.GetModelRequest, call: CallContext) -> pb.GetModelResponse:
         """One model."""
-        return pb.GetModelResponse(model=self._message(self.models.get(request.name)))
+        return pb.GetModelResponse(model=self._message(self.models.find(request.name)))
 
     def GetServerStatus(self, request: pb.GetServerStatusRequest, call: CallContext) -> pb.GetServerStatusResponse:
         """Load, disk and backups."""
@@ -72,6 +72,6 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
 
         return to_message(take_backup(self.config), pb.TakeBackupResponse)
 
-    def _message(self, served: ServedModel[Any]) -> pb.Model:
+    def _message(self, served: AnyModel) -> pb.Model:
         limits = to_message(self.config.limits, pb.Limits, max_stream_window=self.config.admission.max_stream_window)
         return to_message(served.info, pb.Model, is_default=self.models.is_default(served), limits=limits)

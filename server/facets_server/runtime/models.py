@@ -98,11 +98,16 @@ ServedT = TypeVar("ServedT", bound=ServedModel[Any])
 
 
 class LazyModel(Generic[ServedT]):
-    """A model that is opened when it is first used; name and task come from its configuration. Thread-safe."""
+    """A model that is opened when it is first used; name and task come from its configuration. Thread-safe.
 
-    def __init__(self, name: str, task: str, open_model: Callable[[], ServedT]) -> None:
+    ``describe`` returns its description without opening it.
+    """
+
+    def __init__(
+        self, name: str, task: str, open_model: Callable[[], ServedT], describe: Callable[[], ModelInfo]
+    ) -> None:
         self.name, self.task = name, task
-        self._open = open_model
+        self._open, self._describe = open_model, describe
         self._served: ServedT | None = None
         self._has_failed = self._is_closed = False
         self._lock = threading.Lock()
@@ -118,6 +123,11 @@ class LazyModel(Generic[ServedT]):
                 self._has_failed = True
                 self._served = self._open()
             return self._served
+
+    @property
+    def info(self) -> ModelInfo:
+        """Its description; raises CheckpointError for an incomplete folder."""
+        return self._describe() if self._served is None else self._served.info
 
     @property
     def is_open(self) -> bool:
@@ -166,13 +176,10 @@ class TaskModels(Generic[ServedT]):
 
         Raises NotFoundError, InvalidInputError, or what opening the model raises.
         """
-        return cast(ServedT, self._find(name).opened())
+        return cast(ServedT, self.find(name).opened())
 
-    def is_open(self, name: str) -> bool:
-        """Whether ``get`` returns that model at once; raises NotFoundError or InvalidInputError."""
-        return self._find(name).is_open
-
-    def _find(self, name: str) -> AnyModel:
+    def find(self, name: str) -> AnyModel:
+        """Like ``get``, without opening the model."""
         name = served_name(name)
         if name in self._served:
             return self._served[name]

@@ -17,9 +17,9 @@ from facets.documents.encoders import relevance_of
 from facets.documents.recall import RecallSampler
 from facets.errors import NotFoundError
 from facets.model.answer_reader import AnswerReader, load_reader
-from facets.model.checkpoint import read_settings
+from facets.model.checkpoint import check_weights, read_settings
 from facets.model.facet_model import FacetModel
-from facets.model.loading import DEFAULT_MODEL, TASKS, load, task_of
+from facets.model.loading import DEFAULT_MODEL, TASKS, describe, load, task_of
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import DEFAULT_READER, ENCODER_PREFIX, find_model
 from facets.storage.sql import SqlDatabase
@@ -40,8 +40,9 @@ STREAMS_FILE = "ingest-streams.sqlite3"
 def load_models(config: ServerConfig, metrics: "BatchMetrics", shared: SqlDatabase | None = None) -> list[AnyModel]:
     """The models of the settings, else the shipped ones; each is opened when it is first used.
 
-    ``shared`` holds additions, else the data directory. Raises NotFoundError, or CheckpointError for a folder without
-    a readable configuration. Encoders are opened now, because only that says whether they can be.
+    ``shared`` holds additions, else the data directory. Raises NotFoundError, or CheckpointError for a folder whose
+    configuration is unreadable or whose weights are cut off. Encoders are opened now, because only that says whether
+    they can be.
     """
     if config.reader not in ("off", DEFAULT_READER):
         find_model(config.reader)
@@ -70,6 +71,7 @@ def _model(
         return ServedPassages(encoder, config.batcher, metrics, relevance=curve, reader=reader)
     folder = find_model(name)
     task = task_of(folder)
+    check_weights(folder)
 
     def sentences() -> ServedSentences:
         model = load(folder, FacetModel, device=config.device)
@@ -101,7 +103,8 @@ def _model(
         return shared or _folder_of(config.data_dir, task, model_name)
 
     opens = {"sentences": sentences, "passages": passages, "relations": relations, "papers": papers}
-    return LazyModel(str(read_settings(folder).get("name", folder.name)), task, opens[task])
+    name = str(read_settings(folder).get("name", folder.name))
+    return LazyModel(name, task, opens[task], cache(partial(describe, folder)))
 
 
 def _folder_of(data_dir: Path, task: str, name: str) -> Path:

@@ -105,7 +105,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         return message_of(pb.ExplainResponse, explanations=explanations, model=served.model, timings=call)
 
     def _is_quick(self, request: pb.EmbedRequest) -> bool:
-        if _wants_vectors(request) or not self.models.is_open(request.model):
+        if _wants_vectors(request) or not self.models.find(request.model).is_open:
             return False
         return self.models.get(request.model).reads_at_once(request.texts)
 

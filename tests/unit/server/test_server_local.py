@@ -266,13 +266,13 @@ def test_a_full_disk_keeps_what_was_stored(tmp_path, model, monkeypatch):
 def test_a_model_that_does_not_open_is_reported_by_its_calls_and_by_health(tmp_path, model):
     damaged = tmp_path / "damaged"
     shutil.copytree(model, damaged)
-    (damaged / "model.safetensors").write_bytes(b"\0" * 64)
+    (damaged / "tokenizer.json").write_text("{}")
     with facets.open(tmp_path / "notes", models=[str(damaged)]) as client:
         assert client.health()["facets.v1.DocumentService"] == "SERVING"
-        with pytest.raises(FacetsClientError, match=r"model\.safetensors"):
+        with pytest.raises(FacetsClientError, match=r"tokenizer\.json"):
             client.add(TEXTS)
         assert client.health()["facets.v1.DocumentService"] == "NOT_SERVING"
-        shutil.copy(Path(model) / "model.safetensors", damaged)
+        shutil.copy(Path(model) / "tokenizer.json", damaged)
         assert client.add(TEXTS).num_documents == 2
         assert client.health()["facets.v1.DocumentService"] == "SERVING"
 

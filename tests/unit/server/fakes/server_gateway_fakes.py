@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from facets_server.gateway.app import create_app
 from facets_server.gateway.errors import CallError
-from facets_server.gateway.server import Gateway, listen
+from facets_server.gateway.process import listen
+from facets_server.gateway.server import Gateway
 from facets_server.gateway.upstream import Caller
 from facets_server.runtime.config import AdmissionConfig, HttpConfig, SecurityConfig, ServerConfig
 from google.protobuf.message import Message

@@ -24,8 +24,8 @@ def test_a_dead_gateway_is_restarted_even_when_starting_fails_at_first(monkeypat
     monkeypatch.setattr(process, "RESTART_DELAY_S", 0.01)
     monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", PROGRAM))
     monkeypatch.setattr(subprocess, "Popen", popen)
-    gateway = process.GatewayProcess(ServerConfig(http=HttpConfig(port=0)), target="unix:nowhere", token="token")
-    gateway.start()
+    gateway = process.GatewayProcess(ServerConfig(http=HttpConfig(port=0)))
+    gateway.start(target="unix:nowhere", token="token")
     started[0].kill()
     wait_until(lambda: len(started) == 2)
     assert len(refusals) == 2

@@ -15,6 +15,7 @@ from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, model
 from facets_server.runtime import upkeep
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.health import HealthMonitor
+from facets_server.runtime.models import LazyModel
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES as OUR_SERVICES
@@ -149,7 +150,9 @@ def test_nothing_is_serving_during_warm_up(make_server):
     model = FakeModel()
     model.hold()
     ports = []
-    thread = threading.Thread(target=lambda: ports.append(make_server(models=[model])))
+    thread = threading.Thread(
+        target=lambda: ports.append(make_server(models=[model], config=ServerConfig(warm_up=True)))
+    )
     thread.start()
     assert model.started.wait(10)
     running = make_server.started[-1]
@@ -159,6 +162,16 @@ def test_nothing_is_serving_during_warm_up(make_server):
         model.gate.set()
         thread.join()
     assert states(running.channel) == {SERVING}
+
+
+def test_a_model_is_listed_without_opening_it(make_server):
+    lazy = LazyModel("lazy", "passages", pytest.fail, lambda: FakeModel("lazy", "r2"))
+    channel = make_server(others=[lazy]).channel
+    stub = models_pb2_grpc.ModelServiceStub(channel)
+    listed = stub.ListModels(models_pb2.ListModelsRequest()).models
+    assert [(model.name, model.revision) for model in listed] == [("fake", "r1"), ("lazy", "r2")]
+    assert stub.GetModel(models_pb2.GetModelRequest(name="lazy")).model.revision == "r2"
+    assert states(channel) == {SERVING}
 
 
 def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
