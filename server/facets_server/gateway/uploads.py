@@ -5,17 +5,18 @@ import errno
 import json
 import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import grpc
-from facets_client import FacetsClient
 from facets_client.documents.files import Columns, DocumentFiles
+from facets_client.documents.results import AddedFiles
 from facets_client.errors import FacetsClientError
 from facets_client.load.formats import InputFile, safe_label
 from facets_client.load.rows import ReadOptions
@@ -39,7 +40,7 @@ FILE_TYPE = "application/octet-stream"  # web pages of other origins cannot send
 MAX_UPLOADS, MAX_UPLOADS_OF_CALLER = 4, 2  # at a time
 _STORES = "/facets.v1.DocumentService/UpsertStream"  # the rpc whose rights an upload needs
 _PROGRESS_S = 1.0
-_MAX_NAME_CHARS = 1024
+_MAX_NAME_BYTES = 1024
 _MAX_NOTES = 20
 
 
@@ -74,23 +75,31 @@ class Uploads:
         with self._place(caller), TemporaryDirectory(prefix="facets-upload-") as folder:
             path = Path(folder, "file")
             await self._keep_body(request, path)
-            work = _Work(self._backend.upstream.client(upload.caller), path, upload)
-            working: asyncio.Future[Any] = asyncio.get_running_loop().run_in_executor(self._threads, work.run)
-            leaving: asyncio.Future[Any] = asyncio.ensure_future(disconnected(request))
-            try:
-                while not working.done():
-                    await asyncio.wait({working, leaving}, timeout=_PROGRESS_S, return_when=asyncio.FIRST_COMPLETED)
-                    if working.done():
-                        break
-                    if leaving.done():
-                        return
-                    upload.check_time()
-                    yield _line({"progress": {"num_documents": work.num_documents}})
-                yield _line({"result": working.result()})
-            finally:
-                leaving.cancel()
-                work.stop()
-                await asyncio.wait({working})
+            notes: list[str] = []
+            num_documents = 0
+
+            def count(number: int) -> None:
+                nonlocal num_documents
+                num_documents = number
+
+            options = ReadOptions(note=notes.append)
+            files = DocumentFiles([InputFile(str(path), upload.label)], Columns(), options)
+            async with self._backend.upstream.client(upload.caller) as client:
+                call = client.add_files(files, collection=upload.collection, keep=upload.keep, on_progress=count)
+                adding, leaving = asyncio.ensure_future(call), asyncio.ensure_future(disconnected(request))
+                try:
+                    wait = partial(asyncio.wait, {adding, leaving}, timeout=_PROGRESS_S)
+                    while not (await wait(return_when=asyncio.FIRST_COMPLETED))[0]:
+                        upload.check_time()
+                        yield _line({"progress": {"num_documents": num_documents}})
+                    if adding.done():
+                        with _client_errors():
+                            added = adding.result()
+                        yield _line({"result": _result(upload.label, added, notes)})
+                finally:
+                    leaving.cancel()
+                    adding.cancel()
+                    await asyncio.wait({adding})
 
     @contextmanager
     def _place(self, caller: str) -> Iterator[None]:
@@ -159,8 +168,8 @@ def _label_of(name: str) -> str:
     label = safe_label("/".join(part for part in parts if part not in ("", ".", "..")))
     if not label:
         raise bad_request(f"parameter name must be the name of the file, such as report.pdf, got {name[:40]!r}")
-    if len(label) > _MAX_NAME_CHARS:
-        raise bad_request(f"parameter name has {len(label)} characters, the limit is {_MAX_NAME_CHARS}")
+    if (num_bytes := len(label.encode())) > _MAX_NAME_BYTES:
+        raise bad_request(f"parameter name has {num_bytes} bytes, the limit is {_MAX_NAME_BYTES}")
     return label
 
 
@@ -168,40 +177,10 @@ def _line(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-class _Work:
-    """Reads a file and stores its documents, in a thread of its own."""
-
-    def __init__(self, client: FacetsClient, path: Path, upload: _Upload) -> None:
-        self._client = client
-        self._upload = upload
-        self._notes: list[str] = []
-        options = ReadOptions(note=self._notes.append)
-        self._files = DocumentFiles([InputFile(str(path), upload.label)], Columns(), options)
-        self.num_documents = 0  # stored so far
-
-    def run(self) -> dict[str, object]:
-        """The result of the upload; raises CallError."""
-        upload = self._upload
-        with self._client, _client_errors():
-            report = self._client.add_files(
-                self._files, collection=upload.collection, keep=upload.keep, on_progress=self._note_progress
-            )
-        names = ("num_added", "num_changed", "num_unchanged", "num_removed", "num_rejected", "index_revision")
-        return {
-            "name": upload.label,
-            "num_documents": self.num_documents,
-            **{name: getattr(report, name) for name in names},
-            "rejected": [asdict(item) for item in report.rejected],
-            "notes": self._notes[:_MAX_NOTES],
-        }
-
-    def stop(self) -> None:
-        """Ends the work soon; has no effect on work that has ended."""
-        self._client.close()
-        self._files.close()
-
-    def _note_progress(self, num_documents: int) -> None:
-        self.num_documents = num_documents
+def _result(name: str, added: AddedFiles, notes: Sequence[str]) -> dict[str, object]:
+    values = asdict(added)
+    num_documents = added.num_added + added.num_changed + added.num_unchanged
+    return {"name": name, "num_documents": num_documents, **values, "notes": notes[:_MAX_NOTES]}
 
 
 @contextmanager

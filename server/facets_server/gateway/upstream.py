@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import grpc
-from facets_client import FacetsClient
+from facets_client import AsyncFacetsClient
 from google.protobuf.message import Message
 from starlette.requests import ClientDisconnect, Request
 
@@ -92,9 +92,9 @@ class Upstream:
         except grpc.RpcError as error:
             raise CallError.of_grpc(error) from error
 
-    def client(self, caller: Caller) -> FacetsClient:
-        """A client that calls for ``caller``, for work in a thread."""
-        return FacetsClient(self._target, metadata=(*caller.metadata, self._token))
+    def client(self, caller: Caller) -> AsyncFacetsClient:
+        """A client that calls for ``caller``."""
+        return AsyncFacetsClient(self._target, metadata=(*caller.metadata, self._token))
 
     async def stream(self, path: str, requests: AsyncIterator[bytes], caller: Caller) -> AsyncIterator[bytes]:
         """Calls a streaming rpc; takes requests as fast as the server reads them.

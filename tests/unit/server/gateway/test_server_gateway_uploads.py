@@ -26,14 +26,12 @@ class Gateway:
         self.folder = folder
         self.url = f"http://127.0.0.1:{port}"
 
-    def send(
-        self, body: object = CSV, *, collection: str = "notes", key: str = "", **parameters: str
-    ) -> httpx.Response:
-        headers = {**FILE_TYPE, **({"authorization": f"Bearer {key}"} if key else {})}
+    def send(self, body: object = CSV, *, key: str = "none", deadline_ms: str = "60000", **parameters: str):
+        headers = {**FILE_TYPE, "connect-timeout-ms": deadline_ms, "authorization": f"Bearer {key}"}
         path = f"{self.url}/v1/collections/notes/files"
         return httpx.post(path, params=parameters, content=body, headers=headers, timeout=30, trust_env=False)
 
-    def begin(self, *, key: str = "", length: int = 1000, sent: bytes = b"text\n") -> socket.socket:
+    def begin(self, *, key: str = "none", length: int = 1000, sent: bytes = b"text\n") -> socket.socket:
         """A connection on which a part of a file has been sent."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
         lines = ["POST /v1/collections/notes/files?name=a.csv HTTP/1.1", "Host: localhost"]
@@ -77,17 +75,34 @@ def last_line(reply: httpx.Response) -> dict:
     return json.loads(reply.text.splitlines()[-1])
 
 
-def test_the_documents_of_a_file_are_stored(serve):
+def test_a_file_owns_its_documents(serve):
     gateway, running = serve()
+
+    def stored() -> list[str]:
+        return [item.id for item in running.engine.list_documents("notes").documents]
+
     result = last_line(gateway.send(name="sent/a.csv"))["result"]
-    assert (result["name"], result["num_documents"], result["num_added"]) == ("sent/a.csv", 2, 2)
-    assert result["rejected"] == [] and result["index_revision"] > 0
-    documents = running.engine.list_documents("notes").documents
-    assert [(item.id, item.payload) for item in documents] == [
-        ("sent/a.csv#2", {"year": 1921}),
-        ("sent/a.csv#3", {"year": 1990}),
-    ]
+    assert result.pop("index_revision") > 0 and "text from 'text'" in result.pop("notes")[0]
+    counts = {"num_changed": 0, "num_unchanged": 0, "num_removed": 0, "num_rejected": 0, "num_documents": 2}
+    assert result == {"name": "sent/a.csv", "num_added": 2, **counts, "rejected": []}
+    assert running.engine.list_documents("notes").documents[0].payload == {"year": 1921}
+    shorter = CSV.partition(b"A dog")[0] + b" ,1990\n"
+    kept = last_line(gateway.send(shorter, name="sent/a.csv", keep="true"))["result"]
+    assert (kept["num_unchanged"], kept["num_removed"], kept["num_rejected"]) == (1, 0, 1)
+    (rejected,) = kept["rejected"]
+    assert (rejected["file"], rejected["line"], rejected["reason"]) == ("sent/a.csv", 3, "empty_text")
+    assert stored() == ["sent/a.csv#2", "sent/a.csv#3"]
+    assert last_line(gateway.send(CSV[:31], name="sent/a.csv"))["result"]["num_removed"] == 1
+    assert stored() == ["sent/a.csv#2"]
     assert gateway.kept == []
+
+
+def test_a_deadline_holds(serve):
+    gateway, running = serve()
+    running.model.gate.clear()
+    error = last_line(gateway.send(name="a.csv", deadline_ms="1200"))["error"]
+    running.model.gate.set()
+    assert error["code"] == "deadline_exceeded" and gateway.kept == []
 
 
 @pytest.mark.parametrize(
