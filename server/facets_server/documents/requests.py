@@ -1,7 +1,6 @@
 """Reads requests about documents into records of the library: documents to store, filters, searches."""
 
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Sequence
 from typing import Any
 
 from facets_proto.v1 import documents_pb2 as pb
@@ -21,21 +20,20 @@ from facets.documents import (
     OneOf,
     Range,
 )
-from facets.documents.filters import MAX_FILTER_NODES, Scalar
+from facets.documents.filters import Scalar
 from facets.documents.ingest import Rejection
 from facets.documents.queries import DocumentQuery, RerankQuery
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import (
     array_of,
-    check_count,
+    check_not_empty,
     check_number,
     check_product,
     check_texts,
     record_of,
 )
 
-_MAX_FILTER_DEPTH = 32
 _GROUPS: dict[str, type[AllOf | AnyOf | NoneOf]] = {"all_of": AllOf, "any_of": AnyOf, "none_of": NoneOf}
 
 
@@ -62,7 +60,7 @@ def _document(message: pb.Document, path: ErrorPath) -> Document:
 
 def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
     """A request as a record; raises InvalidInputError."""
-    check_count(message.queries, ("queries",), limits.max_queries_per_search)
+    check_not_empty(message.queries, ("queries",))
     texts = [(("queries", i, "text"), q.text) for i, q in enumerate(message.queries) if q.WhichOneof("query") == "text"]
     check_texts(texts, max_bytes=limits.max_long_text_bytes)
     queries = tuple(_query(query, ("queries", i)) for i, query in enumerate(message.queries))
@@ -84,7 +82,7 @@ def _query(message: pb.SearchQuery, path: ErrorPath) -> str | Floats:
 
 def reranking_of(message: pb.RerankRequest, limits: LimitsConfig) -> RerankQuery:
     """A request as a record; raises InvalidInputError."""
-    check_count(message.texts, ("texts",), limits.max_texts_per_request)
+    check_not_empty(message.texts, ("texts",))
     texts = [(("query",), message.query), *((("texts", i), text) for i, text in enumerate(message.texts))]
     check_texts(texts, max_bytes=limits.max_long_text_bytes)
     top_k = message.top_k if message.HasField("top_k") else len(message.texts)
@@ -107,21 +105,17 @@ def search_fields_of(request: pb.CreateCollectionRequest | pb.ReindexCollectionR
 
 def filter_of(request: Any) -> Filter | None:
     """The filter of a request; None: it has none. The engine checks fields and values."""
-    return _filter(request.where, ("where",), count(1)) if request.HasField("where") else None
+    return _filter(request.where, ("where",)) if request.HasField("where") else None
 
 
-def _filter(message: filters_pb2.Filter, path: ErrorPath, counted: Iterator[int]) -> Filter:
-    depth, num_conditions = len(path) // 3 + 1, next(counted)
-    if depth > _MAX_FILTER_DEPTH or num_conditions > MAX_FILTER_NODES:
-        rule = f"is nested deeper than {_MAX_FILTER_DEPTH} or is one of more than {MAX_FILTER_NODES} conditions"
-        raise InvalidInputError(rule, path=path)
+def _filter(message: filters_pb2.Filter, path: ErrorPath) -> Filter:
     kind = message.WhichOneof("condition")
     if kind is None:
         raise InvalidInputError("has no condition, expected one", path=path)
     if kind == "field":
         return _field(message.field, (*path, "field"))
     parts = enumerate(getattr(message, kind).filters)
-    return _GROUPS[kind]([_filter(part, (*path, kind, "filters", i), counted) for i, part in parts])
+    return _GROUPS[kind]([_filter(part, (*path, kind, "filters", i)) for i, part in parts])
 
 
 def _field(message: filters_pb2.FieldCondition, path: ErrorPath) -> Filter:
@@ -136,7 +130,7 @@ def _field(message: filters_pb2.FieldCondition, path: ErrorPath) -> Filter:
             return Contains(key, _scalar(message.contains, (*path, test)))
         case "one_of":
             values = [_scalar(value, (*path, test, i)) for i, value in enumerate(message.one_of.values)]
-            check_count(values, (*path, test), len(values))
+            check_not_empty(values, (*path, test))
             return OneOf(key, values)
         case "exists":
             return Exists(key) if message.exists else NoneOf([Exists(key)])

@@ -25,7 +25,7 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import SequenceGapError, status_of
 from facets_server.runtime.messages import read_ahead
-from facets_server.runtime.requests import check_count, page_of, page_size_of
+from facets_server.runtime.requests import check_not_empty, page_of, page_size_of
 from facets_server.texts.served import PendingTexts
 
 _MAX_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
@@ -110,7 +110,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def Upsert(self, request: pb.UpsertRequest, call: CallContext) -> pb.UpsertResponse:
         """Stores all documents of the request or none."""
-        check_count(request.documents, ("documents",), self.limits.max_documents_per_upsert)
+        check_not_empty(request.documents, ("documents",))
         maker = request.encoded_by  # of facets; empty if the request does not say
         ingest = self.collections(call).ingest(request.collection, encoded_by=(maker.name, maker.revision))
         stored = ingest.store_all(ingest.prepare(documents_of(request.documents)))
@@ -155,7 +155,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
                 return batch.sequence, None
             if batch.sequence != expected:
                 raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
-            check_count(batch.documents, ("batch", "documents"), self.limits.max_documents_per_upsert)
+            check_not_empty(batch.documents, ("batch", "documents"))
             message_call = call.for_message()
             with self.admission.turns.taken(message_call), self.admission.stream_permit(message_call) as permit:
                 prepared = ingest.prepare(documents_of(batch.documents))
@@ -165,7 +165,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             expected += 1
             return batch.sequence, prepared
 
-        for sequence, batch in read_ahead(requests, begin, self.admission):
+        for sequence, batch in read_ahead(requests, begin, self.admission, call):
             if batch is None:
                 stored = StoredBatch(index_revision=collections.engine.revision)
             else:
@@ -182,7 +182,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def GetDocuments(self, request: pb.GetDocumentsRequest, call: CallContext) -> pb.GetDocumentsResponse:
         """Documents by id."""
-        check_count(request.ids, ("ids",), self.limits.max_documents_per_upsert)
+        check_not_empty(request.ids, ("ids",))
         call.num_items = len(request.ids)
         with call.stages.measured("store", num_items=len(request.ids)):
             result = self.engine.get(
@@ -195,8 +195,6 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def DeleteDocuments(self, request: pb.DeleteDocumentsRequest, call: CallContext) -> pb.DeleteDocumentsResponse:
         """Deletes by ids, or by filter and source."""
-        if request.ids:
-            check_count(request.ids, ("ids",), self.limits.max_documents_per_upsert)
         with call.stages.measured("store", num_items=len(request.ids)):
             where = filter_of(request) if request.HasField("where") else None
             result = self.engine.delete(

@@ -61,7 +61,7 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
     """Creates the application; the caller closes ``upstream``."""
     http = config.http
     keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
-    max_total_bytes = config.admission.max_request_bytes
+    max_total_bytes = config.admission.max_memory_bytes // 2
     reader = BodyReader(http.max_body_bytes, http.read_timeout_s, max_total_bytes=max_total_bytes, keys=keys)
     backend = Backend(upstream, reader, http.timeout_s, http.vendor_models)
     pages = _Pages(directory=PLAYGROUND, html=True)

@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health_pb2
 
 from facets_server.gateway.errors import bad_request
+from facets_server.runtime.config import MAX_VALUES
 
-MAX_JSON_VALUES = 262_144  # in one body, or in one line of a stream
 _SEPARATORS = (b",", b"[", b"{", b":")
 _JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _UNKNOWN_FIELD = re.compile(
@@ -68,12 +68,12 @@ def parse_json(body: bytes) -> Any:
 
 def _check_num_values(body: bytes) -> None:
     """Bounds memory: a value of one or two bytes takes a hundred bytes as a Python object."""
-    if sum(map(body.count, _SEPARATORS)) < MAX_JSON_VALUES:
+    if sum(map(body.count, _SEPARATORS)) < MAX_VALUES:
         return
     without_strings = _JSON_STRING.sub(b"", body)
     num_values = sum(map(without_strings.count, _SEPARATORS))
-    if num_values >= MAX_JSON_VALUES:
-        raise bad_request(f"the body has {num_values} values, the limit is {MAX_JSON_VALUES}")
+    if num_values >= MAX_VALUES:
+        raise bad_request(f"the body has {num_values} values, the limit is {MAX_VALUES}")
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

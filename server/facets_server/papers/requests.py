@@ -7,7 +7,7 @@ from facets_proto.v1 import papers_pb2 as pb
 from facets.errors import ErrorPath, InvalidInputError, raise_first
 from facets.papers.records import CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.requests import check_count, check_product, record_of, text_problem
+from facets_server.runtime.requests import check_not_empty, check_product, record_of, text_problem
 
 _MAX_ID_BYTES = 512
 _KINDS: dict[int, CandidateKind] = {
@@ -16,9 +16,9 @@ _KINDS: dict[int, CandidateKind] = {
 }
 
 
-def papers_of(messages: Sequence[pb.Paper], path: ErrorPath, limits: LimitsConfig, *, limit: int) -> tuple[Paper, ...]:
-    """One to ``limit`` papers in the field at ``path``; raises InvalidInputError."""
-    check_count(messages, path, limit)
+def papers_of(messages: Sequence[pb.Paper], path: ErrorPath, limits: LimitsConfig) -> tuple[Paper, ...]:
+    """One or more papers in the field at ``path``; raises InvalidInputError."""
+    check_not_empty(messages, path)
     papers = tuple(record_of(message, Paper) for message in messages)
     raise_first(problem for i, paper in enumerate(papers) for problem in _paper_problems((*path, i), paper, limits))
     return papers
@@ -31,7 +31,7 @@ def candidate_query_of(
     is_bulk: bool = False,
 ) -> tuple[tuple[Paper, ...], PaperOptions]:
     """Papers and options of a request; raises InvalidInputError."""
-    papers = papers_of(request.papers, ("papers",), limits, limit=limits.max_texts_per_request)
+    papers = papers_of(request.papers, ("papers",), limits)
     options = record_of(request.options, PaperOptions, ("options",))
     if options.evidence and not is_bulk:
         check_product("papers", options.top_k, len(papers), limits.max_evidence_hits, ("options", "top_k"))
@@ -50,7 +50,7 @@ def ranking_options_of(request: pb.RankPapersRequest, limits: LimitsConfig) -> P
 
 def new_authors_of(request: pb.AddAuthorsRequest, limits: LimitsConfig) -> tuple[NewAuthor, ...]:
     """Authors to add; raises InvalidInputError."""
-    check_count(request.authors, ("authors",), limits.max_documents_per_upsert)
+    check_not_empty(request.authors, ("authors",))
     num_papers = sum(len(author.papers) for author in request.authors)
     if num_papers > limits.max_texts_per_request:
         rule = f"have {num_papers} papers, the limit is {limits.max_texts_per_request}"
@@ -64,7 +64,7 @@ def new_authors_of(request: pb.AddAuthorsRequest, limits: LimitsConfig) -> tuple
     )
     for i, author in enumerate(authors):
         raise_first(_name_problems([(("authors", i, "author", "name"), author.author.key)]))
-        check_names(author.paper_ids, ("authors", i, "paper_ids"), len(author.paper_ids), least=0)
+        check_names(author.paper_ids, ("authors", i, "paper_ids"))
     return authors
 
 
@@ -75,9 +75,8 @@ def kind_of(number: int) -> CandidateKind:
     return _KINDS[number]
 
 
-def check_names(names: Sequence[str], path: ErrorPath, limit: int, *, least: int = 1) -> None:
-    """Checks the number of names or ids, and that none is empty or too long; raises InvalidInputError."""
-    check_count(names, path, limit, least=least)
+def check_names(names: Sequence[str], path: ErrorPath) -> None:
+    """Checks that no name or id is empty or too long; raises InvalidInputError."""
     raise_first(_name_problems(((*path, i), name) for i, name in enumerate(names)))
 
 

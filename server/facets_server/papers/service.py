@@ -24,6 +24,7 @@ from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
+from facets_server.runtime.requests import check_not_empty
 
 _PAPERS_AT_A_TIME = 32
 _BULK_PAPERS_AT_A_TIME = 128  # larger than elsewhere: each turn looks up the candidates again
@@ -84,11 +85,11 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         """Papers for authors or citing papers."""
         served, limits = self.models.get(request.model), self.limits
         kind, ids = kind_of(request.kind), tuple(request.ids)
-        check_names(ids, ("ids",), limits.max_queries_per_search)
+        check_not_empty(ids, ("ids",))
+        check_names(ids, ("ids",))
         call.num_items, source = len(ids), request.WhichOneof("source")
         if source == "papers":
-            path, limit = ("papers", "papers"), limits.max_texts_per_request
-            papers = papers_of(request.papers.papers, path, limits, limit=limit)
+            papers = papers_of(request.papers.papers, ("papers", "papers"), limits)
             if request.HasField("where"):
                 raise InvalidInputError("applies to a collection only, got papers", path="where")
             options, revision = ranking_options_of(request, limits), 0
@@ -120,8 +121,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def AddPapers(self, request: pb.AddPapersRequest, call: CallContext) -> pb.AddPapersResponse:
         """Stores papers and fits their authors and citing papers."""
         served = self.models.get(request.model)
-        limits = self.limits
-        papers = papers_of(request.papers, ("papers",), limits, limit=limits.max_documents_per_upsert)
+        papers = papers_of(request.papers, ("papers",), self.limits)
         call.num_items = len(papers)
         with served.writing(call) as engine:
             result = engine.add_papers(papers)
@@ -147,8 +147,9 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def FindCandidates(self, request: pb.FindCandidatesRequest, call: CallContext) -> pb.FindCandidatesResponse:
         """Candidates by id or name."""
         served = self.models.get(request.model)
-        kind, limits = kind_of(request.kind), self.limits
-        check_names(request.texts, ("texts",), limits.max_queries_per_search)
+        kind = kind_of(request.kind)
+        check_not_empty(request.texts, ("texts",))
+        check_names(request.texts, ("texts",))
         options = {"top_k": request.top_k} if request.HasField("top_k") else {}
         call.num_items = len(request.texts)
         results = []

@@ -11,7 +11,7 @@ from facets.relations.entities import EntitySpan
 from facets_server.relations.entities import EntityFinders, EntitySource
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
-from facets_server.runtime.requests import check_count, check_list_of_texts, check_texts, record_of
+from facets_server.runtime.requests import check_list_of_texts, check_not_empty, check_texts, record_of
 
 DEFAULT_TOP_K = 10
 _MAX_NAME_BYTES = 4096
@@ -32,14 +32,15 @@ Entities: TypeAlias = Callable[[Sequence[str], int], Sequence[Sequence[EntitySpa
 
 def check_slots(request: pb.FillSlotsRequest, limits: LimitsConfig) -> None:
     """Checks number and bytes of heads and relations; raises InvalidInputError."""
-    check_count(request.slots, ("slots",), limits.max_slots_per_request)
+    check_not_empty(request.slots, ("slots",))
     sides = ((i, slot, side) for i, slot in enumerate(request.slots) for side in ("head", "relation"))
     check_texts(((("slots", i, side), getattr(slot, side)) for i, slot, side in sides), max_bytes=_MAX_NAME_BYTES)
 
 
 def num_scores_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> int | None:
     """Checks a request; the most relations of each pattern, None: every candidate. Raises InvalidInputError."""
-    check_list_of_texts(request.patterns, "patterns", limits.max_patterns_per_request, max_bytes=limits.max_text_bytes)
+    check_not_empty(request.patterns, ("patterns",))
+    check_list_of_texts(request.patterns, "patterns", max_bytes=limits.max_text_bytes)
     check_relations(request.relations)
     top_k = request.top_k if request.HasField("top_k") else None if request.relations else DEFAULT_TOP_K
     num_relations = len(request.relations) or top_k or 0
@@ -52,7 +53,7 @@ def num_scores_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> in
 
 def texts_of(request: _WithTexts, limits: LimitsConfig) -> list[str]:
     """The texts of a request; raises InvalidInputError."""
-    check_count(request.texts, ("texts",), limits.max_texts_per_request)
+    check_not_empty(request.texts, ("texts",))
     texts = [message.text for message in request.texts]
     check_texts(((("texts", i, "text"), text) for i, text in enumerate(texts)), max_bytes=limits.max_text_bytes)
     return texts
@@ -71,7 +72,6 @@ class _Sources:
 
 def entities_of(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig) -> Entities:
     """Entities of a request; raises InvalidInputError, or ConfigError when the server has no source of entities."""
-    check_count(request.gazetteer_names, ("gazetteer_names",), limits.max_gazetteer_names, least=0)
     sources = record_of(request, _Sources)
     source, names = sources.entity_source, request.gazetteer_names
     first = next((i for i, text in enumerate(sources.texts) if text.entities), None)
@@ -86,4 +86,4 @@ def entities_of(request: _WithTexts, finders: EntityFinders, limits: LimitsConfi
 
 def check_relations(names: Sequence[str]) -> None:
     """Checks the bytes of the relations that a request names; raises InvalidInputError."""
-    check_list_of_texts(names, "relations", len(names), max_bytes=_MAX_NAME_BYTES, least=0)
+    check_list_of_texts(names, "relations", max_bytes=_MAX_NAME_BYTES)

@@ -77,10 +77,8 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
 
     def DetectEntailment(self, request: pb.DetectEntailmentRequest, call: CallContext) -> pb.DetectEntailmentResponse:
         """Both directions of a batch of pairs of patterns."""
-        served, limits = self.models.get(request.model), self.limits
-        check_pairs(
-            request.pairs, ("premise", "hypothesis"), limits.max_pairs_per_request, max_bytes=limits.max_text_bytes
-        )
+        served = self.models.get(request.model)
+        check_pairs(request.pairs, ("premise", "hypothesis"), max_bytes=self.limits.max_text_bytes)
         premises, hypotheses = zip(*((pair.premise, pair.hypothesis) for pair in request.pairs), strict=True)
         call.num_items = len(premises)
         with in_request(FIELDS), served.exclusive(call) as engine:
@@ -96,7 +94,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
     def AddRelation(self, request: pb.AddRelationRequest, call: CallContext) -> pb.AddRelationResponse:
         """Adds a relation by example patterns."""
         served, examples = self.models.get(request.model), list(request.examples)
-        check_list_of_texts(examples, "examples", len(examples), max_bytes=self.limits.max_text_bytes, least=0)
+        check_list_of_texts(examples, "examples", max_bytes=self.limits.max_text_bytes)
         call.num_items = len(examples)
         threshold = request.threshold if request.HasField("threshold") else None
         with served.exclusive(call) as engine:

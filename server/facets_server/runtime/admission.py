@@ -16,11 +16,12 @@ from facets.errors import NotReadyError, OverloadedError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.fair_queue import FairLock, QueueFullError, Turns
+from facets_server.runtime.memory import MemoryBudget
 
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
 _MIN_RETRY_S, _MAX_RETRY_S = 0.05, 10.0
 _REFUSED_SHARE = 1 / 4  # rate at which a caller's refused calls retry, as a share of the rate of answered calls
-_RESERVED = 1 / 8  # share of the permits and bytes kept for callers that use less than that
+_RESERVED = 1 / 8  # share of the permits kept for callers that use less than that
 Permit = ExitStack  # the right to work on one call; given back by ``close`` or at the end of a ``with`` block
 
 
@@ -29,13 +30,13 @@ class Admission:
 
     def __init__(self, config: AdmissionConfig) -> None:
         self.config = config
+        self.memory = MemoryBudget(config.max_memory_bytes)
         self._lock = threading.Lock()
         num_permits = config.max_concurrent_requests
         self._permits = FairLock(num_permits, num_reserved=round(num_permits * _RESERVED))
         self.turns = Turns()
         self._streams: Counter[str] = Counter()  # by caller
         self._requests: Counter[str] = Counter()
-        self._bytes: Counter[str] = Counter()
         self._mean_call_s = 0.05
         self._next_retry: dict[str, float] = {}  # by caller: when its last refused call should retry
         self._is_draining = False
@@ -99,27 +100,20 @@ class Admission:
         if not self._permits.has_room(call, self.config.max_queued_requests):
             raise self._overloaded()
 
-    async def admit(self, call: CallContext, num_bytes: int) -> Permit:
-        """Takes a permit for a call whose request has ``num_bytes``; waits until the end of the call."""
-        caller, limit = call.caller, self.config.max_request_bytes
+    async def admit(self, call: CallContext) -> Permit:
+        """Takes a permit for a call; waits until the end of the call."""
         with self._lock:
-            self._check_share(caller)
-            is_small = self._bytes[caller] + num_bytes <= limit * _RESERVED
-            in_use = self._bytes.total()
-            if in_use and in_use + num_bytes > limit * (1 if is_small else 1 - _RESERVED):
-                problem = f"the requests in work have {in_use} bytes, the limit is {limit}"
-                raise OverloadedError(problem, retry_after_s=self._retry_after_s())
-            self._requests[caller] += 1
-            self._bytes[caller] += num_bytes
+            self._check_share(call.caller)
+            self._requests[call.caller] += 1
         try:
             await self._permits.acquired(call, max_waiting=self.config.max_queued_requests)
         except BaseException as error:
-            self._give_share_back(caller, num_bytes)
+            self._give_share_back(call.caller)
             if isinstance(error, QueueFullError):
                 raise self._overloaded() from error
             raise
         permit = self._permit(call)
-        permit.callback(self._give_share_back, caller, num_bytes)
+        permit.callback(self._give_share_back, call.caller)
         return permit
 
     @contextmanager
@@ -149,10 +143,9 @@ class Admission:
             problem = f"{limit} calls of the caller run or wait, the limit of one caller beside others"
             raise OverloadedError(problem, retry_after_s=self._staggered_retry_s(caller))
 
-    def _give_share_back(self, caller: str, num_bytes: int) -> None:
+    def _give_share_back(self, caller: str) -> None:
         with self._lock:
             self._requests -= Counter((caller,))  # drops callers with a count of 0
-            self._bytes -= Counter({caller: num_bytes})
             if caller not in self._requests:
                 self._next_retry.pop(caller, None)
 

@@ -90,7 +90,13 @@ class FacetsServer:
                 if observer is not None:
                     closing.callback(observer.close)
             calls = Calls(
-                self._admission, metrics, keys=keys, gateway_token=self._token, tracing=tracing, access_log=access_log
+                self._admission,
+                metrics,
+                config.limits,
+                keys=keys,
+                gateway_token=self._token,
+                tracing=tracing,
+                access_log=access_log,
             )
             closing.callback(calls.close)
             closing.enter_context(released_when_idle(self._admission.is_idle))

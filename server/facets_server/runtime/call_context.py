@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -88,6 +88,7 @@ class CallContext:
     inference_ms: float = 0.0  # forward passes
     num_items: int = 0  # texts, pairs or documents in the request
     stages: Stages = field(default_factory=Stages)
+    memory: ExitStack = field(default_factory=ExitStack)  # of the message read last; closed: given back
     over: Future[None] = field(default_factory=Future)  # done once the call was answered or cancelled
 
     def for_message(self) -> "CallContext":

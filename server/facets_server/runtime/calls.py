@@ -23,10 +23,12 @@ from google.protobuf.message import Message
 from facets.errors import FacetsError
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext, Stages
+from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import grpc_status_of, status_row
-from facets_server.runtime.fair_queue import PendingReply
+from facets_server.runtime.fair_queue import PendingReply, without_turn
 from facets_server.runtime.keys import Key, Keys, caller_of, collection_of
-from facets_server.runtime.messages import StreamBridge, WaitLimit, decoded, first_message, metadata_of, next_message
+from facets_server.runtime.message_limits import MessageLimits, memory_of
+from facets_server.runtime.messages import StreamBridge, WaitLimit, first_message, metadata_of, next_message, parsed
 from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.observability import AccessLog, Tracing
 
@@ -48,6 +50,7 @@ class Calls:
         self,
         admission: Admission,
         metrics: CallMetrics,
+        limits: LimitsConfig,
         *,
         keys: Keys | None,
         gateway_token: str,
@@ -57,6 +60,7 @@ class Calls:
         """Starts no thread yet; without ``keys``, callers need no key."""
         config = admission.config
         self._admission, self._metrics = admission, metrics
+        self._limits = MessageLimits(limits)
         self._keys, self._gateway_token = keys, gateway_token
         self._tracing, self._access_log = tracing, access_log
         # A call whose message has not arrived after a quarter of a second may hold a partial message, like a stream.
@@ -93,12 +97,16 @@ class Calls:
         self._admission.check_room(call)
         data = await first_message(context, self._first)
         call.request_bytes = len(data)
-        decode = partial(_decoded, method, handler, key)
-        is_quick, quick = self._quick.get(method), None
-        if is_quick is not None and len(data) <= MAX_QUICK_BYTES:
-            request = decode(data)
-            quick = request if is_quick(request) else None
-        permit = await self._admission.admit(call, len(data))
+        with ExitStack() as held:
+            held.enter_context(self._admission.memory.taken(call, memory_of(len(data))))
+            held.callback(lambda: call.memory.close())
+            decode = partial(self._decoded, method, handler, key, call)
+            is_quick, quick = self._quick.get(method), None
+            if is_quick is not None and len(data) <= MAX_QUICK_BYTES:
+                request = decode(data)
+                quick = request if is_quick(request) else None
+            permit = await self._admission.admit(call)
+            permit.push(held.pop_all())
         if quick is not None:
             with permit:
                 return await _answer_on_loop(handler, quick, call)
@@ -110,14 +118,28 @@ class Calls:
         bridge = StreamBridge(context, call, self._next)
         with ExitStack() as stack:
             stack.enter_context(self._admission.stream_slot(call))
+            stack.callback(lambda: call.memory.close())
             leave = stack.pop_all().close
-
-        def decode(data: bytes) -> Message:
-            call.request_bytes += len(data)
-            return _decoded(method, handler, key, data)
-
+        decode = partial(self._decoded, method, handler, key, call, is_of_stream=True)
         work = partial(self._serve_stream, handler, bridge.messages(first, decode), bridge, call)
         await _on_worker(self._stream_workers, work, leave)
+
+    def _decoded(
+        self, method: str, handler: Handler, key: Key | None, call: CallContext, data: bytes, is_of_stream: bool = False
+    ) -> Message:
+        """Counts, then decodes a message. Its memory is ``call.memory``; one of a stream waits for room."""
+        num_values = self._limits.num_values(handler.request_deserializer, data)
+        call.memory.close()
+        if is_of_stream:
+            call.request_bytes += len(data)
+            with without_turn():
+                call.memory = self._admission.memory.taken(call, memory_of(len(data), num_values), waits=True)
+        else:  # has the memory of its bytes
+            call.memory = self._admission.memory.taken(call, memory_of(0, num_values))
+        message: Message = parsed(handler.request_deserializer, data)
+        if key is not None and (collection := collection_of(method, message)):
+            key.check_collection(collection)
+        return message
 
     def _answer(self, handler: Handler, data: bytes, decode: Callable[[bytes], Message], call: CallContext) -> bytes:
         with self._admission.turns.taken(call):
@@ -150,16 +172,19 @@ class Calls:
             self._tracing.begin(call, context)
         code, reason = grpc.StatusCode.CANCELLED, ""  # kept if the caller disconnects
         try:
-            reply = await run(method, handler, context, call)
-            code = grpc.StatusCode.OK
-            return reply
-        except Exception as error:
-            code, reason = status_row(error)
-            if not isinstance(error, FacetsError):
-                # The stack without the message of the exception, which may hold user text.
-                stack = "".join(traceback.format_tb(error.__traceback__))
-                logger.error("%s %s: %s\n%s", call.request_id, method, type(error).__name__, stack)
-            await context.abort_with_status(grpc_status_of(error, request_id=call.request_id))
+            try:
+                reply = await run(method, handler, context, call)
+                code = grpc.StatusCode.OK
+                return reply
+            except Exception as error:
+                code, reason = status_row(error)
+                if not isinstance(error, FacetsError):
+                    # The stack without the message of the exception, which may hold user text.
+                    stack = "".join(traceback.format_tb(error.__traceback__))
+                    logger.error("%s %s: %s\n%s", call.request_id, method, type(error).__name__, stack)
+                status = grpc_status_of(error, request_id=call.request_id)
+            # Not above: what it raises would keep the error, the frames that it has seen, and so the message in memory.
+            await context.abort_with_status(status)
         finally:
             call.end()
             seconds = time.monotonic() - call.started
@@ -179,14 +204,10 @@ async def _on_worker(workers: ThreadPoolExecutor, work: Callable[[], Any], when_
     """Runs work in a thread; ``when_done`` runs when it ends, even if the caller has disconnected."""
     future = workers.submit(work)
     future.add_done_callback(lambda _: when_done())
-    return await asyncio.wrap_future(future)
-
-
-def _decoded(method: str, handler: Handler, key: Key | None, data: bytes) -> Message:
-    message: Message = decoded(handler.request_deserializer, data)
-    if key is not None and (collection := collection_of(method, message)):
-        key.check_collection(collection)
-    return message
+    try:
+        return await asyncio.wrap_future(future)
+    finally:
+        del future  # else an error and the frames that it keeps refer to each other, and the message stays in memory
 
 
 async def _answer_on_loop(handler: Handler, request: Message, call: CallContext) -> bytes:

@@ -18,6 +18,7 @@ from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TEX
 from facets.model.shipped import DEFAULT_READER
 
 ENVIRONMENT_PREFIX = "FACETS_SERVER_"
+MAX_VALUES = 262_144  # fields and items of one request, in protobuf or JSON, nested ones included
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 File = Annotated[Path, Field(strict=False)]  # a file or folder; text in TOML
@@ -54,7 +55,7 @@ class AdmissionConfig(Settings):
     max_concurrent_requests: AtLeastOne = 96
     max_queued_requests: NonNegativeInt = 192
     max_streams: AtLeastOne = 16  # each may hold a partly received message
-    max_request_bytes: AtLeastOne = 268_435_456  # of all running and waiting requests; a single one may exceed it
+    max_memory_bytes: AtLeastOne = 536_870_912  # of the requests in work; a caller has half; one alone may exceed it
     message_timeout_s: Positive = 30.0  # for a call to send its message, for a stream to send its first
     stream_idle_s: Positive = 600.0  # for an open stream to send its next message
 

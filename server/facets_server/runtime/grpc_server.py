@@ -85,6 +85,7 @@ class GrpcServer:
         options = [
             ("grpc.max_receive_message_length", self._config.limits.max_message_bytes),
             ("grpc.max_send_message_length", -1),
+            ("grpc.compression_enabled_algorithms_bitset", 1),  # none: gRPC unpacks a thousandfold before we can refuse
             ("grpc.so_reuseport", 0),  # else two servers share one port without an error
             ("grpc.keepalive_time_ms", 60_000),
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),

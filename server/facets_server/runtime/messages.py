@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError
+from contextlib import ExitStack
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -21,9 +22,11 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 from facets_server.runtime.fair_queue import without_turn
+from facets_server.runtime.message_limits import UNDECODABLE, MessageLimits
 
 _RETRY_AFTER_S = 1.0
 _CANCELLATION_S = 0.02
+_PROBE_LIMITS = MessageLimits()
 _SLOW_S = 0.25  # a message sent together with the headers has arrived by then
 
 Context = Any  # grpc.aio.ServicerContext
@@ -97,12 +100,17 @@ async def next_message(context: Context, waits: WaitLimit) -> bytes | None:
 
 
 def decoded(decode: Callable[[bytes], MessageT], data: bytes) -> MessageT:
-    """Parses bytes as a message; raises InvalidInputError, where gRPC itself would answer INTERNAL."""
+    """Parses the small message of a probe; raises InvalidInputError as ``parsed``, or for too many values."""
+    _PROBE_LIMITS.num_values(decode, data)
+    return parsed(decode, data)
+
+
+def parsed(decode: Callable[[bytes], MessageT], data: bytes) -> MessageT:
+    """Parses bytes whose values were counted; raises InvalidInputError, where gRPC itself would answer INTERNAL."""
     try:
         return decode(data)
     except DecodeError as error:
-        rule = "the request cannot be decoded: expected a protobuf message with UTF-8 strings"
-        raise InvalidInputError(rule) from error
+        raise InvalidInputError(UNDECODABLE) from error
 
 
 def metadata_of(context: Context, name: str) -> str:
@@ -141,22 +149,21 @@ class StreamBridge:
 
 
 def read_ahead(
-    requests: Iterator[RequestT], begin: Callable[[RequestT], WorkT], admission: Admission
+    requests: Iterator[RequestT], begin: Callable[[RequestT], WorkT], admission: Admission, call: CallContext
 ) -> Iterator[WorkT]:
     """Starts work on some unanswered requests in a separate thread and yields it in request order.
 
-    What ``begin`` raises is raised here once all earlier work was yielded. When ``admission`` drains, work already
-    begun is yielded, then NotReadyError is raised.
+    A request keeps its memory (``call.memory`` after it was read) until it is answered. What ``begin`` raises is raised
+    here once all earlier work was yielded. When ``admission`` drains, work already begun is yielded, then NotReadyError
+    is raised.
     """
     begun: queue.SimpleQueue[WorkT | Exception | None] = queue.SimpleQueue()
-    unanswered: deque[int] = deque()  # bytes of each request
+    unanswered: deque[ExitStack] = deque()  # the memory of each request
     changed = threading.Condition()
     is_abandoned = False
 
     def may_read() -> bool:
-        limits = admission.config
-        has_room = len(unanswered) < limits.max_stream_window and sum(unanswered) < limits.max_request_bytes // 32
-        return is_abandoned or not unanswered or has_room
+        return is_abandoned or len(unanswered) < admission.config.max_stream_window
 
     def read() -> None:
         try:
@@ -167,12 +174,16 @@ def read_ahead(
                         return
                 request = next(requests)
                 with changed:
-                    unanswered.append(request.ByteSize())
+                    if is_abandoned:
+                        return
+                    unanswered.append(call.memory.pop_all())
                 begun.put(begin(request))
         except StopIteration:
             begun.put(None)
         except Exception as error:  # the answering thread raises it
             begun.put(error)
+        finally:
+            call.memory.close()
 
     def next_begun() -> WorkT | Exception | None:
         with without_turn():
@@ -190,9 +201,11 @@ def read_ahead(
                     raise work
                 yield work
                 with changed:
-                    unanswered.popleft()
+                    unanswered.popleft().close()
                     changed.notify()
     finally:
         with changed:
             is_abandoned = True
+            while unanswered:
+                unanswered.popleft().close()
             changed.notify()

@@ -1,7 +1,7 @@
 """Reading of requests, shared by the handlers of all rooms: records, arrays, sizes, checks of texts, pages.
 
-Only numbers of items and bytes are checked here; the records of the library check the rest. If several texts of a
-request are invalid, one error names the first few.
+``message_limits`` has limited the number of items before. Bytes are checked here; the records of the library check the
+rest. If several texts of a request are invalid, one error names the first few.
 """
 
 import re
@@ -50,12 +50,10 @@ def array_of(message: common_pb2.FacetArray, path: ErrorPath, *, num_axes: int) 
         return array_from_message(message, num_axes=num_axes).astype(np.float32, copy=False)
 
 
-def check_count(items: Sequence[object], path: ErrorPath, limit: int, *, least: int = 1) -> None:
-    """Raises InvalidInputError unless a list has ``least`` to ``limit`` items."""
-    if len(items) < least:
-        raise InvalidInputError(f"has {len(items)} items, expected at least {least}", path=path)
-    if len(items) > limit:
-        raise InvalidInputError(f"has {len(items)} items, the limit is {limit}", path=path)
+def check_not_empty(items: Sequence[object], path: ErrorPath) -> None:
+    """Raises InvalidInputError for an empty list."""
+    if not items:
+        raise InvalidInputError("has 0 items, expected at least 1", path=path)
 
 
 def check_number(value: int, path: ErrorPath, limit: int) -> int:
@@ -87,15 +85,14 @@ def check_texts(texts: Iterable[tuple[ErrorPath, str]], *, max_bytes: int) -> No
     raise_first(problem for path, text in texts if (problem := text_problem(text, path, max_bytes)) is not None)
 
 
-def check_list_of_texts(texts: Sequence[str], name: str, limit: int, *, max_bytes: int, least: int = 1) -> None:
-    """Checks number and bytes of the texts in the field ``name``; raises as ``check_count`` and ``check_texts``."""
-    check_count(texts, (name,), limit, least=least)
+def check_list_of_texts(texts: Sequence[str], name: str, *, max_bytes: int) -> None:
+    """Checks bytes of the texts in the field ``name``; raises as ``check_texts``."""
     check_texts((((name, i), text) for i, text in enumerate(texts)), max_bytes=max_bytes)
 
 
-def check_pairs(pairs: Sequence[object], sides: tuple[str, str], limit: int, *, max_bytes: int) -> None:
-    """Checks number and bytes of the texts in the field ``pairs``; raises as ``check_count`` and ``check_texts``."""
-    check_count(pairs, ("pairs",), limit)
+def check_pairs(pairs: Sequence[object], sides: tuple[str, str], *, max_bytes: int) -> None:
+    """Checks the texts in the field ``pairs``; raises as ``check_not_empty`` and ``check_texts``."""
+    check_not_empty(pairs, ("pairs",))
     sided = ((("pairs", i, side), getattr(pair, side)) for i, pair in enumerate(pairs) for side in sides)
     check_texts(sided, max_bytes=max_bytes)
 

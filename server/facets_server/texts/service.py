@@ -25,8 +25,8 @@ from facets_server.runtime.errors import CallCancelledError, DeadlineExceededErr
 from facets_server.runtime.fair_queue import PendingReply
 from facets_server.runtime.messages import read_ahead
 from facets_server.runtime.requests import (
-    check_count,
     check_list_of_texts,
+    check_not_empty,
     check_number,
     check_pairs,
     check_texts,
@@ -34,7 +34,6 @@ from facets_server.runtime.requests import (
 )
 from facets_server.texts.served import CallEncoder, PendingTexts, ServedTexts, TextModels
 
-_MAX_CONDITIONS = 16
 _DATA_TYPES: dict[int, type[np.floating]] = {
     common_pb2.DATA_TYPE_UNSPECIFIED: np.float32,
     common_pb2.DATA_TYPE_FLOAT32: np.float32,
@@ -76,7 +75,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
                 outcome[1].rows.when_ended(permit.pop_all().close)
                 return request, message_call, outcome
 
-        for request, message_call, outcome in read_ahead(requests, begin, self.admission):
+        for request, message_call, outcome in read_ahead(requests, begin, self.admission, call):
             reply = pb.EmbedStreamResponse(sequence=request.sequence)
             try:
                 if isinstance(outcome, FacetsError):
@@ -113,8 +112,8 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         self, request: pb.EmbedRequest | pb.ExplainRequest, call: CallContext
     ) -> tuple[ServedTexts, PendingTexts]:
         served = (self.vector_models if _wants_vectors(request) else self.models).get(request.model)
-        limits = self.limits
-        check_list_of_texts(request.texts, "texts", limits.max_texts_per_request, max_bytes=limits.max_text_bytes)
+        check_not_empty(request.texts, ("texts",))
+        check_list_of_texts(request.texts, "texts", max_bytes=self.limits.max_text_bytes)
         for i, text in enumerate(request.texts):
             check_readable_by(served.model, text, "texts", i)
         vectors_only = isinstance(request, pb.EmbedRequest) and request.vectors_only
@@ -189,7 +188,7 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
     def Score(self, request: pb.ScoreRequest, call: CallContext) -> pb.ScoreResponse:
         """Scores of a batch of pairs."""
         limits = self.limits
-        check_pairs(request.pairs, ("first", "second"), limits.max_pairs_per_request, max_bytes=limits.max_text_bytes)
+        check_pairs(request.pairs, ("first", "second"), max_bytes=limits.max_text_bytes)
         scoring = record_of(request, _Scoring)
         task = (scoring.method or default_method("passages")).row.task
         served = self.models[task].get(request.model)
@@ -240,11 +239,11 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
 
     def _check(self, request: pb.SummarizeRequest, served: ServedTexts) -> None:
         limits, max_sentences = self.limits, self.limits.max_sentences_per_document
-        check_count(request.documents, ("documents",), limits.max_texts_per_request)
+        check_not_empty(request.documents, ("documents",))
         for i, document in enumerate(request.documents):
             sentences, path = document.sentences.sentences, ("documents", i, "sentences")
             if document.WhichOneof("source") == "sentences":
-                check_count(sentences, path, max_sentences)
+                check_not_empty(sentences, path)
                 texts = (((*path, "sentences", j), sentence) for j, sentence in enumerate(sentences))
                 check_texts(texts, max_bytes=limits.max_text_bytes)
                 continue
@@ -268,9 +267,10 @@ class TopicService(texts_pb2_grpc.TopicServiceServicer):
     def SuggestTopics(self, request: pb.SuggestTopicsRequest, call: CallContext) -> pb.SuggestTopicsResponse:
         """Topics that may come next after each text of a batch."""
         served, limits = self.models.get(request.model), self.limits
-        check_list_of_texts(request.texts, "texts", limits.max_texts_per_request, max_bytes=limits.max_long_text_bytes)
+        check_not_empty(request.texts, ("texts",))
+        check_list_of_texts(request.texts, "texts", max_bytes=limits.max_long_text_bytes)
         for name, phrases in (("keep", request.keep), ("avoid", request.avoid)):
-            check_list_of_texts(phrases, name, _MAX_CONDITIONS, max_bytes=limits.max_text_bytes, least=0)
+            check_list_of_texts(phrases, name, max_bytes=limits.max_text_bytes)
         call.num_items = len(request.texts)
         topics = suggest_topics(
             served.model,

@@ -56,7 +56,7 @@ def test_best_texts_alone_come_back(documents):
     ("fields", "code", "says"),
     [
         ({"texts": []}, "INVALID_ARGUMENT", "texts has 0 items"),
-        ({"texts": ["a dog"] * 513}, "INVALID_ARGUMENT", "texts has 513 items, the limit is 512"),
+        ({"texts": ["a dog"] * 513}, "INVALID_ARGUMENT", "texts has at least 513 items, the limit is 512"),
         ({"texts": ["a dog", " \n"]}, "INVALID_ARGUMENT", r"texts\[1\] has no words"),
         ({"texts": ["a dog", "x" * (2**20 + 1)]}, "INVALID_ARGUMENT", r"texts\[1\] has 1048577 bytes"),
         ({"query": " "}, "INVALID_ARGUMENT", "query has no words"),

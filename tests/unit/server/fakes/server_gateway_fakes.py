@@ -71,7 +71,7 @@ def browser(answers: dict | None = None, *, host: str = "127.0.0.1", **http: obj
 def listening(
     *,
     security: SecurityConfig | None = None,
-    max_request_bytes: int = 2**28,
+    max_memory_bytes: int = 2**29,
     target: str = "127.0.0.1:1",
     **http: object,
 ) -> Iterator[int]:
@@ -79,7 +79,7 @@ def listening(
     config = ServerConfig(
         http=HttpConfig(port=0, **http),
         security=security or SecurityConfig(),
-        admission=AdmissionConfig(max_request_bytes=max_request_bytes),
+        admission=AdmissionConfig(max_memory_bytes=max_memory_bytes),
         drain_s=1.0,
     )
     bound = listen(config.host, config.http)

@@ -80,7 +80,7 @@ def test_new_connections_replace_silent_ones():
 
 def test_bodies_read_at_once_share_a_limit():
     body = b"[" + b" " * 98 + b"]"
-    with listening(max_request_bytes=120, read_timeout_s=60.0) as port:
+    with listening(max_memory_bytes=240, read_timeout_s=60.0) as port:
         half = connected(port, HEAD + body[:90])
         replies: list[bytes] = []
         # Until the first bytes of the other have been read, this one is answered.

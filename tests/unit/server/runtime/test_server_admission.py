@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from facets_server.runtime.admission import Admission
@@ -12,8 +13,8 @@ from facets_server.runtime.errors import CallCancelledError, DeadlineExceededErr
 from facets.errors import OverloadedError
 
 
-def admit(admission, caller="a", num_bytes=10):
-    return asyncio.run(admission.admit(CallContext(caller=caller), num_bytes))
+def admit(admission, caller="a"):
+    return asyncio.run(admission.admit(CallContext(caller=caller)))
 
 
 def test_one_caller_has_its_share_beside_others_and_everything_alone():
@@ -55,17 +56,12 @@ def test_refused_calls_of_one_caller_are_told_to_come_back_one_after_the_other()
         permit.close()
 
 
-def test_one_caller_leaves_places_and_bytes_to_others():
-    admission = Admission(AdmissionConfig(max_concurrent_requests=16, max_queued_requests=0, max_request_bytes=1000))
-    held = [admit(admission, num_bytes=50) for _ in range(14)]
+def test_one_caller_leaves_places_to_others():
+    admission = Admission(AdmissionConfig(max_concurrent_requests=16, max_queued_requests=0))
+    held = [admit(admission) for _ in range(14)]
     with pytest.raises(OverloadedError, match="14 calls run"):
-        admit(admission, num_bytes=1)
-    held.append(admit(admission, "b", num_bytes=100))
-    held[0].close()
-    held[1].close()
-    with pytest.raises(OverloadedError, match="bytes"):
-        admit(admission, "d", num_bytes=300)
-    held.append(admit(admission, "c", num_bytes=100))
+        admit(admission)
+    held.append(admit(admission, "b"))
     for permit in held:
         permit.close()
     assert admission.is_idle()
@@ -80,16 +76,38 @@ def test_one_caller_has_its_share_of_the_streams():
         assert admission.num_streams == 1
 
 
-def test_requests_are_bounded_in_bytes_and_one_alone_is_let_in():
-    admission = Admission(AdmissionConfig(max_request_bytes=100))
-    large = admit(admission, num_bytes=1000)
-    with pytest.raises(OverloadedError, match="bytes"):
-        admit(admission, num_bytes=1)
-    large.close()
-    admit(admission, num_bytes=60)
-    with pytest.raises(OverloadedError, match="bytes"):
-        admit(admission, "b", num_bytes=60)
-    admit(admission, "b", num_bytes=12)
+@pytest.mark.parametrize(
+    ("held", "caller", "num_bytes", "is_taken"),
+    [
+        ({}, "a", 1000, True),  # alone
+        ({"a": 1000}, "b", 1, False),
+        ({"a": 40}, "a", 10, True),
+        ({"a": 40}, "a", 11, False),  # half of it for one caller
+        ({"a": 50}, "b", 37, True),
+        ({"a": 50}, "b", 38, False),  # an eighth is kept for small callers
+        ({"a": 50, "b": 37}, "c", 12, True),
+        ({"a": 50, "b": 37}, "c", 14, False),
+    ],
+)
+def test_the_memory_of_requests_is_bounded_by_caller_and_in_total(held, caller, num_bytes, is_taken):
+    memory = Admission(AdmissionConfig(max_memory_bytes=100)).memory
+    taken = [memory.taken(CallContext(caller=name), size) for name, size in held.items()]
+    call, gone = CallContext(caller=caller), CallContext(caller=caller)
+    if is_taken:
+        memory.taken(call, num_bytes).close()
+        return
+    with pytest.raises(OverloadedError) as refused:
+        memory.taken(call, num_bytes)
+    assert refused.value.retry_after_s > 0
+    gone.end()
+    with pytest.raises(CallCancelledError):
+        memory.taken(gone, num_bytes, waits=True)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(memory.taken, call, num_bytes, waits=True)
+        assert not waiting.done()
+        for stack in taken:
+            stack.close()
+        waiting.result(30).close()
 
 
 @pytest.mark.parametrize("end", ["cancelled", "deadline"])
@@ -97,11 +115,11 @@ def test_a_wait_that_ends_early_leaves_nothing_behind(end):
     admission = Admission(AdmissionConfig(max_concurrent_requests=1, max_queued_requests=3))
 
     async def run():
-        held = await admission.admit(CallContext(caller="a"), 10)
+        held = await admission.admit(CallContext(caller="a"))
         call = CallContext(caller="a")
         if end == "deadline":
             call.deadline = call.started + 0.05
-        waiting = asyncio.ensure_future(admission.admit(call, 10))
+        waiting = asyncio.ensure_future(admission.admit(call))
         while not admission.num_waiting:
             await asyncio.sleep(0)
         if end == "cancelled":
@@ -110,7 +128,7 @@ def test_a_wait_that_ends_early_leaves_nothing_behind(end):
             await waiting
         assert not admission.num_waiting
         held.close()
-        (await admission.admit(CallContext(caller="a"), 10)).close()
+        (await admission.admit(CallContext(caller="a"))).close()
 
     asyncio.run(run())
     assert admission.is_idle()

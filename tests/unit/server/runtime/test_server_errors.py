@@ -256,3 +256,9 @@ def test_foreign_page_tokens_are_refused(shared, documents, token):
     collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
     failure(collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token), INVALID)
     failure(documents.ListDocuments, documents_pb2.ListDocumentsRequest(collection="news", page_token=token), INVALID)
+
+
+def test_compressed_messages_are_refused(embed):
+    with pytest.raises(grpc.RpcError) as raised:
+        embed(texts_pb2.EmbedRequest(texts=["cat"]), compression=grpc.Compression.Gzip, timeout=60)
+    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED

@@ -4,12 +4,12 @@ import asyncio
 import itertools
 import threading
 import uuid
-from types import SimpleNamespace
 
 import grpc
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_server.runtime.admission import Admission
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import DeadlineExceededError
 from facets_server.runtime.messages import WaitLimit, read_ahead
@@ -18,43 +18,39 @@ from waiting import wait_until
 from facets.errors import OverloadedError
 
 
-def request_of(number, size):
-    return SimpleNamespace(number=number, ByteSize=lambda: size)
-
-
 class Caller:
     """Sends requests of one size without end; knows how many were read."""
 
-    def __init__(self, size):
-        self.num_read = 0
-        self._size = size
+    def __init__(self, size, call, memory):
+        self._size, self._call, self._memory = size, call, memory
 
     def __iter__(self):
         for number in itertools.count():
-            self.num_read += 1
-            yield request_of(number, self._size)
+            self._call.memory = self._memory.taken(self._call, self._size, waits=True)
+            yield number
 
 
 @pytest.mark.parametrize(
     ("size", "ahead"),
     [
         (10, 8),  # the window
-        (40, 3),  # 80 bytes are below the limit, 120 are not
-        (100, 1),
+        (400, 4),  # half of the memory
         (5000, 1),  # more than the limit, alone
     ],
 )
-def test_no_more_is_read_while_window_or_bytes_are_full(size, ahead):
-    caller = Caller(size)
-    admission = Admission(AdmissionConfig(max_request_bytes=3200))
+def test_no_more_is_read_while_window_or_memory_is_full(size, ahead):
+    admission, call = Admission(AdmissionConfig(max_memory_bytes=3200)), CallContext(caller="a")
     begun = []
-    works = read_ahead(iter(caller), lambda one: begun.append(one) or one.number, admission)
+    requests = iter(Caller(size, call, admission.memory))
+    works = read_ahead(requests, lambda one: begun.append(one) or one, admission, call)
     for number in range(20):
         assert next(works) == number
         # The one that was yielded is not answered before the next is asked for.
         wait_until(lambda number=number: len(begun) == number + ahead)
-        assert caller.num_read == number + ahead
+    call.end()
     works.close()
+    other = CallContext(caller="b")
+    assert admission.memory.taken(other, 10_000, waits=True)
 
 
 def test_the_oldest_wait_gives_way_to_the_newest():
