@@ -1,11 +1,13 @@
 """Reads documents from files in turn, and decides which table columns become text, id, title and payload."""
 
 import difflib
+import functools
 import hashlib
 import itertools
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -14,18 +16,26 @@ from typing import Any
 from facets_client.generated.types import Document
 from facets_client.load.child import ReaderProcess, Section
 from facets_client.load.formats import FORMATS, Format, InputFile, format_of_name
-from facets_client.load.rows import LOSSES, MAX_EXACT_INTEGER, FileEnd, ReadOptions, Record, Rejection, Row, type_name
+from facets_client.load.rows import (
+    LOSSES,
+    MAX_EXACT_INTEGER,
+    TEXT_NAMES,
+    FileEnd,
+    ReadOptions,
+    Record,
+    Rejection,
+    Row,
+    type_name,
+)
 from facets_client.load.source import InputError
 from facets_client.load.state import Place
 
 # Names of columns, in lower case, best first. The playground uses the same ones.
-TEXT_NAMES = (
-    *("text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary"),
-    *("note", "notes", "comment", "comments", "details"),
-)
 TITLE_NAMES = ("title", "headline", "heading", "subject")
 ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _MAX_COLUMNS_SHOWN = 20
+_MAX_PATH = 6  # keys of a path that is searched for columns
+_MAX_NESTED = 500  # columns within objects
 # Columns and types are decided from the first rows: limits in rows, and in characters of a file or a stream.
 _FIRST_ROWS = 100
 _FIRST_CHARS = 2**16
@@ -173,7 +183,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
             rows = itertools.chain(items, rows)
             if first_rows := [item for item in items if isinstance(item, Row)]:
                 columns = choose_columns(section.name, first_rows, self._columns, form)
-                if (columns.text, columns.id) != (("text",), "id"):
+                if not first_rows[0].key and (columns.text, columns.id) != (("text",), "id"):
                     self._note_columns(section.name, _describe_columns(columns, first_rows))
             elif form.name == "jsonl":  # every line is rejected with its own reason
                 columns = replace(self._columns, text=self._columns.text or ("text",), id=self._columns.id or "id")
@@ -184,7 +194,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
             if isinstance(row, Rejection):
                 yield row
             else:
-                key = row.key or (row.line if form.holds != "text" else "")
+                key = row.key or (row.line if form.holds in ("table", "pages") else "")
                 yield to_document_record(row, columns, f"{section.name}#{key}" if key else section.name, source)
 
     def _note_columns(self, name: str, note: str) -> None:
@@ -214,9 +224,9 @@ def to_document_record(row: Row, columns: Columns, generated_id: str, source: st
         return Rejection(row.line, reason, message, known_id, row.excerpt)
 
     if columns.id:
-        if columns.id not in fields:
+        document_id = _value_at(fields, columns.id)
+        if document_id is _MISSING:
             return reject("missing_id", f"field {columns.id!r} is missing")
-        document_id = fields.pop(columns.id)
         if isinstance(document_id, int) and not isinstance(document_id, bool):
             document_id = str(document_id)
         if not isinstance(document_id, str):
@@ -224,7 +234,7 @@ def to_document_record(row: Row, columns: Columns, generated_id: str, source: st
         if not document_id:
             return reject("invalid_id", f"field {columns.id!r} is empty")
     shown = f"field{'s' if len(columns.text) > 1 else ''} {' and '.join(map(repr, columns.text))}"
-    values = {name: fields[name] for name in columns.text if name in fields}
+    values = {name: value for name in columns.text if (value := _value_at(fields, name)) is not _MISSING}
     if not values:
         return reject("missing_text", f"{shown}: missing, expected a text")
     texts = {name: value for name, value in values.items() if value is not None or len(columns.text) == 1}
@@ -241,12 +251,24 @@ def to_document_record(row: Row, columns: Columns, generated_id: str, source: st
 
 def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
     """The payload, title first, without empty cells if the format is untyped."""
-    title = fields.get(columns.title) if columns.title else None
-    payload: dict[str, object] = {} if title in (None, "") else {"title": title}
-    names = columns.payload
-    for name in [name for name in fields if name not in (*columns.text, columns.title)] if names is None else names:
-        if name in fields and not (name == "title" and "title" in payload):
-            value = fields[name]
+    title = _value_at(fields, columns.title) if columns.title else None
+    payload: dict[str, object] = {} if title in (None, "", _MISSING) else {"title": title}
+    kept: dict[str, Any] = {}
+    if columns.payload is None:
+        kept = fields
+        for name in (*columns.text, columns.title, columns.id):
+            if name:
+                _remove(kept, (name,) if name in kept else path_of(name))
+    else:
+        for name in columns.payload:
+            if (value := _value_at(fields, name)) is not _MISSING:
+                *parents, key = (name,) if name in fields else path_of(name)
+                inner = kept
+                for parent in parents:
+                    inner = inner.setdefault(parent, {})
+                inner[key] = value
+    for name, value in kept.items():
+        if not (name == "title" and "title" in payload):
             is_untyped = name in columns.converters and isinstance(value, str)
             value = columns.converters[name](value) if is_untyped else value
             if value is not None or not is_untyped:
@@ -254,9 +276,55 @@ def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
     return payload
 
 
+_MISSING = object()
+_PATH_PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
+
+
+@functools.lru_cache(maxsize=1_024)
+def path_of(name: str) -> tuple[str, ...]:
+    """The keys of a dotted path, such as ``note.body``. A key that contains a dot is quoted: ``meta."created.by"``."""
+    return tuple(quoted.replace('""', '"') or bare for quoted, bare in _PATH_PART.findall(name)) or (name,)
+
+
+def _name_of(path: Sequence[str]) -> str:
+    return ".".join('"' + key.replace('"', '""') + '"' if set('."').intersection(key) else key for key in path)
+
+
+def _value_at(fields: Mapping[str, Any], name: str) -> Any:
+    if name in fields:
+        return fields[name]
+    value: Any = fields
+    for key in path_of(name):
+        if not isinstance(value, dict) or key not in value:
+            return _MISSING
+        value = value[key]
+    return value
+
+
+def _remove(fields: dict[str, Any], path: Sequence[str]) -> None:
+    """Removes a value, and the objects that become empty."""
+    if len(path) == 1:
+        fields.pop(path[0], None)
+    elif isinstance(inner := fields.get(path[0]), dict):
+        _remove(inner, path[1:])
+        if not inner:
+            del fields[path[0]]
+
+
+def _nested_names(fields: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Dotted paths of the values within objects."""
+    for key, value in fields.items():
+        if isinstance(value, dict) and len(path) < _MAX_PATH:
+            yield from _nested_names(value, (*path, key))
+        elif path:
+            yield _name_of((*path, key))
+
+
 def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Format) -> Columns:
     """The use of each column of a table, from its first rows; raises ColumnError."""
-    names = list(dict.fromkeys(name for row in rows for name in row.fields))
+    columns = list(dict.fromkeys(name for row in rows for name in row.fields))
+    nested = list(dict.fromkeys(name for row in rows for name in _nested_names(row.fields)))[:_MAX_NESTED]
+    names = [*columns, *nested]
 
     def named(option: str, *wanted: str) -> tuple[str, ...]:
         """The columns of an option; commas separate them unless the whole string is the name of a column."""
@@ -268,24 +336,45 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
         ]
         return tuple(_column(file_name, names, option, part) for part in parts)
 
-    def first_of(candidates: Sequence[str]) -> str:
-        folded = {name.strip().casefold(): name for name in reversed(names)}
-        return next((folded[candidate] for candidate in candidates if candidate in folded), "")
+    def first_of(candidates: Sequence[str], parent: str = "") -> str:
+        folded = {name.strip().casefold(): name for name in reversed(names if parent else columns)}
+        return next((folded[parent + name] for name in candidates if parent + name in folded), "")
 
-    text = named("--text", *asked.text) or (first_of(TEXT_NAMES),)
+    text = named("--text", *asked.text) or (_text_column(columns, nested, rows),)
     if text == ("",):
         raise _no_text_column(file_name, names, rows)
+    parent = "".join(f"{_name_of([key])}." for key in path_of(text[0])[:-1]).casefold() if text[0] in nested else ""
     # In JSON, "subject" or "heading" is more likely a value than a title.
-    default_title = first_of(TITLE_NAMES[:1] if form.name in ("jsonl", "json") else TITLE_NAMES)
+    titles = TITLE_NAMES[:1] if form.name in ("jsonl", "json") else TITLE_NAMES
+    default_title = first_of(titles, parent) or first_of(titles)
     payload = None if asked.payload is None else named("--payload", *asked.payload)
-    converted = [name for name in names if name not in text] if payload is None else payload
+    converted = [name for name in columns if name not in text] if payload is None else payload
     return Columns(
         text=text,
         title="".join(named("--title", asked.title)) or ("" if default_title in text else default_title),
-        id="".join(named("--id", asked.id)) or first_of(ID_NAMES),
+        id="".join(named("--id", asked.id)) or first_of(ID_NAMES) or (first_of(ID_NAMES, parent) if parent else ""),
         payload=payload,
         converters={} if form.has_types else {name: _converter(name, rows) for name in converted},
     )
+
+
+def _text_column(columns: Sequence[str], nested: Sequence[str], rows: Sequence[Row]) -> str:
+    """The column named like a text; one within objects if it is the only one of its name."""
+
+    def named_like(names: Sequence[str], wanted: str) -> list[str]:
+        return [
+            name
+            for name in names
+            if (name if name in columns else path_of(name)[-1]).strip().casefold() == wanted
+            and any(isinstance(_value_at(row.fields, name), str) for row in rows)
+        ]
+
+    for names in (columns, nested):
+        for wanted in TEXT_NAMES:
+            if found := named_like(names, wanted):
+                return found[0] if names is columns or len(found) == 1 else ""
+    folded = {name.strip().casefold(): name for name in reversed(columns)}
+    return next((folded[name] for name in TEXT_NAMES if name in folded), "")
 
 
 def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> str:
@@ -302,7 +391,10 @@ def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> s
 
 
 def _no_text_column(file_name: str, names: Sequence[str], rows: Sequence[Row]) -> ColumnError:
-    longest = max(names, key=lambda name: sum(len(str(row.fields.get(name) or "")) for row in rows), default="")
+    num_chars = Counter[str]()
+    for row in rows:
+        num_chars.update({name: len(value) for name in names if isinstance(value := _value_at(row.fields, name), str)})
+    longest = max(num_chars, key=lambda name: num_chars[name], default="")
     expected = ", ".join(TEXT_NAMES[:4])
     return ColumnError(
         f"{file_name}: no column is called {expected} or the like; the columns are {_shown(names) or 'none'}",

@@ -216,7 +216,7 @@ class _Reader:
 
     def _read_file(self, path: str, name: str, options: ReadOptions, depth: int) -> None:
         with Source(path, self._stdin, name=name) as source:
-            form = format_of(source, options.format)
+            form = format_of(source, options)
             form.require_reader()
             section = Section(name, form.name, source.digest, self._num_members if depth else 0)
             self._allow_time()

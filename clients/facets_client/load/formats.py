@@ -9,9 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal
+from zipfile import ZipFile
 
 from facets_client.core.extras import require_extra
-from facets_client.load.pages import read_docx, read_html, read_markdown, read_pdf, read_text
+from facets_client.load.archives import read_slack_folder, read_zip
+from facets_client.load.chats import is_slack_export
+from facets_client.load.mail import read_eml, read_mbox, read_msg
+from facets_client.load.office import read_docx, read_epub, read_opendocument, read_pptx, read_sheets
+from facets_client.load.pages import read_html, read_markdown, read_pdf, read_rst, read_subtitles, read_text
 from facets_client.load.rows import FormatName, Items, ReadOptions, read_json, read_jsonl
 from facets_client.load.source import InputError, Source
 from facets_client.load.tables import read_csv, read_parquet, read_tsv
@@ -42,7 +47,7 @@ class Format:
             require_extra(*self.needs)
 
 
-_LXML = ("files", "lxml")
+_HTML, _MAIL = ("files", "lxml"), ("files", "lxml", "mailparser_reply")
 FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
@@ -51,16 +56,35 @@ FORMATS: dict[str, Format] = {
         Format("csv", (".csv",), read_csv, has_types=False),
         Format("tsv", (".tsv", ".tab"), read_tsv, has_types=False),
         Format("parquet", (".parquet", ".pq"), read_parquet, needs=("parquet", "pyarrow")),
-        Format("text", (".txt", ".text", ".rst", ".rest"), read_text, "text"),
+        Format("sheets", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), read_sheets, needs=("files", "python_calamine")),
+        Format("text", (".txt", ".text"), read_text, "text"),
+        Format("rst", (".rst", ".rest"), read_rst, "text"),
         Format("markdown", (".md", ".markdown"), read_markdown, "text", needs=("files", "markdown_it", "lxml")),
-        Format("html", (".html", ".htm", ".xhtml"), read_html, "text", needs=_LXML),
-        Format("docx", (".docx", ".docm"), read_docx, "text", needs=_LXML),
-        Format("pdf", (".pdf",), read_pdf, "pages", needs=("files", "pypdf")),
+        Format("html", (".html", ".htm", ".xhtml"), read_html, "text", needs=_HTML),
+        Format("subtitles", (".srt", ".vtt"), read_subtitles, "text"),
+        Format("docx", (".docx", ".docm"), read_docx, "text", needs=("files", "mammoth", "lxml")),
+        Format("opendocument", (".odt", ".odp"), read_opendocument, "text", needs=_HTML),
+        Format("pptx", (".pptx", ".pptm"), read_pptx, "pages", needs=("files", "pptx")),
+        Format("pdf", (".pdf",), read_pdf, "pages", needs=("files", "pypdfium2")),
+        Format("epub", (".epub",), read_epub, "pages", needs=_HTML),
+        Format("eml", (".eml",), read_eml, "files", needs=_MAIL),
+        Format("mbox", (".mbox",), read_mbox, "files", needs=_MAIL),
+        Format("msg", (".msg",), read_msg, "files", needs=(*_MAIL, "oxmsg")),
+        Format("zip", (".zip",), read_zip, "files"),
+        Format("slack", (".slack",), read_slack_folder, "files"),
     )
 }
 _BY_SUFFIX = {suffix: form for form in FORMATS.values() for suffix in form.suffixes}
 # First bytes, ignoring white space.
-_BY_HEAD = {b"{": "jsonl", b"[": "json", b"%PDF": "pdf", b"PAR1": "parquet", b"<": "html"}
+_BY_HEAD = {b"{": "jsonl", b"[": "json", b"%PDF": "pdf", b"PAR1": "parquet", b"<": "html", b"PK\x03\x04": "zip"}
+
+_PARTS = {
+    "word/document.xml": "docx",
+    "ppt/presentation.xml": "pptx",
+    "xl/workbook.xml": "sheets",
+    "META-INF/container.xml": "epub",
+    "content.xml": "opendocument",
+}
 
 
 def format_of_name(name: str) -> Format | None:
@@ -73,9 +97,9 @@ def format_of_name(name: str) -> Format | None:
     return _BY_SUFFIX.get(path.suffix)
 
 
-def format_of(source: Source, asked: FormatName | None) -> Format:
+def format_of(source: Source, options: ReadOptions) -> Format:
     """The format of an open input; detected unless given."""
-    form = FORMATS[asked] if asked else format_of_name(source.name)
+    form = FORMATS[options.format] if options.format else format_of_name(source.name)
     if form is not None:
         return form
     is_stdin = source.name in ("-", "stdin")
@@ -83,15 +107,22 @@ def format_of(source: Source, asked: FormatName | None) -> Format:
     head = source.peek(4_096).removeprefix(b"\xef\xbb\xbf").lstrip()
     for magic, name in _BY_HEAD.items():
         if head.startswith(magic):
-            return FORMATS[name]
+            return FORMATS[_kind_of_zip(source, options) if name == "zip" else name]
     if not head:
         raise InputError(f"{shown_name}: is empty")
     if not is_stdin and _is_text(head):
         return FORMATS["text"]
     raise InputError(
         f"{shown_name}: unknown format: use --format with one of {', '.join(FORMATS)}",
-        hint="save sheets and slides as CSV, text, HTML or PDF",
+        hint="save files of other formats as PDF, text or CSV",
     )
+
+
+def _kind_of_zip(source: Source, options: ReadOptions) -> str:
+    """The format of a ZIP archive by the names in it."""
+    with ZipFile(source.seekable(options.limits.unpacked_bytes)) as archive:
+        names = set(archive.namelist())
+    return next((form for name, form in _PARTS.items() if name in names), "zip")
 
 
 def _is_text(head: bytes) -> bool:
@@ -110,7 +141,7 @@ def safe_label(name: str) -> str:
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to read, or the folder of a Slack export."""
+    """A file to read; the list of users stands for an export of Slack."""
 
     path: str  # ``-`` is standard input
     label: str  # name, or path within the given folder; ids of its documents begin with it. Its suffix is the format's
@@ -144,6 +175,11 @@ def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
     skipped: Counter[str] = Counter()
     found: list[InputFile] = []
     for folder, subfolders, files in os.walk(name):
+        if is_slack_export(files):
+            label = Path(os.path.abspath(folder)).relative_to(os.path.abspath(os.path.join(name, os.pardir)))
+            found.append(InputFile(os.path.join(folder, "users.json"), f"{label.as_posix()}.slack"))
+            subfolders.clear()
+            continue
         subfolders[:] = sorted(subfolder for subfolder in subfolders if not subfolder.startswith("."))
         for file in sorted(file for file in files if not file.startswith(".") and not file.endswith(_REJECTED_SUFFIX)):
             path = os.path.join(folder, file)

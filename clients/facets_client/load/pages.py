@@ -1,27 +1,79 @@
-"""Text, Markdown, HTML, Word and PDF files: one document per file, or per page of a PDF."""
+"""Text, Markdown, reStructuredText, HTML and PDF files: one document per file, or per page of a PDF."""
 
 import codecs
-import logging
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import Any
-from zipfile import BadZipFile, ZipFile
-from zlib import error as ZlibError
 
+from facets_client.load.chats import subtitle_text, whatsapp_conversations
 from facets_client.load.rows import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
 from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
 
-_MAX_FILE_BYTES = 64 * 2**20  # limit of a file that is read as one text
+MAX_FILE_BYTES = 64 * 2**20  # limit of a file that is read as one text
 _MAX_TABLE_CELL_CHARS = 300  # longer cells are treated as columns of a page layout
 _MAX_DEPTH = 20  # maximum, for nested lists and quotations
 
 
 def read_text(source: Source, options: ReadOptions) -> Rows:
     """A whole file as one text."""
-    text = _read_decoded(source, options, "text")
-    yield text if isinstance(text, Rejection) else _document(text, "")
+    text = read_decoded(source, options, "text")
+    if isinstance(text, Rejection):
+        yield text
+    else:
+        yield from whatsapp_conversations(text) or [document(text)]
+
+
+def read_subtitles(source: Source, options: ReadOptions) -> Rows:
+    """The spoken text of SRT or WebVTT."""
+    text = read_decoded(source, options, "subtitles")
+    yield text if isinstance(text, Rejection) else document(subtitle_text(text))
+
+
+_ADORNMENT = re.compile(r"([!-/:-@[-`{-~])\1{2,}[ ]*")
+_RULE = re.compile(r"[-=+| ]*[-=]{2}[-=+| ]*")  # of a table
+_DIRECTIVE = re.compile(r"( *)\.\.(?:$| (?:([\w:-]+)::)?\s*(.*))")
+_KEPT_DIRECTIVES = frozenset(
+    "note warning tip hint important caution danger attention error admonition seealso topic sidebar versionadded"
+    " versionchanged deprecated list-table csv-table table epigraph parsed-literal rubric glossary math".split()
+)
+_INLINE = re.compile(r"(?::[\w:+.-]+:)?(``?)([^`]+?)(?: *<[^>`]+>)?\1_{0,2}|\*\*?(?=\S)([^*\n]+?)\*\*?")
+
+
+def read_rst(source: Source, options: ReadOptions) -> Rows:
+    """The text of a reStructuredText file: headings, lists and the contents of notes and code, without markup."""
+    text = read_decoded(source, options, "reStructuredText")
+    if isinstance(text, Rejection):
+        yield text
+        return
+    lines = [line.rstrip() for line in text.expandtabs(4).split("\n")] + [""]
+    kept: list[str] = []
+    levels: list[tuple[str, bool]] = []  # marks of headings, in the order of their first use
+    title, dropped_indent, has_line_above = "", -1, False
+    for line, after in itertools.pairwise(lines):
+        indent = len(line) - len(line.lstrip())
+        if dropped_indent >= 0 and (not line or indent > dropped_indent):
+            continue
+        dropped_indent = -1
+        if _ADORNMENT.fullmatch(line) or _RULE.fullmatch(line):
+            has_line_above = not (kept and kept[-1])
+        elif line and _ADORNMENT.fullmatch(after) and len(after) >= min(len(line), 4):
+            style = (after[0], has_line_above)
+            levels += [style] * (style not in levels)
+            heading = _INLINE.sub(r"\2\3", line).strip()
+            title = title or heading
+            kept += ["", "#" * min(6, levels.index(style) + 1) + " " + heading, ""]
+            has_line_above = False
+        elif match := _DIRECTIVE.fullmatch(line):
+            if match[2] in _KEPT_DIRECTIVES:
+                kept.append(match[3])
+            elif match[2] not in ("code", "code-block", "sourcecode"):
+                dropped_indent = indent
+        elif not (line.startswith("   ") and re.match(r" +:[\w-]+:( |$)", line)):  # an option of a directive
+            kept.append(_INLINE.sub(r"\2\3", line.removesuffix("::") if line.endswith(" ::") else line))
+    yield document(re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip(), title)
 
 
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL)
@@ -33,7 +85,7 @@ def read_markdown(source: Source, options: ReadOptions) -> Rows:
     """The text of a Markdown file without inline markup. The title is from the front matter or the first heading."""
     from markdown_it import MarkdownIt
 
-    text = _read_decoded(source, options, "Markdown")
+    text = read_decoded(source, options, "Markdown")
     if isinstance(text, Rejection):
         yield text
         return
@@ -41,9 +93,9 @@ def read_markdown(source: Source, options: ReadOptions) -> Rows:
     title = _FRONT_MATTER_TITLE.search(front_matter[1]) if front_matter else None
     parser = MarkdownIt("commonmark").enable("table")
     parser.add_render_rule("image", _image_text)
-    page = _HtmlPage()
+    page = HtmlPage()
     page.parse(parser.render(text[front_matter.end() :] if front_matter else text))
-    yield _document(page.blocks.text(), title[1].strip("\"'") if title else page.blocks.first_heading())
+    yield document(page.blocks.text(), title[1].strip("\"'") if title else page.blocks.first_heading())
 
 
 def _image_text(renderer: Any, tokens: Any, index: int, options: Any, environment: Any) -> str:
@@ -52,7 +104,7 @@ def _image_text(renderer: Any, tokens: Any, index: int, options: Any, environmen
     return "" if _BADGE_URL.search(token.attrs.get("src", "")) else escape(token.content)
 
 
-class _Blocks:
+class Blocks:
     """Plain text with the block markup that the server parses: ``#``, ``-`` with indentation, bars, fences, ``>``."""
 
     def __init__(self) -> None:
@@ -113,16 +165,16 @@ _BLOCK_TAGS = {
 def read_html(source: Source, options: ReadOptions) -> Rows:
     """The text of a web page without scripts, menus and footers, and its title."""
     head = source.text_head("HTML")
-    data = _read_whole(source)
+    data = read_whole(source)
     if isinstance(data, Rejection):
         yield data
         return
     declared = _DECLARED_CHARSET.search(head[:4096])
     asked = options.encoding or (_ascii_superset(declared[1].decode()) if declared else "")
     encoding = detect_encoding(source.name, head, asked, options.note)
-    page = _HtmlPage()
+    page = HtmlPage()
     page.parse(data.decode(encoding, "replace").removeprefix("\ufeff"))
-    yield _document(page.main_text(), page.title)
+    yield document(page.main_text(), page.title)
 
 
 def _ascii_superset(encoding: str) -> str:
@@ -133,12 +185,14 @@ def _ascii_superset(encoding: str) -> str:
         return ""
 
 
-class _HtmlPage:
+class HtmlPage:
     """Target of an lxml parser that collects blocks and title of a page without a tree, which may be nested deeply."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, first_row_is_header: bool = False) -> None:
+        self._first_row_is_header = first_row_is_header
+        self._is_first_row = False
         self.title = ""
-        self.blocks = _Blocks()
+        self.blocks = Blocks()
         self._title_pieces: list[str] | None = None  # text of the title while its element is open
         self._pieces: list[str] = []  # text of the open block
         self._kind, self._level = "", 1
@@ -183,6 +237,8 @@ class _HtmlPage:
             self._kind, self._level = "heading", int(tag[1])
         elif tag == "li":
             self._kind, self._level = "item", max(1, self._open["ul"] + self._open["ol"])
+        elif tag == "table":
+            self._is_first_row = self._first_row_is_header
         elif tag == "tr":
             self._cells, self._num_names = [], 0
 
@@ -219,7 +275,7 @@ class _HtmlPage:
                 self._num_names += tag == "th"
         elif self._cells is not None and tag in ("tr", "table"):
             rest = "".join(self._pieces)
-            is_header = 0 < self._num_names == len(self._cells)
+            is_header, self._is_first_row = self._is_first_row or 0 < self._num_names == len(self._cells), False
             self.blocks.add_row(
                 self._cells + [rest] * bool(rest.strip()), is_header=is_header, quote_depth=self._open["blockquote"]
             )
@@ -238,134 +294,32 @@ class _HtmlPage:
             self._kind = ""
 
 
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_TITLE_PROPERTY = "{http://purl.org/dc/elements/1.1/}title"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-_STYLE_NAME = re.compile(r"(heading|title|list ?(?:bullet|number)|toc)(?![a-z]) ?(\d?)")
-_CONTAINERS = ("body", "sdt", "sdtContent", "customXml", "ins", "tc")  # elements that contain paragraphs and tables
-
-
-def read_docx(source: Source, options: ReadOptions) -> Rows:
-    """The text of a Word document with headings, list items and tables.
-
-    Headers, footers, comments, tables of contents and deleted text are left out. The title is from the document's
-    properties or the first heading.
-    """
-    from lxml.etree import LxmlError
-
-    try:
-        with ZipFile(source.seekable(options.limits.unpacked_bytes)) as archive:
-            num_bytes = archive.getinfo("word/document.xml").file_size
-            if num_bytes > _MAX_FILE_BYTES:
-                message = f"document has {num_bytes} bytes, the limit is {_MAX_FILE_BYTES}: split it"
-                yield Rejection(1, "file_too_long", message)
-                return
-            body, styles, properties = (
-                _read_xml(archive, name) for name in ("word/document.xml", "word/styles.xml", "docProps/core.xml")
-            )
-    except (BadZipFile, KeyError, LxmlError, ZlibError, OSError, EOFError, RuntimeError) as error:
-        raise InputError(f"{source.name}: expected a Word document: {error}") from error
-    style_names = {
-        style.get(f"{_W}styleId"): str(name.get(f"{_W}val", "")).lower()
-        for style in styles.iter(f"{_W}style")
-        for name in style.iter(f"{_W}name")
-    }
-    blocks = _Blocks()
-    for element in _paragraphs_and_tables(body):
-        if element.tag == f"{_W}tbl":
-            for row in element.iterchildren(f"{_W}tr"):
-                cells = [" ".join(map(_text_of, _paragraphs_and_tables(cell))) for cell in row.iter(f"{_W}tc")]
-                blocks.add_row(cells, is_header=row.find(f"{_W}trPr/{_W}tblHeader") is not None)
-        else:
-            _add_paragraph(blocks, element, style_names)
-    title = " ".join((properties.findtext(_TITLE_PROPERTY) or "").split())
-    if len(blocks):
-        yield _document(blocks.text(), title or blocks.first_heading())
-    else:
-        yield Rejection(1, "no_text", "the document has no text: it may hold pictures, which need OCR first")
-
-
-def _read_xml(archive: ZipFile, name: str) -> Any:
-    """A part of a document; an empty element if it has no such part. External entities are not loaded."""
-    from lxml.etree import XML, XMLParser
-
-    if name not in archive.namelist() and name != "word/document.xml":
-        return XML("<missing/>")
-    with archive.open(name) as part:
-        data = part.read(_MAX_FILE_BYTES)
-    return XML(data, XMLParser(resolve_entities=False, no_network=True))
-
-
-def _paragraphs_and_tables(parent: Any) -> Iterator[Any]:
-    for element in parent.iterchildren(f"{_W}*"):
-        name = element.tag.removeprefix(_W)
-        if name in ("p", "tbl"):
-            yield element
-        elif name in _CONTAINERS:
-            yield from _paragraphs_and_tables(element)
-
-
-def _add_paragraph(blocks: _Blocks, paragraph: Any, style_names: Mapping[str, str]) -> None:
-    properties = {name: paragraph.find(f"{_W}pPr//{_W}{name}") for name in ("pStyle", "outlineLvl", "ilvl", "numPr")}
-    values = {name: "" if element is None else str(element.get(f"{_W}val", "")) for name, element in properties.items()}
-    match = _STYLE_NAME.match(style_names.get(values["pStyle"], values["pStyle"].lower()))
-    style, style_level = match.groups() if match else ("", "")
-    outline_level, item_level = (
-        int(values[name]) + 1 if values[name].isdigit() else 0 for name in ("outlineLvl", "ilvl")
-    )
-    text = _text_of(paragraph)
-    if outline_level or style in ("heading", "title"):
-        blocks.add(text, kind="heading", depth=min(6, outline_level or int(style_level or 1)))
-    elif properties["numPr"] is not None or style.startswith("list"):
-        blocks.add(text, kind="item", depth=item_level or int(style_level or 1))
-    elif style != "toc":
-        blocks.add(text)
-
-
-def _text_of(element: Any) -> str:
-    """The text of a paragraph or table, without the duplicates of text boxes that exist for older readers."""
-    text_tags = {f"{_W}{name}" for name in ("t", "tab", "br", "cr", "p")}
-    pieces, stack = [], [element]
-    while stack:
-        current = stack.pop()
-        if current.tag in text_tags:
-            pieces.append(current.text or "" if current.tag == f"{_W}t" else " ")
-        if current.tag != _FALLBACK:
-            stack += reversed(current)
-    return "".join(pieces)
-
-
 _PAGES_AT_A_TIME = 48  # searched together for running headers and footers
 _PAGE_NUMBER = re.compile(r"(?:page )?\d{1,4}(?: (?:of|/) \d{1,4})?|- ?\d{1,4} ?-", re.IGNORECASE)
 
 
 def read_pdf(source: Source, options: ReadOptions) -> Rows:
     """The pages of a PDF, each a document. Pages without text are skipped; a PDF without any text is rejected."""
-    logging.getLogger("pypdf").addHandler(logging.NullHandler())  # it logs what it repairs
-    from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
+    from pypdfium2 import PdfDocument, PdfiumError
 
     try:
-        reader = PdfReader(source.seekable(options.limits.unpacked_bytes))
-        is_locked = reader.is_encrypted and not reader.decrypt("")
-        num_pages = 0 if is_locked else len(reader.pages)
-        title = "" if is_locked or reader.metadata is None else str(reader.metadata.title or "").strip()
-    except (PyPdfError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{source.name}: expected a PDF: {error}") from error
-    if is_locked:
+        pdf = PdfDocument(source.seekable(options.limits.unpacked_bytes))
+    except PdfiumError as error:
+        if "password" not in str(error).lower():
+            raise InputError(f"{source.name}: expected a PDF: {error}") from error
         yield Rejection(1, "locked", "the PDF requires a password")
         return
+    num_pages, title = len(pdf), str(pdf.get_metadata_value("Title")).strip()
     num_blank = 0
     for first in range(0, num_pages, _PAGES_AT_A_TIME):
-        pages = [_page_text(reader, index) for index in range(first, min(num_pages, first + _PAGES_AT_A_TIME))]
+        pages = [_page_text(pdf, index) for index in range(first, min(num_pages, first + _PAGES_AT_A_TIME))]
         running_lines = _running_lines([page for page in pages if isinstance(page, str)])
         for number, page in enumerate(pages, start=first + 1):
             source.share_read = number / num_pages
             if isinstance(page, Rejection):
                 yield page
             elif text := _without_running_lines(page, running_lines):
-                row = _document(text, title)
-                yield Row({**row.fields, "page": number}, number, row.excerpt)
+                yield document(text, title, number, page=number)
             else:
                 num_blank += 1
     if num_blank == num_pages:
@@ -375,12 +329,19 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
         options.note(f"{source.name}: {num_blank} of {num_pages} pages have no text and are skipped")
 
 
-def _page_text(reader: Any, index: int) -> str | Rejection:
+_BROKEN_WORD = re.compile("[\x02\ufffe]\\s*")  # PDFium's marks of a hyphen at the end of a line
+
+
+def _page_text(pdf: Any, index: int) -> str | Rejection:
+    from pypdfium2 import PdfiumError
+
     try:
-        return str(reader.pages[index].extract_text())
-    except Exception as error:  # pypdf raises anything for a damaged page
-        message = f"page {index + 1} cannot be read: {type(error).__name__}: {error}"
-        return Rejection(index + 1, "unreadable_page", message)
+        page = pdf[index]
+        text = page.get_textpage().get_text_bounded()
+        page.close()  # with its text
+    except (PdfiumError, UnicodeError) as error:
+        return Rejection(index + 1, "damaged_input", f"page {index + 1} cannot be read: {error}")
+    return _BROKEN_WORD.sub("", text).replace("\r\n", "\n")
 
 
 def _running_lines(pages: list[str]) -> frozenset[str]:
@@ -408,14 +369,18 @@ def _without_running_lines(page: str, running_lines: frozenset[str]) -> str:
     return "\n".join(lines).strip()
 
 
-def _document(text: str, title: str) -> Row:
-    fields = {"text": text, "title": title} if title else {"text": text}
-    return Row(fields, 1, text[:EXCERPT_CHARS])
+def document(text: str, title: str = "", line: int = 1, *, key: str = "", **payload: object) -> Row:
+    """The row of a document; empty values of the payload are left out."""
+    fields = {"text": text, "title": title, **payload}
+    return Row(
+        {name: value for name, value in fields.items() if value or name == "text"}, line, text[:EXCERPT_CHARS], key
+    )
 
 
-def _read_decoded(source: Source, options: ReadOptions, kind: str) -> str | Rejection:
+def read_decoded(source: Source, options: ReadOptions, kind: str) -> str | Rejection:
+    """A whole file as text, with plain line ends."""
     head = source.text_head(kind)
-    data = _read_whole(source)
+    data = read_whole(source)
     if isinstance(data, Rejection):
         return data
     encoding = detect_encoding(source.name, head, options.encoding, options.note)
@@ -426,12 +391,13 @@ def _read_decoded(source: Source, options: ReadOptions, kind: str) -> str | Reje
         return Rejection(1, "invalid_encoding", message, excerpt=data[:EXCERPT_CHARS].decode("utf-8", "replace"))
 
 
-def _read_whole(source: Source) -> bytes | Rejection:
+def read_whole(source: Source) -> bytes | Rejection:
+    """The bytes of a file."""
     try:
-        data = source.stream.read(_MAX_FILE_BYTES + 1)
+        data = source.stream.read(MAX_FILE_BYTES + 1)
     except DAMAGED as error:
         return Rejection(1, "damaged_input", f"the file is cut off or damaged: {error}")
-    if len(data) > _MAX_FILE_BYTES:
-        message = f"file has more than {_MAX_FILE_BYTES} bytes, too many for one text: split it"
+    if len(data) > MAX_FILE_BYTES:
+        message = f"file has more than {MAX_FILE_BYTES} bytes, too many for one text: split it"
         return Rejection(1, "file_too_long", message)
     return data

@@ -20,8 +20,14 @@ FormatName = Literal[
 ]
 # fmt: on
 
+# Names of columns that hold a text, in lower case, best first. The playground uses the same ones.
+TEXT_NAMES = (
+    *("text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary"),
+    *("note", "notes", "comment", "comments", "details"),
+)
 EXCERPT_CHARS = 200
 MAX_EXACT_INTEGER = 2**53  # above it, a double cannot represent every integer
+MAX_OBJECT_BYTES = 64 * 2**20  # of a file that is one JSON object
 MAX_ROW_BYTES = 8 * 2**20  # longer rows are rejected without being held in memory
 _MAX_ID_CHARS = 512
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "a number", float: "a number"}
@@ -195,11 +201,16 @@ def type_name(value: object) -> str:
 
 
 def read_json(source: Source, options: ReadOptions) -> Rows:
-    """Objects of a JSON array, or of JSON lines in a file named ``.json``."""
+    """Objects of a JSON array, of the only array of objects in an object, or of JSON lines in a file named ``.json``.
+
+    Messages of a chat become conversations.
+    """
+    from facets_client.load.chats import chat_rows
+
     head = source.text_head("JSON").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"["):
-        return _array_rows(source.text("utf-8-sig"))
-    first_line, line_end, _ = head.partition(b"\n")
+        return chat_rows(_array_rows(source.text("utf-8-sig")))
+    first_line, _, others = head.partition(b"\n")
     if not head.startswith(b"{"):
         if not head:
             return iter(())
@@ -207,13 +218,31 @@ def read_json(source: Source, options: ReadOptions) -> Rows:
         raise InputError(f"{source.name}: expected a JSON array or JSON lines, got {start!r}")
     try:
         json.loads(first_line)
-    except ValueError:
-        if line_end and head.strip() != first_line.strip():
-            raise InputError(
-                f"{source.name}: expected a JSON array of objects or one object a line, got one object over many lines",
-                hint="take the array out of it, or write each object on one line",
-            ) from None
-    return read_jsonl(source)
+        is_one_object = not others.strip()
+    except (ValueError, RecursionError):
+        is_one_object = not others.lstrip().startswith(b"{")
+    return chat_rows(_object_rows(source)) if is_one_object else read_jsonl(source)
+
+
+def _object_rows(source: Source) -> Rows:
+    """The objects of the only array of objects in an object without a text; else the object itself."""
+    data = source.stream.read(MAX_OBJECT_BYTES + 1)
+    if len(data) > MAX_OBJECT_BYTES:
+        raise InputError(
+            f"{source.name}: one JSON object has more than {MAX_OBJECT_BYTES:,} bytes",
+            hint="take the array out of it, or write each object on one line",
+        )
+    item = _json_row(data.removeprefix(b"\xef\xbb\xbf"), 1)
+    arrays = [
+        value
+        for value in (item.fields.values() if isinstance(item, Row) else ())
+        if isinstance(value, list) and value and all(isinstance(element, dict) for element in value)
+    ]
+    if isinstance(item, Rejection) or len(arrays) != 1 or set(TEXT_NAMES).intersection(item.fields):
+        yield item
+        return
+    for number, element in enumerate(arrays[0], start=1):
+        yield Row(element, number, json.dumps(element, ensure_ascii=False)[:EXCERPT_CHARS])
 
 
 _SEPARATORS = re.compile(r"[\s,]*")

@@ -102,6 +102,7 @@ class Source(AbstractContextManager["Source"]):
     """
 
     def __init__(self, path: str, stdin: BinaryIO | None = None, *, name: str = "") -> None:
+        self.path = path
         self.name = name or path
         self._is_stdin = path == "-"
         self._raw = (stdin or sys.stdin.buffer) if self._is_stdin else open_file(Path(path))

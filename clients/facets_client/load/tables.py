@@ -58,7 +58,7 @@ def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: 
             continue
         line, values, excerpt = item
         if not names:
-            names = _column_names(values)
+            names = column_names(values)
         elif len(values) != len(names):
             message = f"row has {len(values)} fields, the header has {len(names)}"
             yield Rejection(line, "broken_row", message, excerpt=excerpt)
@@ -69,7 +69,7 @@ def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: 
             yield Row(dict(zip(names, values, strict=True)), line, excerpt)
 
 
-def _column_names(values: list[str]) -> list[str]:
+def column_names(values: list[str]) -> list[str]:
     """Unique names of the columns: an empty one becomes its column number, a repeated one gets a suffix number."""
     names: list[str] = []
     for position, value in enumerate(values, start=1):

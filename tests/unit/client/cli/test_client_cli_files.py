@@ -8,7 +8,7 @@ import pytest
 from made_pdf import make_pdf
 
 # The client's tests also run without any extra.
-_IS_INSTALLED = all(find_spec(name) for name in ("lxml", "pypdf", "charset_normalizer"))
+_IS_INSTALLED = all(find_spec(name) for name in ("lxml", "pypdfium2", "charset_normalizer"))
 NEEDS_FILES = pytest.mark.skipif(not _IS_INSTALLED, reason="the extra 'files' is not installed")
 
 ARTICLES = """No,Headline,Body,Year,Public,Code
@@ -161,7 +161,7 @@ def test_other_encodings_are_found_and_told(facets, stored, tmp_path, encoding):
         (["sheet.csv"], ["expected CSV, got a ZIP archive or an office document"]),
         (["pictures"], ["no readable file in this folder: it has .png (2)", "readable suffixes: .jsonl"]),
         (["-", "a.csv"], ["must be the only input"]),
-        (["object.json"], ["one object over many lines"]),
+        (["object.json"], ["no column is called text", "the columns are rows"]),
         pytest.param(["not.pdf"], ["expected a PDF"], marks=NEEDS_FILES),
     ],
 )
@@ -208,7 +208,7 @@ def test_without_the_reader_it_is_said_what_to_install(facets, tmp_path, monkeyp
 
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "pypdf" else found(name, *rest)
+        importlib.util, "find_spec", lambda name, *rest: None if name == "pypdfium2" else found(name, *rest)
     )
     make_pdf(tmp_path / "a.pdf", ["Words."])
     assert "pip install 'multifacet-client[files]'" in facets("index", "a.pdf", "-c", "news", code=2).stderr

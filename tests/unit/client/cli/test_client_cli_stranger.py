@@ -54,7 +54,7 @@ def test_a_name_of_a_file_is_no_text(facets, asked):
         ("index utf16.csv -c news", 0, "1 document: 1 added"),
         ("index broken.jsonl -c news", 1, "1 record was rejected, see broken.jsonl.rejected.jsonl"),
         ("index bomb.jsonl.gz -c news", 1, "0 removed, 1 rejected"),
-        ("index sheet.xlsx -c news", 2, "save sheets and slides as CSV, text, HTML or PDF"),
+        ("index sheet.xlsx -c news", 2, "sheet.xlsx: is damaged or of another format than its name says"),
         pytest.param("index folder -c news", 1, "skipped files of other formats: .png (1)", marks=NEEDS_FILES),
         ("index nothing -c news", 2, "no readable file in this folder: it is empty"),
         ("serach dog", 2, "Did you mean 'search'?"),

@@ -12,7 +12,7 @@ from made_docx import make_docx
 from made_pdf import make_pdf
 
 pytestmark = pytest.mark.skipif(
-    not all(find_spec(name) for name in ("lxml", "pypdf", "markdown_it")), reason="the extra 'files' is not installed"
+    not all(find_spec(name) for name in ("lxml", "mammoth", "markdown_it")), reason="the extra 'files' is not installed"
 )
 
 
@@ -98,14 +98,12 @@ def test_a_word_document_keeps_headings_items_and_tables(tmp_path):
         + row(cell("Oslo") + cell("709,000"))
         + "</w:tbl>",
         "<w:sdt><w:sdtContent>" + styled("A field.") + "</w:sdtContent></w:sdt>",
-        styled("Outlined", "x", '<w:outlineLvl w:val="1"/>'),
     ]
     styles = {"berschrift1": "heading 1", "Verzeichnis1": "toc 1", "x": "Normal"}
     make_docx(tmp_path / "a.docx", "".join(body), styles=styles)
     assert read(tmp_path / "a.docx") == [
         "# Cranes\n\nA crane fell in May.\n\n- First\n  - Second\n\n| Town | People |\n| --- | --- |\n"
         "| Oslo | 709,000 |\n\nA field."
-        "\n\n## Outlined"
     ]
 
 
@@ -113,11 +111,11 @@ def test_word_documents_that_are_none_are_told(tmp_path):
     make_docx(tmp_path / "pictures.docx", "<w:p/>")
     assert read(tmp_path / "pictures.docx") == ["no_text"]
     make_docx(tmp_path / "entities.docx", styled("before") + styled("&b;"), head='<!DOCTYPE a [<!ENTITY b "ccc">]>')
-    assert read(tmp_path / "entities.docx") == ["before"]
+    assert read(tmp_path / "entities.docx") == ["before\n\nccc"]
     make_docx(tmp_path / "damaged.docx", "<w:p>")
     (tmp_path / "cut.docx").write_bytes((tmp_path / "pictures.docx").read_bytes()[:90])
     for name in ("damaged.docx", "cut.docx"):
-        with pytest.raises(InputError, match="expected a Word document"):
+        with pytest.raises(InputError, match="is damaged"):
             read(tmp_path / name)
 
 

@@ -22,7 +22,7 @@ from facets_client.load.rows import ReadOptions
 from facets_client.load.source import Source
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with Source(sys.argv[1]) as source:
-    rows = format_of(source, None).read(source, ReadOptions())
+    rows = format_of(source, ReadOptions()).read(source, ReadOptions())
     found = [getattr(row, "reason", "") or row.fields["text"] for row in rows]
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, *found)
 """
@@ -32,7 +32,7 @@ def rows_of(name, data, tmp_path):
     path = tmp_path / name
     path.write_bytes(data)
     with Source(str(path)) as source:
-        return list(format_of(source, None).read(source, ReadOptions()))
+        return list(format_of(source, ReadOptions()).read(source, ReadOptions()))
 
 
 def texts_of(name, data, tmp_path):
@@ -85,7 +85,7 @@ def test_compressions_are_known_by_their_content(tmp_path, compress):
     assert texts_of("a.jsonl", data, tmp_path) == [f"text{i}" for i in range(5)]
     with Source("-", io.BufferedReader(io.BytesIO(data), 16)) as source:
         assert source.size is None
-        assert len(list(format_of(source, None).read(source, ReadOptions()))) == 5
+        assert len(list(format_of(source, ReadOptions()).read(source, ReadOptions()))) == 5
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
