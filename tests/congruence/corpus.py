@@ -1,6 +1,7 @@
 """Documents that are as odd as documents may be, and what a hit says, to the bit."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,9 +68,8 @@ def _document(number: int) -> Document:
     if number % 13 == 0:
         text = f"{text}\n\nA nul \0 and a \U0001f410."
     spans = np.array([[place, place + 4] for place in range(len(facets))])
-    return Document(
-        id=id, text=text, payload=payload, facet_embeddings=facets, facet_spans=spans, num_tokens=9, num_read=8
-    )
+    document = Document(id=id, text=text, payload=payload, facet_embeddings=facets, facet_spans=spans)
+    return replace(document, num_tokens=9, num_read=8, source=f"folder/\u00e9{number % 5}.txt" if number % 3 else "")
 
 
 def _book(id: str, number: int, payload: dict[str, Any]) -> Document:

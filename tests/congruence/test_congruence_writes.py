@@ -46,7 +46,15 @@ def state(engine: CollectionEngine) -> list[object]:
         document.facet_embeddings.tobytes() for document in listed.documents if document.facet_embeddings is not None
     ]
     numbers = (info.num_documents, info.num_parts, info.num_facets, engine.revision, listed.index_revision)
-    return [numbers, facets, pages(engine), said(engine.search(NAME, request))]
+    sources = engine.list_sources(NAME, page_size=3)
+    more = engine.list_sources(NAME, page_token=sources.next_page_token) if sources.next_page_token else sources
+    of_source = engine.list_documents(NAME, source="folder/\u00e91.txt", page_size=1000, include_document=False)
+    given = {one.id: one for one in listed.documents if one.id > "d01"}
+    given = {id: Document(id=id, text=one.text, payload=one.payload, parts=one.parts) for id, one in given.items()}
+    equal = engine.find_equal(engine.record(NAME), given)  # those that came from no file
+    assert equal
+    same = [sources.sources, more.sources, of_source.documents, sorted(equal)]
+    return [numbers, facets, pages(engine), said(engine.search(NAME, request)), same]
 
 
 def test_writes_and_deletes_leave_the_same_state(pair: Pair, corpus: list[Document]) -> None:
@@ -57,6 +65,7 @@ def test_writes_and_deletes_leave_the_same_state(pair: Pair, corpus: list[Docume
         pair.agree(lambda engine, some=some: engine.delete(NAME, ids=[document.id for document in some[::3]]))
         if step % 4 == 3:
             pair.agree(lambda engine, step=step: engine.delete(NAME, where=Range("number", gte=step, lt=step + 6)))
+            pair.agree(lambda engine: engine.delete(NAME, source="folder/\u00e91.txt", where=Range("number", lt=90)))
             pair.maintain()
         pair.agree(state)
     pair.agree(lambda engine: engine.delete(NAME, ids=["no such document"]))
