@@ -1,8 +1,7 @@
 """Static word vectors: the target space of sentences and phrases, nearest words, and storage as 1 byte per number."""
 
-import hashlib
-from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -10,12 +9,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import load_file, save
 
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.vocabulary import Vocabulary, num_words_of
-from facets.storage.files import write_whole
+from facets.storage.files import content_hash, write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -197,23 +196,22 @@ class WordVectors:
         self.vocabulary.save(folder / _VOCABULARY_FILE)
 
     @classmethod
-    def load(cls, folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> "WordVectors":
-        """Reads what ``save`` wrote; ``read`` gives the content of a file.
+    def load(cls, folder: Path) -> "WordVectors":
+        """Reads what ``save`` wrote.
 
         Raises:
             CheckpointError: A file is missing, damaged, or does not fit the other.
         """
         path, words = folder / _VECTORS_FILE, folder / _VOCABULARY_FILE
-        read_once = cache(read)
         try:
-            key = b"".join(hashlib.sha256(read_once(file)).digest() for file in (words, path))
+            key = content_hash(words) + content_hash(path)
         except OSError:
             key = b""  # the error is raised below, with the name of the file
         if (loaded := _loaded.get(key)) is not None:
             return loaded
-        vocabulary = Vocabulary.load(words, read=read_once)
+        vocabulary = Vocabulary.load(words)
         try:
-            tensors = load(read_once(path))
+            tensors = load_file(path)
         except OSError as error:
             raise CheckpointError(f"cannot read the word vectors {path}: {error}") from error
         except (SafetensorError, ValueError) as error:

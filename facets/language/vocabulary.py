@@ -1,6 +1,6 @@
 """The words a model knows, with their rows and frequencies, and pieces for other words."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -151,13 +151,13 @@ class Vocabulary:
         write_whole(path, "".join(f"{word}\t{count}\n" for word, count in lines))
 
     @classmethod
-    def load(cls, path: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> "Vocabulary":
-        """Reads what ``save`` wrote; ``read`` gives the content of a file.
+    def load(cls, path: Path) -> "Vocabulary":
+        """Reads what ``save`` wrote.
 
         Raises:
             CheckpointError: The file is missing or damaged; the message names file and line.
         """
-        lines = _lines(path, read)
+        lines = _lines(path)
         if lines.pop() != "":
             raise CheckpointError(f"{path}, line {len(lines) + 1}: expected a newline at the end, got a cut line")
         # Two lists of strings: a list of pairs would let the garbage collector look through the whole program.
@@ -176,13 +176,13 @@ class Vocabulary:
 
 def num_words_of(path: Path) -> int:
     """``num_words`` of a saved vocabulary; raises CheckpointError if it cannot be read."""
-    words = (line.partition("\t")[0] for line in _lines(path, Path.read_bytes)[1:] if line)
+    words = (line.partition("\t")[0] for line in _lines(path)[1:] if line)
     return sum(not _is_piece(word) for word in words)
 
 
-def _lines(path: Path, read: Callable[[Path], bytes]) -> list[str]:
+def _lines(path: Path) -> list[str]:
     try:
-        return read(path).decode("utf-8").split("\n")
+        return path.read_bytes().decode("utf-8").split("\n")
     except OSError as error:
         raise CheckpointError(f"cannot read the vocabulary {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -18,7 +18,7 @@ from facets.devices import compute_device
 from facets.errors import CheckpointError
 from facets.model.answer_network import AnswerNetwork, asked, read_row
 from facets.model.base import ModelConfig
-from facets.model.checkpoint import FilesRead, fit_weights, read_config, write_parts
+from facets.model.checkpoint import fit_weights, read_config, revision_of, write_parts
 from facets.model.passage_checkpoint import packed_weights, read_passage_weights
 from facets.model.precision import fastest_precision, wants_int8
 from facets.model.shipped import DEFAULT_READER, find_model
@@ -110,19 +110,18 @@ class AnswerReader:
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
         """Loads a checkpoint; raises CheckpointError if it is incomplete or damaged."""
-        files = FilesRead()
-        config = read_config(folder, ReaderConfig, read=files)
-        weights = read_passage_weights(folder, read=files)
+        config = read_config(folder, ReaderConfig)
+        weights = read_passage_weights(folder)
         path = folder / "tokenizer.json"
         try:
-            pieces = WordPieces.from_json(files(path))
+            pieces = WordPieces.from_json(path.read_bytes())
         except OSError as error:
             raise CheckpointError(f"{path}: expected the reader's word pieces: {error}") from error
         if len(pieces) != config.encoder.vocabulary_size:
             expected = config.encoder.vocabulary_size
             raise CheckpointError(f"{path}: has {len(pieces)} word pieces, the network expects {expected}")
         network = fit_weights(folder, lambda: AnswerNetwork(config.encoder), weights)
-        revision = files.revision(*(folder / name for name in _FILES))
+        revision = revision_of(*(folder / name for name in _FILES))
         return cls(network, pieces, config, revision=revision, device=device)
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import torch
 from pydantic import Field
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.nn import init
 from torch.overrides import TorchFunctionMode
@@ -31,11 +31,10 @@ from facets.language.vectors import WordVectors
 from facets.model.base import ModelConfig
 from facets.model.precision import use_half_weights
 from facets.model.shipped import ENCODER_PREFIX, borrowed_folder
-from facets.storage.files import write_whole
+from facets.storage.files import content_hash, write_whole
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ConfigT = TypeVar("ConfigT", bound=Settings)
-ReadFile = Callable[[Path], bytes]
 
 _FORMAT = 1
 # Files that tell sentence-transformers which module encodes.
@@ -69,37 +68,19 @@ def write_parts(folder: Path, config: Settings, tensors: Mapping[str, Tensor], *
         write_whole(folder / name, json.dumps(content, indent=2) + "\n")
 
 
-class FilesRead:
-    """Reads files of a checkpoint and keeps their hashes, for the revision of the model."""
-
-    def __init__(self) -> None:
-        self._digests: dict[Path, bytes] = {}
-
-    def __call__(self, path: Path) -> bytes:
-        """The content of a file."""
-        content = path.read_bytes()
-        self._digests[path.resolve()] = hashlib.sha256(content).digest()
-        return content
-
-    def revision(self, *files: Path) -> str:
-        """Hash of the content of these files, as twelve hexadecimal digits; raises CheckpointError."""
-        return hashlib.sha256(b"".join(map(self._digest, files))).hexdigest()[:12]
-
-    def _digest(self, path: Path) -> bytes:
-        if (digest := self._digests.get(path.resolve())) is not None:
-            return digest
-        try:
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").digest()
-        except OSError as error:
-            raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+def revision_of(*files: Path) -> str:
+    """Hash of the content of a model's files, as twelve hexadecimal digits; raises CheckpointError."""
+    try:
+        return hashlib.sha256(b"".join(map(content_hash, files))).hexdigest()[:12]
+    except OSError as error:
+        raise CheckpointError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
-def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
+def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of ``model.safetensors``, with floating point converted to float32; raises CheckpointError."""
     path = folder / "model.safetensors"
     try:
-        tensors = load(read(path))
+        tensors = load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(f"{path}: expected the weights of the model: {error}") from error
     for name, tensor in tensors.items():
@@ -118,9 +99,9 @@ def check_weights(folder: Path) -> None:
         raise CheckpointError(f"{path}: expected the weights of the model: {error}") from error
 
 
-def read_words(folder: Path, dim: int, *, read: ReadFile = Path.read_bytes) -> WordVectors:
+def read_words(folder: Path, dim: int) -> WordVectors:
     """Word vectors in the space of a model's facets, of ``dim`` dimensions; raises CheckpointError."""
-    words = WordVectors.load(folder, read=read)
+    words = WordVectors.load(folder)
     if words.dim != dim:
         raise CheckpointError(f"{folder}: word vectors have {words.dim} dimensions, the model expects {dim}")
     return words
@@ -161,9 +142,9 @@ def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, 
     return network
 
 
-def read_config(folder: Path, kind: type[ConfigT], *, read: ReadFile = Path.read_bytes) -> ConfigT:
+def read_config(folder: Path, kind: type[ConfigT]) -> ConfigT:
     """Configuration of a checkpoint of a known task; raises as ``read_settings``, also for another task."""
-    values = read_settings(folder, read=read)
+    values = read_settings(folder)
     task, expected = values.get("task"), kind.model_fields["task"]
     if not expected.is_required() and task != expected.default:
         raise CheckpointError(f"{folder}: expected a model for {expected.default}, got one for {task!r}")
@@ -173,7 +154,7 @@ def read_config(folder: Path, kind: type[ConfigT], *, read: ReadFile = Path.read
         raise CheckpointError(f"{folder / 'config.json'}: {error}") from error
 
 
-def read_settings(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Any]:
+def read_settings(folder: Path) -> dict[str, Any]:
     """Content of ``config.json`` of a checkpoint of any task.
 
     Raises:
@@ -184,7 +165,7 @@ def read_settings(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str
         raise NotFoundError(f"no model folder at {folder}", resource_type="model", resource_name=str(folder))
     path = folder / "config.json"
     try:
-        values = json.loads(read(path))
+        values = json.loads(path.read_bytes())
     except OSError as error:
         raise CheckpointError(f"{path}: expected the model's configuration: {error.strerror}") from error
     except ValueError as error:

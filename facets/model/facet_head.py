@@ -14,7 +14,7 @@ from pydantic import Field
 from facets.config import Name
 from facets.errors import CheckpointError
 from facets.model.base import ModelConfig
-from facets.model.checkpoint import FilesRead, read_config, read_settings, read_weights
+from facets.model.checkpoint import read_config, read_settings, read_weights, revision_of
 from facets.model.loading import load
 from facets.model.passage_checkpoint import TASK
 from facets.model.passage_model import PassageModel
@@ -37,9 +37,8 @@ def load_facet_head(folder: Path, **settings: Any) -> PassageModel:
 
     ``settings``: of ``facets.load``, for the model.
     """
-    files = FilesRead()
-    config = read_config(folder, FacetHeadConfig, read=files)
-    head = read_weights(folder, read=files).get(HEAD)
+    config = read_config(folder, FacetHeadConfig)
+    head = read_weights(folder).get(HEAD)
     name = config.encoder_of
     if not name.startswith(ENCODER_PREFIX) and "encoder_of" in read_settings(find_model(name)):
         raise CheckpointError(f"{folder}: expected encoder_of to name an encoder or a model without a head, got {name}")
@@ -49,5 +48,5 @@ def load_facet_head(folder: Path, **settings: Any) -> PassageModel:
         raise CheckpointError(f"{folder}: the head is for {expected}, found {model.revision}; train it again")
     if head is None or head.shape != (model.dim, model.dim):
         raise CheckpointError(f"{folder}: expected a head of shape [{model.dim}, {model.dim}]")
-    revision = files.revision(folder / "config.json", folder / "model.safetensors")
+    revision = revision_of(folder / "config.json", folder / "model.safetensors")
     return model.with_head(head.numpy(), name=config.name, revision=revision)

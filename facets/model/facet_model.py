@@ -17,12 +17,12 @@ from facets.language.vectors import WordVectors
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import (
     CheckpointConfig,
-    FilesRead,
     fit_weights,
     read_config,
     read_weights,
     read_words,
     revision_files,
+    revision_of,
     write_checkpoint,
 )
 from facets.model.contract import ModelDescription
@@ -121,16 +121,15 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         """The description of the model in a folder, without its weights; raises CheckpointError."""
         config = read_config(folder, CheckpointConfig)
         sizes = config.model.num_facets, config.model.dim, config.model.max_tokens
-        revision = FilesRead().revision(*revision_files(folder, config))
+        revision = revision_of(*revision_files(folder, config))
         return config.describe(sizes, revision, borrowed_folder(folder, config.words))
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
         """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
-        files = FilesRead()
-        config = read_config(folder, CheckpointConfig, read=files)
-        tensors = read_weights(folder, read=files)
-        words = read_words(borrowed_folder(folder, config.words), config.model.dim, read=files)
+        config = read_config(folder, CheckpointConfig)
+        tensors = read_weights(folder)
+        words = read_words(borrowed_folder(folder, config.words), config.model.dim)
         components = {
             name.removeprefix(_COMPONENT_PREFIX): tensors.pop(name).numpy()
             for name in list(tensors)
@@ -138,7 +137,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         }
         vectors_VD = torch.from_numpy(words.unit_vectors)
         network = fit_weights(folder, lambda: FacetNetwork(config.model, vectors_VD), tensors)
-        revision = files.revision(*revision_files(folder, config))
+        revision = revision_of(*revision_files(folder, config))
         return cls(
             network,
             words,

@@ -22,7 +22,7 @@ from facets.config import AtLeastOne, Name, SentenceEncoderConfig
 from facets.errors import CheckpointError
 from facets.language.vectors import WordVectors, dequantize, quantize
 from facets.model.base import ModelConfig
-from facets.model.checkpoint import ReadFile, read_weights, write_parts
+from facets.model.checkpoint import read_weights, write_parts
 from facets.model.word_pieces import WordPieces
 from facets.storage.files import write_whole
 
@@ -61,9 +61,9 @@ def write_passage_checkpoint(
     words.save(folder, quantized=True)
 
 
-def read_passage_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
+def read_passage_weights(folder: Path) -> dict[str, Tensor]:
     """Weights of the network, as float32; raises CheckpointError."""
-    tensors = read_weights(folder, read=read)
+    tensors = read_weights(folder)
     try:
         for name in [name for name in tensors if name + _SCALES_SUFFIX in tensors]:
             scales = tensors.pop(name + _SCALES_SUFFIX).half()
@@ -73,11 +73,11 @@ def read_passage_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> d
         raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from error
 
 
-def read_word_pieces(folder: Path, config: PassageModelConfig, *, read: ReadFile = Path.read_bytes) -> WordPieces:
+def read_word_pieces(folder: Path, config: PassageModelConfig) -> WordPieces:
     """The tokenizer; raises CheckpointError if its number of pieces is not that of the network, too."""
     path = folder / "tokenizer.json"
     try:
-        pieces = WordPieces.from_json(read(path))
+        pieces = WordPieces.from_json(path.read_bytes())
     except (OSError, CheckpointError) as error:
         raise CheckpointError(f"{path}: expected the model's word pieces: {error}") from error
     expected = config.encoder.vocabulary_size

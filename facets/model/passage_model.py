@@ -26,7 +26,7 @@ from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import QUESTIONS, SENTENCES, background_cosine, score_scale
 from facets.model.base import shared_tokenizer
-from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_settings, read_words
+from facets.model.checkpoint import fit_weights, read_config, read_settings, read_words, revision_of
 from facets.model.contract import EncoderSettings, ModelDescription
 from facets.model.facet_reduction import ALIKE
 from facets.model.passage_checkpoint import (
@@ -301,7 +301,7 @@ class PassageModel:
     def describe(cls, folder: Path) -> ModelDescription:
         """The description of the model in a folder, without its weights; raises CheckpointError."""
         config = read_config(folder, PassageModelConfig)
-        revision = FilesRead().revision(*(folder / name for name in PASSAGE_FILES))
+        revision = revision_of(*(folder / name for name in PASSAGE_FILES))
         sizes = config.num_facets, config.encoder.width, config.window_tokens
         return config.describe(sizes, revision, folder, space=config.space)
 
@@ -322,13 +322,12 @@ class PassageModel:
         if "encoder_of" in read_settings(folder):  # by name, because it imports this module
             model: PassageModel = resolve_name("facets.model.facet_head:load_facet_head")(folder, device=device)
             return model
-        files = FilesRead()
-        config = read_config(folder, PassageModelConfig, read=files)
-        weights = read_passage_weights(folder, read=files)
-        pieces = read_word_pieces(folder, config, read=files)
-        words = read_words(folder, config.encoder.width, read=files)
+        config = read_config(folder, PassageModelConfig)
+        weights = read_passage_weights(folder)
+        pieces = read_word_pieces(folder, config)
+        words = read_words(folder, config.encoder.width)
         network = fit_weights(folder, lambda: SentenceEncoder(config.encoder), weights)
-        revision = files.revision(*(folder / name for name in PASSAGE_FILES))
+        revision = revision_of(*(folder / name for name in PASSAGE_FILES))
         return cls(
             NetworkEncoder(network, pieces, window_tokens=config.window_tokens, device=device),
             words,

@@ -20,11 +20,11 @@ from facets.language.vectors import WordVectors
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import (
     CheckpointConfig,
-    FilesRead,
     fit_weights,
     read_config,
     read_weights,
     revision_files,
+    revision_of,
     write_checkpoint,
 )
 from facets.model.contract import ModelDescription, ModelInfo
@@ -210,7 +210,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     def describe(cls, folder: Path) -> ModelDescription:
         """The description of the model in a folder, without its weights; raises CheckpointError."""
         config, settings = read_config(folder, CheckpointConfig), read_settings_part(folder)
-        revision = FilesRead().revision(*revision_files(folder, config), *files_of(folder, settings))
+        revision = revision_of(*revision_files(folder, config), *files_of(folder, settings))
         for part in (settings.sentences, settings.additions):
             if part is not None:
                 revision = _joined(revision, PassageModel.describe(borrowed_folder(folder, part.encoder)))
@@ -220,13 +220,12 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
         """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
-        files = FilesRead()
-        config = read_config(folder, CheckpointConfig, read=files)
-        tensors = read_weights(folder, read=files)
+        config = read_config(folder, CheckpointConfig)
+        tensors = read_weights(folder)
         if config.task != "papers":
             raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
-        words = WordVectors.load(folder, read=files)
-        part = read_papers_part(folder, read=files)
+        words = WordVectors.load(folder)
+        part = read_papers_part(folder)
         for kind, vectors in part.tables.vectors.items():
             if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:
                 raise CheckpointError(
@@ -235,7 +234,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         vectors_VW = torch.from_numpy(words.unit_vectors)
         probabilities_V = torch.from_numpy(words.vocabulary.probabilities)
         network = fit_weights(folder, lambda: PaperNetwork(config.model, vectors_VW, probabilities_V), tensors)
-        revision = files.revision(*revision_files(folder, config), *files_of(folder, part.settings))
+        revision = revision_of(*revision_files(folder, config), *files_of(folder, part.settings))
         encoder = None
         if part.settings.sentences is not None:
             encoder = _borrowed(folder, part.settings.sentences, device)

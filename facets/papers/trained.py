@@ -13,7 +13,7 @@ Shape letters: I papers, J authors or citing papers, D dimensions, P pairs, C co
 
 import json
 import lzma
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,8 +34,6 @@ _FORMAT = 1
 _SETTINGS_FILE, _TABLES_FILE = "recommendation.json", "tables.safetensors"
 _PAPERS_FILE, _TEXTS_FILE, _SENTENCES_FILE = "papers.safetensors.xz", "papers.json.xz", "sentences.safetensors.xz"
 _BYTE_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]  # for independent bytes
-
-Read = Callable[[Path], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +151,18 @@ def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
 def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
     """Replaces some values of ``recommendation.json``; raises CheckpointError when it is missing or damaged."""
     path = folder / _SETTINGS_FILE
-    write_whole(path, json.dumps({**_read_json(path, Path.read_bytes), **changes}, indent=2) + "\n")
+    write_whole(path, json.dumps({**_read_json(path), **changes}, indent=2) + "\n")
 
 
-def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPart:
-    """Reads the files that ``write_papers_part`` wrote; ``read`` returns the content of a file.
+def read_papers_part(folder: Path) -> PapersPart:
+    """Reads the files that ``write_papers_part`` wrote.
 
     Raises:
         CheckpointError: A file is missing, damaged, or they do not belong together.
     """
-    settings, papers = read_settings_part(folder, read=read), _read_papers(folder, read)
+    settings, papers = read_settings_part(folder), _read_papers(folder)
     tables_path = folder / _TABLES_FILE
-    arrays = _read_arrays(tables_path, read)
+    arrays = _read_arrays(tables_path)
     with _reading(tables_path):
         vectors: dict[str, NDArray[np.float32]] = {
             k: dequantize(arrays[f"{k}.vectors"], arrays[f"{k}.vectors.scales"]) for k in CandidateKind
@@ -178,14 +176,14 @@ def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPar
                 raise ValueError(f"vectors of {kind} have NaN or infinite values")
     sentences = None
     if settings.sentences is not None:
-        sentences = _read_sentence_vectors(folder / _SENTENCES_FILE, read, num_papers=len(papers.ids))
+        sentences = _read_sentence_vectors(folder / _SENTENCES_FILE, num_papers=len(papers.ids))
     return PapersPart(tables, settings, papers, sentences)
 
 
-def read_settings_part(folder: Path, *, read: Read = Path.read_bytes) -> ScoringSettings:
+def read_settings_part(folder: Path) -> ScoringSettings:
     """Reads only the settings; raises as ``read_papers_part``."""
     path = folder / _SETTINGS_FILE
-    values = _read_json(path, read)
+    values = _read_json(path)
     if values.get("format") != _FORMAT:
         raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
     with _reading(path):
@@ -196,8 +194,8 @@ def read_settings_part(folder: Path, *, read: Read = Path.read_bytes) -> Scoring
         )
 
 
-def _read_papers(folder: Path, read: Read) -> TrainedPapers:
-    arrays, texts = _read_arrays(folder / _PAPERS_FILE, read), _read_json(folder / _TEXTS_FILE, read)
+def _read_papers(folder: Path) -> TrainedPapers:
+    arrays, texts = _read_arrays(folder / _PAPERS_FILE), _read_json(folder / _TEXTS_FILE)
     with _reading(folder / _PAPERS_FILE):
         papers = TrainedPapers(
             ids=texts["ids"],
@@ -220,8 +218,8 @@ def _read_papers(folder: Path, read: Read) -> TrainedPapers:
     return papers
 
 
-def _read_sentence_vectors(path: Path, read: Read, *, num_papers: int) -> SentenceVectors:
-    arrays = _read_arrays(path, read)
+def _read_sentence_vectors(path: Path, *, num_papers: int) -> SentenceVectors:
+    arrays = _read_arrays(path)
     with _reading(path):
         axes, center, values = arrays["axes"], arrays["center"], arrays["values"]
         if axes.shape != (len(center), len(values)) or values.shape[1:] != (num_papers,):
@@ -244,11 +242,11 @@ def _reading(path: Path) -> Iterator[None]:
         raise CheckpointError(f"{path}: it is damaged, or a value is wrong: {error}") from error
 
 
-def _read_arrays(path: Path, read: Read) -> dict[str, NDArray[Any]]:
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     with _reading(path):
-        return load(lzma.decompress(read(path)) if path.suffix == ".xz" else read(path))
+        return load(lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes())
 
 
-def _read_json(path: Path, read: Read) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     with _reading(path):
-        return dict(json.loads(lzma.decompress(read(path)) if path.suffix == ".xz" else read(path)))
+        return dict(json.loads(lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()))

@@ -32,7 +32,7 @@ from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.base import CheckpointModel, ModelConfig
-from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words, write_parts
+from facets.model.checkpoint import fit_weights, read_config, read_words, revision_of, write_parts
 from facets.model.contract import ModelDescription
 from facets.model.network import FacetDecoder
 from facets.model.passage_checkpoint import (
@@ -289,7 +289,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         config = read_config(folder, RelationModelConfig)
         sizes = config.network.num_facets, config.network.dim, config.network.max_tokens
         source = borrowed_folder(folder, config.encoder_of)
-        return config.describe(sizes, FilesRead().revision(*_revision_files(folder, source)), source)
+        return config.describe(sizes, revision_of(*_revision_files(folder, source)), source)
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
@@ -299,22 +299,21 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
             NotFoundError: The folder does not exist, or the model of its encoder is not installed.
             CheckpointError: The folder, or that of its encoder, is incomplete, damaged, or for another task.
         """
-        files = FilesRead()
-        config = read_config(folder, RelationModelConfig, read=files)
+        config = read_config(folder, RelationModelConfig)
         source = borrowed_folder(folder, config.encoder_of)
-        passages = read_config(source, PassageModelConfig, read=files)
+        passages = read_config(source, PassageModelConfig)
         if passages.encoder != config.network.encoder:
             raise CheckpointError(f"{source}: expected the encoder that {folder} was made from, got another shape")
-        pieces = PatternPieces(read_word_pieces(source, passages, read=files), config.network.max_tokens)
-        words = read_words(source, passages.encoder.width, read=files)
-        pieces_VW = encoder_pieces(source, read=files)
-        tensors = read_passage_weights(folder, read=files)
+        pieces = PatternPieces(read_word_pieces(source, passages), config.network.max_tokens)
+        words = read_words(source, passages.encoder.width)
+        pieces_VW = encoder_pieces(source)
+        tensors = read_passage_weights(folder)
         vectors = {name: tensors.pop(name).numpy().astype(np.float32) for name in TABLES if name in tensors}
         # Rounding to one byte loses unit length.
         vectors |= {name: unit_rows(rows) for name, rows in vectors.items() if name != TYPES}
-        relations, table = read_tables(folder, vectors, read=files)
+        relations, table = read_tables(folder, vectors)
         network = fit_weights(folder, lambda: PatternNetwork(config.network, pieces_VW), tensors)
-        revision = files.revision(*_revision_files(folder, source))
+        revision = revision_of(*_revision_files(folder, source))
         return cls(
             network,
             words,
@@ -332,9 +331,9 @@ def _revision_files(folder: Path, source: Path) -> list[Path]:
     return [*(folder / name for name in own), *(source / name for name in PASSAGE_FILES)]  # all affect results
 
 
-def encoder_pieces(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> Tensor:
+def encoder_pieces(folder: Path) -> Tensor:
     """Word-piece vectors of a passage model, ``[V, W]`` float32."""
-    weights = read_passage_weights(folder, read=read)
+    weights = read_passage_weights(folder)
     if _PIECES not in weights:
         raise CheckpointError(f"{folder}: expected a model of passages, its weights have no {_PIECES}")
     return weights[_PIECES].float()

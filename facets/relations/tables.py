@@ -8,7 +8,7 @@ Shape suffixes: R relations, J relation facets, P patterns, D dimensions, T enti
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -240,9 +240,7 @@ def write_tables(folder: Path, relations: RelationTable, patterns: PatternTable)
     write_whole(folder / _PATTERNS_FILE, "".join(lines))
 
 
-def read_tables(
-    folder: Path, vectors: Mapping[str, NDArray[np.float32]], *, read: Callable[[Path], bytes] = Path.read_bytes
-) -> tuple[RelationTable, PatternTable]:
+def read_tables(folder: Path, vectors: Mapping[str, NDArray[np.float32]]) -> tuple[RelationTable, PatternTable]:
     """Reads the files that ``write_tables`` wrote.
 
     ``vectors``: arrays named as in ``TABLES``, with the rows of one relation after another.
@@ -251,11 +249,11 @@ def read_tables(
         CheckpointError: A file is missing, damaged, or does not fit the vectors.
     """
     with _reading(folder):
-        values = json.loads(read(folder / _RELATIONS_FILE).decode("utf-8"))
+        values = json.loads((folder / _RELATIONS_FILE).read_bytes().decode("utf-8"))
         entries = values["relations"]
         names = tuple(str(entry["name"]) for entry in entries)
         confidence = Confidence.from_dict(values[_CONFIDENCE])
-        lines = read(folder / _PATTERNS_FILE).decode("utf-8").split("\n")[:-1]
+        lines = (folder / _PATTERNS_FILE).read_bytes().decode("utf-8").split("\n")[:-1]
         counts = {pattern: int(count) for pattern, count in (line.split("\t") for line in lines)}
         num_facets = max(1, len(vectors[FACETS]) // max(1, len(names)))
         lengths = {name: len(rows) for name, rows in vectors.items()} | {"thresholds": len(confidence.thresholds)}

@@ -1,11 +1,13 @@
 """Atomic file writes, and errors of the operating system and SQLite explained by their cause."""
 
 import errno
+import hashlib
 import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 from facets.errors import DamagedError, DiskFullError, NotAFolderError, StorageError, StoreAwayError
@@ -33,6 +35,18 @@ def sync_directory(directory: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def content_hash(path: Path) -> bytes:
+    """SHA-256 of the content of a file, computed again when its size or modification time has changed."""
+    status = path.stat()
+    return _content_hash(path.resolve(), status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _content_hash(path: Path, *_: int) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def place_of(path: Path | int) -> tuple[int, int] | None:
