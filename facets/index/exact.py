@@ -36,8 +36,8 @@ _MAX_DOCUMENT_CODE = 127
 _MAX_QUERY_CODE = 63
 
 
-def document_codes(facets_SKD: Vectors) -> tuple[NDArray[np.int8], Floats, float]:
-    """Codes ``[S, K, D]``, inverse norms of the codes ``[S, K]`` (0 for zero facets), and the largest error of a facet.
+def document_codes(facets_SKD: Vectors) -> tuple[NDArray[np.int8], Floats, Floats]:
+    """Codes ``[S, K, D]``, inverse norms of the codes (0 for zero facets) and errors of the facets, both ``[S, K]``.
 
     Facets that the store decoded from such codes yield the same codes again.
     """
@@ -48,8 +48,7 @@ def document_codes(facets_SKD: Vectors) -> tuple[NDArray[np.int8], Floats, float
     norms = np.sqrt(np.einsum("skd,skd->sk", codes, codes))
     inverse = (1 / np.where(norms > 0, norms, np.inf)).astype(np.float32)
     facets -= codes * inverse[:, :, None]
-    error = float(np.sqrt(np.einsum("skd,skd->sk", facets, facets).max(initial=0.0)))
-    return codes.astype(np.int8), inverse, error
+    return codes.astype(np.int8), inverse, np.sqrt(np.einsum("skd,skd->sk", facets, facets))
 
 
 class CodedQuery:
@@ -158,8 +157,8 @@ class ExactIndex(FacetIndex):
 
     def add(self, rows: Ints, facets_SKD: Vectors) -> None:
         """Adds documents."""
-        codes, inverse, error = document_codes(facets_SKD)
-        self.code_error = max(self.code_error, error)
+        codes, inverse, errors = document_codes(facets_SKD)
+        self.code_error = float(errors.max(initial=self.code_error))
         self._add(rows, torch.from_numpy(codes), torch.from_numpy(inverse))
 
     def _add(self, rows: Ints, codes_SKD: Tensor, inverse_SK: Tensor) -> None:

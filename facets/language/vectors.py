@@ -146,7 +146,7 @@ class WordVectors:
         for start in range(0, len(rows), _WORDS_AT_A_TIME):
             some = slice(start, start + _WORDS_AT_A_TIME)
             coded = document_codes(unit_rows(self._rows(rows[some]))[:, None])
-            codes[some], inverse[some], error = coded[0][:, 0], coded[1][:, 0], max(error, coded[2])
+            codes[some], inverse[some], error = coded[0][:, 0], coded[1][:, 0], max(error, float(coded[2].max()))
         # 1e-5 allows for rounding in float sums.
         return rows, torch.from_numpy(codes), torch.from_numpy(inverse), error + 1e-5
 

@@ -4,6 +4,7 @@ Shape letters: N papers, C candidates, K facets, D dimensions, W width of docume
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -29,7 +30,7 @@ from facets.papers.records import (
     check_papers,
     check_top_k,
 )
-from facets.papers.scoring import best_columns, candidate_evidence, diverse_columns, hybrid_scores
+from facets.papers.scoring import best_columns, candidate_evidence, contenders, diverse_columns, hybrid_scores
 from facets.papers.tables import EngineState
 from facets.storage.sql import SqlDatabase
 
@@ -232,8 +233,13 @@ class PaperEngine:
     ) -> list[RankedCandidate]:
         """The best of the given candidates for one paper."""
         table = state.tables[kind]
-        total, facets, documents = self._scores(state, kind, encoded, options, rows_C)
         pool = max(_DIVERSITY_POOL, _DIVERSITY_POOL_FOR_EACH * options.top_k) if options.diversify else options.top_k
+        scores_of = partial(self._scores, state, kind, encoded, options)
+        weight = self._facet_weight(kind, options)
+        rows_C = contenders(
+            encoded, kind, state, rows_C, pool, facet_weight=weight, score=lambda rows: scores_of(rows)[0][0]
+        )
+        total, facets, documents = scores_of(rows_C)
         best, scores = (array[0] for array in best_columns(total, pool, ranks=lambda: table.id_ranks[rows_C]))
         if options.diversify:
             chosen = diverse_columns(table, rows_C[best], scores, options)
@@ -272,9 +278,11 @@ class PaperEngine:
         options: PaperOptions,
         rows_C: NDArray[np.int64],
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-        settings = self.model.settings
-        facet_weight = settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
-        return hybrid_scores(papers, kind, state, rows_C, facet_weight=facet_weight, settings=settings)
+        weight = self._facet_weight(kind, options)
+        return hybrid_scores(papers, kind, state, rows_C, facet_weight=weight, settings=self.model.settings)
+
+    def _facet_weight(self, kind: CandidateKind, options: PaperOptions) -> float:
+        return self.model.settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
 
 
 def _allowed_papers(papers: Sequence[Paper], options: PaperOptions) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from facets.papers.trained import ScoringSettings
 _NEAREST_WORDS, _NEAREST_PAPERS = 8, 3
 _MAX_TITLES = 30  # most titles of the candidate's papers from which the words are taken
 _MIN_WORD_LETTERS = 3
+_FEW_CANDIDATES = 2048  # are all scored
 
 
 def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -56,6 +57,32 @@ def hybrid_scores(
         rescaled = np.float32(additions.offset) + np.float32(additions.scale) * own
         total[:, added] = facet_weight * facets[:, added] + (1.0 - facet_weight) * rescaled
     return total, facets, documents
+
+
+def contenders(
+    papers: PaperFacets,
+    kind: CandidateKind,
+    state: EngineState,
+    rows_C: NDArray[np.int64],
+    num_best: int,
+    *,
+    facet_weight: float,
+    score: Callable[[NDArray[np.int64]], NDArray[np.float32]],
+) -> NDArray[np.int64]:
+    """The candidates among ``rows_C`` that may be one of the ``num_best`` for a single paper, or tie with one of them.
+
+    ``score``: gives the scores of some candidates; those with the highest upper bounds show what a bound must reach.
+    """
+    if len(rows_C) <= max(_FEW_CANDIDATES, 2 * num_best):
+        return rows_C
+    table = state.tables[kind]
+    facets_J = np.maximum(table.coded.bounds(papers.scaled(kind)[0]), 0.0)
+    bounds_J = facet_weight * facets_J + (1.0 - facet_weight) * table.document_bounds(papers.documents[0], state.bank)
+    bounds_C = bounds_J[rows_C]
+    if kind is CandidateKind.AUTHORS:
+        bounds_C[table.added(rows_C, state.bank)] = np.inf
+    highest = np.sort(np.argpartition(-bounds_C, 2 * num_best)[: 2 * num_best])
+    return rows_C[bounds_C >= np.partition(score(rows_C[highest]), -num_best)[-num_best]]
 
 
 def best_columns(

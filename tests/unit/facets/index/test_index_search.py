@@ -196,10 +196,10 @@ def test_purge_changes_no_answer() -> None:
 def test_codes_of_the_store_are_held_as_they_are() -> None:
     units = unit(np.random.default_rng(8).standard_normal((3000, 96)))
     codes = encode_units(units)
-    again, inverse, error = document_codes(decode_units(codes).reshape(500, 6, 96))
+    again, inverse, errors = document_codes(decode_units(codes).reshape(500, 6, 96))
     np.testing.assert_array_equal(again.reshape(-1, 96), codes)
     np.testing.assert_allclose(1 / inverse.ravel(), np.linalg.norm(codes.astype(np.float32), axis=1), rtol=1e-6)
-    assert error < 5e-4
+    assert errors.max() < 5e-4
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 31, 100])

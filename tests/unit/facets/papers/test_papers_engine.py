@@ -8,6 +8,7 @@ from facets.errors import InvalidInputError, NotFoundError
 from facets.papers.engine import PaperEngine
 from facets.papers.fitting import fit_vector
 from facets.papers.records import CandidateKind, Paper, PaperOptions
+from facets.papers.tables import CodedRows
 
 AUTHORS, CITATIONS = CandidateKind.AUTHORS, CandidateKind.CITATIONS
 PARSER = Paper("dependency parser of a treebank")
@@ -22,6 +23,28 @@ def test_authors_of_the_subject_come_first(engine: PaperEngine) -> None:
     parsing, speech = ids(engine.recommend_authors([PARSER, VOICE], PaperOptions(top_k=4)))
     assert all(name.startswith("parsing") for name in parsing)
     assert all(name.startswith("speech") for name in speech)
+
+
+@pytest.mark.parametrize("kind", CandidateKind)
+@pytest.mark.parametrize("options", [PaperOptions(top_k=2), PaperOptions(top_k=1, facet_weight=1.0, from_year=2000)])
+def test_bounds_leave_out_none_of_the_best(
+    engine: PaperEngine, kind: CandidateKind, options: PaperOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("facets.papers.scoring._FEW_CANDIDATES", 0)
+    bulk = engine.recommend_bulk(kind, [PARSER, VOICE], options)  # scores every candidate
+    recommend = engine.recommend_authors if kind is AUTHORS else engine.recommend_citations
+    for hits, rows, scores in zip(recommend([PARSER, VOICE], options), bulk.rows, bulk.scores, strict=True):
+        assert [hit.id for hit in hits] == [bulk.candidate_ids[row] for row in rows]
+        assert_allclose([hit.score for hit in hits], scores, atol=1e-5)
+
+
+def test_bounds_are_just_above_the_largest_product() -> None:
+    rng = np.random.default_rng(4)
+    rows, vectors = (3 * rng.standard_normal((num, 96)).astype(np.float32) for num in (5000, 3))
+    rows[7] = 0
+    above = CodedRows(rows).bounds(vectors) - (rows @ vectors.T).max(axis=1)
+    norms = np.linalg.norm(rows, axis=1) * np.linalg.norm(vectors, axis=1).max()
+    assert above.min() > 0 and (above <= 0.08 * norms + 1e-4).all()
 
 
 def test_excluding_everyone_gives_empty_answers(engine: PaperEngine) -> None:
