@@ -23,7 +23,7 @@ _TIMED_BYTES = 2**20  # of an upload; a slow sender has `timeout_s` for each
 MAX_CONVERSIONS = 2  # at a time: a converted body takes many times the memory of its bytes
 _MAX_EMPTY_LINES = 10_000  # in a row
 _PUBLIC_PATHS = frozenset({"/grpc.health.v1.Health/Check"})
-_DISCARD_S = 2.0  # a client does not read the reply while it is still sending
+_DISCARD_S, _SILENCE_S = 2.0, 0.3
 _CLOSE = {"Connection": "close"}
 
 
@@ -66,7 +66,7 @@ class BodyReader:
                     try:
                         self._extend(body, piece, name="body")
                     except CallError:
-                        await _discard(stream)
+                        await discard(stream)
                         raise
             return await self.converted(convert, body)
         except TimeoutError as error:
@@ -74,17 +74,15 @@ class BodyReader:
         finally:
             self._num_bytes -= len(body)
 
-    async def pieces(self, request: Request, max_bytes: int) -> AsyncGenerator[bytes, None]:
+    async def pieces(self, request: Request, body: AsyncIterator[bytes], max_bytes: int) -> AsyncGenerator[bytes, None]:
         """Yields the decompressed pieces of a body of any length up to a limit; each MiB has its own time to arrive."""
-        stream = request.stream()
         if int(request.headers.get("content-length", 0)) > max_bytes:
             raise _too_large("file", max_bytes)
-        pieces, until = _decompressed(request, stream), self._until()
+        pieces, until = _decompressed(request, body), self._until()
         num_bytes = num_timed = 0
         while (piece := await self._next(pieces, until, "next MiB of the file")) is not None:
             num_bytes += len(piece)
             if num_bytes > max_bytes:
-                await _discard(stream)
                 raise _too_large("file", max_bytes)
             if num_bytes > num_timed + _TIMED_BYTES:
                 num_timed, until = num_bytes, self._until()
@@ -177,8 +175,10 @@ async def _decompressed(request: Request, stream: AsyncIterator[bytes]) -> Async
         raise bad_request("the gzip stream of the body is incomplete")
 
 
-async def _discard(stream: AsyncIterator[bytes]) -> None:
-    with suppress(TimeoutError, ClientDisconnect):
+async def discard(stream: AsyncIterator[bytes]) -> None:
+    """Takes what a refused client is still sending, for a short time: it reads no reply before it has sent all."""
+    with suppress(TimeoutError, ClientDisconnect, StopAsyncIteration):
         async with asyncio.timeout(_DISCARD_S):
-            async for _ in stream:
-                pass
+            while True:
+                async with asyncio.timeout(_SILENCE_S):
+                    await anext(stream)

@@ -5,7 +5,7 @@ import errno
 import json
 import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import asdict
@@ -25,6 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from facets_server.gateway.errors import CallError, bad_request
+from facets_server.gateway.request_body import discard
 from facets_server.gateway.rpc_routes import NDJSON, LineResponse, content_type_of, with_last_error
 from facets_server.gateway.upstream import Backend, Caller, caller_address, caller_of, disconnected
 from facets_server.runtime.errors import PermissionDeniedError
@@ -55,6 +56,14 @@ class Uploads:
 
     async def store(self, request: Request) -> Response:
         """Answers with lines of JSON; an error before the first line has an HTTP status of its own."""
+        body = request.stream()
+        try:
+            return await self._store(request, body)
+        except CallError:
+            await discard(body)
+            raise
+
+    async def _store(self, request: Request, body: AsyncIterator[bytes]) -> Response:
         content_type_of(request, FILE_TYPE)
         key = self._backend.reader.check_key(request)
         upload = _Upload.of(request)
@@ -64,17 +73,19 @@ class Uploads:
                 key.check_collection(upload.collection)
             except PermissionDeniedError as error:
                 raise CallError.of_facets(error) from error
-        lines = self._lines(request, upload, key.caller if key else caller_address(request))
+        lines = self._lines(request, body, upload, key.caller if key else caller_address(request))
         first = await anext(lines, None)
         if first is None:
             raise ClientDisconnect
         return LineResponse(with_last_error(first, lines), media_type=NDJSON)
 
-    async def _lines(self, request: Request, upload: "_Upload", caller: str) -> AsyncGenerator[bytes, None]:
+    async def _lines(
+        self, request: Request, body: AsyncIterator[bytes], upload: "_Upload", caller: str
+    ) -> AsyncGenerator[bytes, None]:
         """The lines of the answer, without the last one if the caller leaves."""
         with self._place(caller), TemporaryDirectory(prefix="facets-upload-") as folder:
             path = Path(folder, "file")
-            await self._keep_body(request, path)
+            await self._keep_body(request, body, path)
             notes: list[str] = []
             num_documents = 0
 
@@ -118,12 +129,12 @@ class Uploads:
             self._running[caller] -= 1
             self._running += Counter()  # forgets callers without uploads
 
-    async def _keep_body(self, request: Request, path: Path) -> None:
+    async def _keep_body(self, request: Request, body: AsyncIterator[bytes], path: Path) -> None:
         """Writes the body to a file."""
         loop = asyncio.get_running_loop()
         try:
             with path.open("xb") as file:
-                async with aclosing(self._backend.reader.pieces(request, self._max_bytes)) as pieces:
+                async with aclosing(self._backend.reader.pieces(request, body, self._max_bytes)) as pieces:
                     async for piece in pieces:
                         await loop.run_in_executor(self._threads, file.write, piece)
         except OSError as error:
