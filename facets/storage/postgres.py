@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from facets.errors import (
     ConfigError,
-    ConflictError,
     DiskFullError,
     StorageError,
     StoreAwayError,
@@ -55,11 +54,6 @@ _SESSION = (
     "set_config('tcp_keepalives_count', '3', FALSE), set_config('synchronous_commit', "
     "replace(replace(current_setting('synchronous_commit'), 'off', 'on'), 'local', 'on'), FALSE)"
 )
-_STATE_PROBLEMS = {
-    None: "holds a store already: expected an empty database",
-    "filling": "is being filled: run facets-server migrate again until it finishes",
-    "moved": "was moved into a data directory: use that directory, or another database",
-}
 
 
 class PostgresSchema(NamedTuple):
@@ -120,12 +114,11 @@ class PostgresConnection:
 class PostgresDatabase:
     """The tables of one store in one schema of a database; shared by several processes, thread-safe."""
 
-    def __init__(self, url: str, schema: PostgresSchema, *, filling: bool = False, create: bool = True) -> None:
+    def __init__(self, url: str, schema: PostgresSchema, *, create: bool = True) -> None:
         """Connects and creates missing tables, unless ``create`` is False.
 
         ``url``: ``postgres://USER:PASSWORD@HOST:PORT/DATABASE?SETTING=...``, as libpq reads it; several hosts are tried
-        in order. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``). ``filling``: open
-        the database as the target of a move; servers refuse it until the move is complete.
+        in order. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``).
 
         Raises:
             ConfigError: The address cannot be read.
@@ -141,7 +134,7 @@ class PostgresDatabase:
         self._holding = threading.local()
         self._closed = False
         with self._clear_errors("open"):
-            self._prepare(schema, filling, create)
+            self._prepare(schema, create)
         self._pool: ConnectionPool[Any] = ConnectionPool(
             self._conninfo,
             min_size=1,
@@ -153,7 +146,7 @@ class PostgresDatabase:
             open=True,
         )
 
-    def _prepare(self, schema: PostgresSchema, filling: bool, create: bool) -> None:
+    def _prepare(self, schema: PostgresSchema, create: bool) -> None:
         """Creates the tables under a lock, or checks existing ones."""
         import psycopg
 
@@ -170,28 +163,13 @@ class PostgresDatabase:
                     for statement in schema.tables:
                         connection.execute(statement)
                     connection.execute("INSERT INTO meta VALUES ('version', %s)", (str(_VERSION),))
-                    if filling:
-                        connection.execute("INSERT INTO meta VALUES ('state', 'filling')")
-                state = _value(connection, "SELECT value FROM meta WHERE key = 'state'")
                 version = int(_value(connection, "SELECT value FROM meta WHERE key = 'version'") or 0)
             if version != _VERSION:
                 raise StoreFormatError(
                     f"{self._name()} has tables of version {version}, expected {_VERSION}: use the release that wrote "
                     "them"
                 )
-            if state != ("filling" if filling else None):
-                raise ConflictError(f"{self._name()} {_STATE_PROBLEMS[state]}")
             self._check_connection(connection)
-
-    def filled(self) -> None:
-        """Marks the end of a move into this database: servers may open it."""
-        with self.write() as connection:
-            connection.execute("DELETE FROM meta WHERE key = 'state'")
-
-    def moved(self) -> None:
-        """Marks the database as moved away: servers refuse it from now on."""
-        with self.write() as connection:
-            connection.execute("INSERT INTO meta (key, value) SELECT 'state', 'moved'")
 
     def _refuse_read_only(self, connection: "psycopg.Connection[Any]") -> None:
         if _value(connection, _IS_READ_ONLY):

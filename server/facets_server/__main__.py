@@ -176,17 +176,12 @@ def doctor(data_dir: DataDir = None, config: ConfigFile = None) -> None:
 
 
 @app.command()
-def migrate(
-    *,
-    back: Annotated[bool, typer.Option("--back", help="From PostgreSQL into the data directory.")] = False,
-    data_dir: DataDir = None,
-    config: ConfigFile = None,
-) -> None:
-    """Move the documents of a data directory into the PostgreSQL that the setting engine.store names, or back.
+def migrate(data_dir: DataDir = None, config: ConfigFile = None) -> None:
+    """Move the documents of a data directory into the PostgreSQL that the setting engine.store names.
 
-    No server may be using the directory. After an interruption, run the same command again to continue.
+    No server may be using the directory. After an interruption, run the same command again.
     """
-    _upkeep(lambda upkeep, settings: upkeep.migrate_directory(settings, typer.echo, back=back), data_dir, config)
+    _upkeep(lambda upkeep, settings: upkeep.migrate_directory(settings, typer.echo), data_dir, config)
 
 
 def _upkeep(

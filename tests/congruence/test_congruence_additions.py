@@ -13,7 +13,7 @@ from toy_papers import toy_paper_model
 
 from facets.documents import CollectionEngine
 from facets.documents.dialects import postgres_schema
-from facets.documents.migration import move_to_directory, move_to_postgres
+from facets.documents.migration import move_to_postgres
 from facets.errors import ConflictError, StoreAwayError
 from facets.model.loading import load
 from facets.papers.engine import PaperEngine
@@ -158,5 +158,3 @@ def test_additions_move_into_postgres_and_back(relations: RelationModel, papers:
     database = PostgresDatabase(url, postgres_schema())
     assert content(engines(lambda _: database)) == expected
     database.close()
-    move_to_directory(url, tmp_path / "back", kept, say=said.append)
-    assert content(engines(lambda task: tmp_path / "back" / task)) == expected

@@ -12,7 +12,7 @@ from pathlib import Path
 from facets_client import FacetsClient, FacetsClientError
 from facets_client.core.channel import parse_target
 
-from facets.documents.migration import move_to_directory, move_to_postgres
+from facets.documents.migration import move_to_postgres
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.documents.store import examine_postgres
 from facets.errors import (
@@ -140,16 +140,13 @@ def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
     say(f"{len(files)} stores of {source} restored to {data_dir}; indexes are built again when a server starts")
 
 
-def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
-    """Moves the documents of a data directory into PostgreSQL, or back; see :mod:`facets.documents.migration`."""
+def migrate_directory(config: ServerConfig, say: Say) -> None:
+    """Moves the documents of a data directory into PostgreSQL; see :mod:`facets.documents.migration`."""
     url = config.engine.store.get_secret_value()
     if url == "sqlite":
-        raise ConfigError('engine.store must be the postgres:// address to move to or from, got "sqlite"')
+        raise ConfigError('engine.store must be the postgres:// address to move to, got "sqlite"')
     kept = {pattern: schema for pattern, schema in STORES.items() if "*" in pattern}
-    if back:
-        move_to_directory(url, config.data_dir, kept, say=say)
-    else:
-        move_to_postgres(config.data_dir, url, kept, say=say)
+    move_to_postgres(config.data_dir, url, kept, say=say)
 
 
 def examine(config: ServerConfig, say: Say, *, target: str = "") -> bool:
