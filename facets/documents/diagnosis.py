@@ -6,6 +6,7 @@ Shape letters: D dimensions, R rows of the index (parts of documents), T facets 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from facets.documents.request import SearchRequest
 from facets.documents.types import SearchResult
 from facets.documents.view import StoreView
 from facets.errors import InvalidInputError
-from facets.language.interruption import check_interrupted
+from facets.language.interruption import Run, check_interrupted
 
 if TYPE_CHECKING:
     from facets.model.contract import ModelInfo
@@ -63,7 +64,7 @@ class CollectionMap:
     themes: tuple[tuple[tuple[tuple[str, float], ...], int], ...] = ()
 
 
-def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int) -> CollectionMap:
+def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int, run: Run) -> CollectionMap:
     """Lays out a collection by the mean facet of each document; a long document is represented by its first part.
 
     ``max_documents``: size of the random sample of a larger collection, at most 100,000; 0: 100,000.
@@ -77,7 +78,7 @@ def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: 
     sums = [np.add.reduceat(facets, starts[:-1], axis=0) for facets, starts in _chunks(view, record, rows)]
     vectors = np.concatenate(sums)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    plane = lay_out(vectors, num_themes=_NUM_THEMES, seed=_SEED, on_step=check_interrupted)
+    plane = run(partial(lay_out, num_themes=_NUM_THEMES, seed=_SEED, on_step=check_interrupted), vectors)
     first_rows_and_ids = view.first_rows_and_ids(rows)
     return CollectionMap(
         num_documents=len(firsts),
@@ -96,6 +97,7 @@ def diagnose_collection(
     requests: Sequence[SearchRequest],
     *,
     search: Callable[[SearchRequest], SearchResult],
+    run: Run,
 ) -> CollectionDiagnosis:
     """Describes the vectors of a collection, and with queries the recall of its index.
 
@@ -106,7 +108,8 @@ def diagnose_collection(
         raise InvalidInputError(f"collection {record.name!r} is empty: expected at least one document")
     generator = np.random.default_rng(_SEED)
     rows = _sample(all_rows, _MAX_ROWS, generator)
-    vectors = _describe_sample(view, record, generator.permutation(rows))
+    facets_TD, owners_T = _sample_of_facets(view, record, generator.permutation(rows))
+    vectors = run(partial(describe, owners_N=owners_T), facets_TD)
     num_queries = sum(len(request.facets) for request in requests if request.facets is not None)
     recall, missed_ids, index_kind = _recall(search, requests) if requests else (None, (), "")
     return CollectionDiagnosis(
@@ -142,7 +145,10 @@ def _chunks(
         yield stored.units[kept].astype(np.float32), np.concatenate([[0], np.cumsum(counts)])
 
 
-def _describe_sample(view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np.int64]) -> VectorReport:
+def _sample_of_facets(
+    view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Facets ``[T, D]`` of parts, and which part each belongs to, ``[T]``."""
     facets, owners = list[NDArray[np.float32]](), list[NDArray[np.int64]]()
     num_facets = num_parts = 0
     for facets_TD, starts in _chunks(view, record, shuffled_R):
@@ -151,7 +157,7 @@ def _describe_sample(view: StoreView, record: CollectionRecord, shuffled_R: NDAr
         num_facets, num_parts = num_facets + len(facets_TD), num_parts + len(starts) - 1
         if num_facets >= _MIN_DESCRIBED_FACETS:
             break
-    return describe(np.concatenate(facets), owners_N=np.concatenate(owners))
+    return np.concatenate(facets), np.concatenate(owners)
 
 
 def _recall(

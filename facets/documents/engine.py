@@ -56,6 +56,7 @@ from facets.errors import (
     StorageError,
 )
 from facets.index.config import MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, EngineConfig
+from facets.language.interruption import apart
 from facets.language.languages import language_of
 from facets.language.vocabulary import Vocabulary
 from facets.storage.directory import DirectoryLock
@@ -407,14 +408,15 @@ class CollectionEngine:
         self, name: str, requests: Sequence[SearchRequest] = (), *, seen: CollectionRecord | None = None
     ) -> CollectionDiagnosis:
         """Describes the vectors of a collection; see :func:`facets.documents.diagnosis.diagnose_collection`."""
-        with self._store.view() as view:
+        with apart() as run, self._store.view() as view:
             record = _record_in(view, name, seen)
-            return diagnose_collection(view, record, requests, search=partial(self.search, name, seen=record))
+            search = partial(self.search, name, seen=record)
+            return diagnose_collection(view, record, requests, search=search, run=run)
 
     def map(self, name: str, *, max_documents: int = 0, seen: CollectionRecord | None = None) -> CollectionMap:
         """Lays out a collection in two dimensions; see :func:`facets.documents.diagnosis.map_collection`."""
-        with self._store.view() as view:
-            return map_collection(view, _record_in(view, name, seen), max_documents=max_documents)
+        with apart() as run, self._store.view() as view:
+            return map_collection(view, _record_in(view, name, seen), max_documents=max_documents, run=run)
 
     def vocabulary(self, name: str, *, seen: CollectionRecord | None = None) -> tuple[Vocabulary, NDArray[np.int64]]:
         """Frequent words of a collection; see :func:`facets.documents.vocabulary.collection_vocabulary`."""

@@ -6,8 +6,11 @@ A server sets a check for its work, which loops call at least every 50 ms; it ma
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any
+
+Run = Callable[..., Any]  # calls a function with arguments
 
 _CHECK: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None)
 
@@ -27,6 +30,34 @@ def check_interrupted() -> None:
     check = _CHECK.get()
     if check is not None:
         check()
+
+
+def _run_here(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+_APART: ContextVar[Callable[[], AbstractContextManager[Run]]] = ContextVar(
+    "apart", default=lambda: nullcontext(_run_here)
+)
+
+
+@contextmanager
+def apart_in(enter: Callable[[], AbstractContextManager[Run]]) -> Iterator[None]:
+    """Within the block, ``apart`` returns what ``enter`` returns."""
+    token = _APART.set(enter)
+    try:
+        yield
+    finally:
+        _APART.reset(token)
+
+
+def apart() -> AbstractContextManager[Run]:
+    """Enters rare work of many seconds; the block gets a function that calls another one with arguments.
+
+    A server enters one such block at a time, and makes the call in another process: function, arguments and result
+    must be picklable.
+    """
+    return _APART.get()()
 
 
 class FifoLock:

@@ -26,6 +26,7 @@ from facets_server.runtime.call_context import CallContext, Stages
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import grpc_status_of, status_row
 from facets_server.runtime.fair_queue import PendingReply, without_turn
+from facets_server.runtime.heavy import HeavyWork
 from facets_server.runtime.keys import Key, Keys, caller_of, collection_of
 from facets_server.runtime.message_limits import MessageLimits, memory_of
 from facets_server.runtime.messages import StreamBridge, WaitLimit, first_message, metadata_of, next_message, parsed
@@ -69,6 +70,7 @@ class Calls:
         self._next = WaitLimit("a message", most=config.max_streams, timeout_s=config.stream_idle_s)
         self._workers = ThreadPoolExecutor(config.max_concurrent_requests, thread_name_prefix="call")
         self._stream_workers = ThreadPoolExecutor(config.max_streams, thread_name_prefix="stream")
+        self._heavy = HeavyWork()
         self._quick: Mapping[str, IsQuick] = {}
 
     def wrapped(self, handlers: Mapping[str, Handler], quick: Mapping[str, IsQuick]) -> dict[str, Handler]:
@@ -142,7 +144,7 @@ class Calls:
         return message
 
     def _answer(self, handler: Handler, data: bytes, decode: Callable[[bytes], Message], call: CallContext) -> bytes:
-        with self._admission.turns.taken(call):
+        with self._admission.turns.taken(call), self._heavy.of(call):
             reply = handler.unary_unary(decode(data), call)
             answer = bytes(handler.response_serializer(reply.result() if isinstance(reply, PendingReply) else reply))
         call.reply_bytes += len(answer)

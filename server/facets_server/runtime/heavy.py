@@ -1,0 +1,89 @@
+"""Heavy, rare work: one call at a time, in a process with a limit of memory, at low priority."""
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from facets.errors import OverloadedError
+from facets.language.interruption import Run, apart_in
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.fair_queue import FairLock, QueueFullError, without_turn
+
+logger = logging.getLogger(__name__)
+
+_COMMAND = (sys.executable, "-P", "-m", "facets_server.runtime.heavy_child")
+_MAX_WAITING = 16
+_MAX_BYTES = 2 * 1024**3
+_RETRY_AFTER_S = 10.0
+_CHECK_S = 0.1  # between two looks at whether the caller still waits
+
+
+class HeavyWork:
+    """Runs the work of ``facets.language.interruption.apart`` for one call at a time; waiting callers take turns."""
+
+    def __init__(self, *, max_bytes: int = _MAX_BYTES, max_waiting: int = _MAX_WAITING) -> None:
+        self._max_bytes, self._max_waiting = max_bytes, max_waiting
+        self._lock = FairLock()
+
+    @property
+    def num_running(self) -> int:
+        """Number of calls whose work runs now."""
+        return self._lock.num_held
+
+    @contextmanager
+    def of(self, call: CallContext) -> Iterator[None]:
+        """Within the block, heavy work waits for the work of other calls; raises OverloadedError if too many wait."""
+        with apart_in(partial(self._taken, call)):
+            yield
+
+    @contextmanager
+    def _taken(self, call: CallContext) -> Iterator[Run]:
+        try:
+            self._lock.acquire(call, max_waiting=self._max_waiting)
+        except QueueFullError as error:
+            problem = f"{self._max_waiting} calls wait for such work, the limit: try again later"
+            raise OverloadedError(problem, retry_after_s=_RETRY_AFTER_S) from error
+        try:
+            yield partial(self._run, call)
+        finally:
+            self._lock.release(call)
+
+    def _run(self, call: CallContext, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function in a new process, which ends with the call; raises what the function raises."""
+        order = pickle.dumps((self._max_bytes, pickle.dumps((function, arguments), protocol=5)))
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        process = subprocess.Popen(
+            _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
+        )
+        with process, without_turn():
+            try:
+                reply = _reply(process, order, call)
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode > 0:
+            raise RuntimeError(f"the process of heavy work ended with status {process.returncode}")
+        # Without memory, the process raises an error, or aborts, or the system kills it.
+        has_returned, result = pickle.loads(reply) if reply else (False, MemoryError())
+        if has_returned:
+            return result
+        if isinstance(result, MemoryError) or "bad_alloc" in str(result):
+            logger.warning("%s: no memory, the limit is %d bytes", call.method, self._max_bytes)
+            limit = f"{self._max_bytes / 1024**3:.3g} GiB"
+            raise OverloadedError(f"needs more memory than such a call may have, {limit}: ask for less") from None
+        raise result
+
+
+def _reply(process: "subprocess.Popen[bytes]", order: bytes | None, call: CallContext) -> bytes:
+    while True:
+        try:
+            return process.communicate(order, timeout=_CHECK_S)[0]
+        except subprocess.TimeoutExpired:
+            order = None  # it goes on with the one that it has
+            call.check()
