@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -56,14 +57,17 @@ class HeavyWork:
 
     def _run(self, call: CallContext, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls a function in a new process, which ends with the call; raises what the function raises."""
-        order = pickle.dumps((self._max_bytes, pickle.dumps((function, arguments), protocol=5)))
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        process = subprocess.Popen(
-            _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
-        )
+        with tempfile.TemporaryFile() as order:
+            pickle.dump(self._max_bytes, order)
+            pickle.dump((function, arguments), order)
+            order.seek(0)
+            process = subprocess.Popen(
+                _COMMAND, stdin=order, stdout=subprocess.PIPE, env=environment, start_new_session=True
+            )
         with process, without_turn():
             try:
-                reply = _reply(process, order, call)
+                reply = _reply(process, call)
             except BaseException:
                 process.kill()
                 raise
@@ -80,10 +84,9 @@ class HeavyWork:
         raise result
 
 
-def _reply(process: "subprocess.Popen[bytes]", order: bytes | None, call: CallContext) -> bytes:
+def _reply(process: "subprocess.Popen[bytes]", call: CallContext) -> bytes:
     while True:
         try:
-            return process.communicate(order, timeout=_CHECK_S)[0]
+            return process.communicate(timeout=_CHECK_S)[0]
         except subprocess.TimeoutExpired:
-            order = None  # it goes on with the one that it has
             call.check()

@@ -16,7 +16,7 @@ _CHECK_S = 1.0
 
 def main() -> None:
     """Calls the function."""
-    max_bytes, work = pickle.load(sys.stdin.buffer)
+    max_bytes = pickle.load(sys.stdin.buffer)
     with suppress(ImportError, ValueError, OSError):  # such as a system without this limit
         import resource
 
@@ -25,7 +25,7 @@ def main() -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     replies, sys.stdout = sys.stdout.buffer, sys.stderr  # what the function prints is no reply
     try:
-        function, arguments = pickle.loads(work)
+        function, arguments = pickle.load(sys.stdin.buffer)
         reply = pickle.dumps((True, function(*arguments)))
     except Exception as error:  # raised by the server
         reply = pickle.dumps((False, error))

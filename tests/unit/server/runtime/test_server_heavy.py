@@ -26,6 +26,8 @@ def run(heavy, function, *arguments, call=None):
 
 def test_heavy_work_runs_in_another_process_at_low_priority():
     assert run(HeavyWork(), os.getpid) != os.getpid()
+    numbers = np.arange(5_000_000)  # more than a pipe holds, both ways
+    assert (run(HeavyWork(), np.negative, numbers) == -numbers).all()
     assert run(HeavyWork(), os.nice, 0) == min(19, os.nice(0) + 10)
     with apart() as run_apart:
         assert run_apart(os.getpid) == os.getpid()  # without a server
