@@ -281,16 +281,12 @@ class StoreView:
         if anything is damaged, no document counts as stored.
         """
         rows = self.documents_by_id(record, list(documents)).firsts
-        sizes = self.num_bytes(rows, facets=False, dim=record.dim).tolist()
+        if not len(rows):
+            return {}
         ids = self.first_rows_and_ids(rows)
-        rows = np.array(
-            [
-                row
-                for row, size in zip(rows.tolist(), sizes, strict=True)
-                if (document := documents.get(ids[row][1])) and size == _num_bytes_of(document)
-            ],
-            dtype=np.int64,
-        )
+        given = [documents.get(ids[row][1]) for row in rows.tolist()]
+        sizes = [None if document is None else _num_bytes_of(document) for document in given]
+        rows = rows[self.num_bytes(rows, facets=False, dim=record.dim) == np.array(sizes, dtype=np.float64)]
         try:
             stored = self.documents(rows)
             counts = np.array([max(1, len(one.parts)) for one in stored.values()], dtype=np.int64)
