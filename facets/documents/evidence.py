@@ -270,14 +270,12 @@ def _answering_field(
 ) -> FieldText | None:
     """The field to show instead of the text; None: show the text."""
     weights = [_weight_in(field.text, terms, word_weights) for field in searched.fields]
-    if _weight_in(searched.text, terms, word_weights) > 0:
-        return None
-    largest = max(weights)
+    largest, field = max(weights), None
     if largest > 0 and largest >= sum(word_weights.values()) / 2:
-        return searched.fields[weights.index(largest)]
-    if span is not None and span.field and not close_spans:
-        return next(field for field in searched.fields if field.name == span.field)
-    return None
+        field = searched.fields[weights.index(largest)]
+    elif span is not None and span.field and not close_spans:
+        field = next(field for field in searched.fields if field.name == span.field)
+    return None if field is None or _weight_in(searched.text, terms, word_weights) > 0 else field
 
 
 def _weight_in(text: str, terms: QueryTerms | None, word_weights: Mapping[int, float]) -> float:
@@ -311,11 +309,9 @@ def _answer_in(
         candidates = _with_neighbours(candidates, sentences, close_spans)
     informative = candidates
     if terms is not None and word_weights:
-        other_words = [
-            word
-            for word in words
-            if word.hash not in word_weights and not terms.is_stop_word(text[word.start : word.end])
-        ]
+        others = [word for word in words if word.hash not in word_weights]
+        stop_words = {word for word in {text[one.start : one.end] for one in others} if terms.is_stop_word(word)}
+        other_words = [word for word in others if text[word.start : word.end] not in stop_words]
         informative = _informative(candidates, sentences, other_words)
     # The first cell names the row: "Ann,Bo" answers a question about Ann, "Bo,Ann" does not.
     name_weights = {one.start: _weight(words, word_weights, _Range(*one.row.cells[0])) for one in found if one.row}
@@ -423,8 +419,9 @@ def _weight(words: list[_Word], word_weights: Mapping[int, float], sentence: _Ra
 def _words(text: str, window: _Range, terms: QueryTerms | None) -> list[_Word]:
     """Words of a text in the language of a query; none without a query."""
     located = located_terms(text, *window, language=terms.language) if terms else []
-    hashes = hash_terms([term for term, _, _ in located])
-    return [_Word(hash, start, end) for hash, (_, start, end) in zip(hashes, located, strict=True)]
+    distinct = list({term for term, _, _ in located})
+    hashes = dict(zip(distinct, hash_terms(distinct), strict=True))
+    return [_Word(hashes[term], start, end) for term, start, end in located]
 
 
 def _sentences(text: str, window: _Range) -> list[Sentence]:

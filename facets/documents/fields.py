@@ -103,16 +103,18 @@ class SearchedText:
         return np.where(spans_K2[:, 1:] > spans_K2[:, :1], spans_K2.astype(np.int64) - moved_K1, 0)
 
     def span(self, start: int, end: int) -> Span | None:
-        """A kept span with its text; None if it is empty."""
+        """A kept span with its text; None if it is empty or outside."""
         if end <= start:
             return None
-        part = int(np.searchsorted(self._bounds()[:, 0], start, side="right")) - 1
-        first = int(self._bounds()[part, 0])
-        if not part:
+        if start <= len(self.text):
             return Span(start=start, end=end, text=self.text[start:end])
-        field = self.fields[part - 1]
-        start, end = start - first, end - first
-        return Span(start=start, end=end, text=field.text[start:end], field=field.name)
+        first = len(self.text) + 1
+        for field in self.fields:
+            if start - first <= len(field.text):
+                start, end = start - first, end - first
+                return Span(start=start, end=end, text=field.text[start:end], field=field.name)
+            first += len(field.text) + 1
+        return None
 
     def _bounds(self) -> NDArray[np.int64]:
         """Start and end of the text and of each field as spans are kept, ``[P, 2]``."""

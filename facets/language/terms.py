@@ -45,17 +45,18 @@ def terms(text: str, language: str = DEFAULT_LANGUAGE, *, stored: bool = False) 
 def located_terms(text: str, start: int = 0, end: int | None = None, *, language: str) -> list[tuple[str, int, int]]:
     """Stored terms of ``text[start:end]`` with the offsets of their words; identifiers appear only as their parts."""
     rules = language_of(language)
-    matches = rules.patterns.located.finditer(text, start, len(text) if end is None else end)
     found: list[tuple[str, int, int]] = []
-    if text.isascii():
-        found = [(rules.fold(match.group()), *match.span()) for match in matches]
-    else:
-        for match in matches:
-            for first, last in _spans(match.group(), rules, stored=True):
-                span = match.start() + first, match.start() + last
-                found += [(part, *span) for part in rules.patterns.part.findall(rules.fold(text[slice(*span)]))]
+    for match in rules.patterns.located.finditer(text, start, len(text) if end is None else end):
+        word = match.group()
+        if word.isascii():
+            found.append((word, *match.span()))
+            continue
+        for first, last in _spans(word, rules, stored=True):
+            span = match.start() + first, match.start() + last
+            found += [(part, *span) for part in rules.patterns.part.findall(rules.fold(text[slice(*span)]))]
     words = list({word for word, _, _ in found})
-    stems = dict(zip(words, rules.stem(words), strict=True))
+    folded = [rules.fold(word) if word.isascii() else word for word in words]
+    stems = dict(zip(words, rules.stem(folded), strict=True))
     return [(stems[word], first, last) for word, first, last in found]
 
 
