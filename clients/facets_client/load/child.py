@@ -221,6 +221,8 @@ class _Reader:
             section = Section(name, form.name, source.digest, self._num_members if depth else 0)
             self._allow_time()
             self._send("section", *astuple(section))
+            if not source.peek(1):
+                raise InputError(f"{name}: is empty")
             num_items = 0
             for item in form.read(source, options):
                 num_items += 1

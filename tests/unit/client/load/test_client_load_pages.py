@@ -6,7 +6,6 @@ import pytest
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.load.formats import find_files
 from facets_client.load.rows import ReadOptions, Record
-from facets_client.load.source import InputError
 from facets_client.load.state import Place
 from made_docx import make_docx
 from made_pdf import make_pdf
@@ -105,18 +104,6 @@ def test_a_word_document_keeps_headings_items_and_tables(tmp_path):
         "# Cranes\n\nA crane fell in May.\n\n- First\n  - Second\n\n| Town | People |\n| --- | --- |\n"
         "| Oslo | 709,000 |\n\nA field."
     ]
-
-
-def test_word_documents_that_are_none_are_told(tmp_path):
-    make_docx(tmp_path / "pictures.docx", "<w:p/>")
-    assert read(tmp_path / "pictures.docx") == ["no_text"]
-    make_docx(tmp_path / "entities.docx", styled("before") + styled("&b;"), head='<!DOCTYPE a [<!ENTITY b "ccc">]>')
-    assert read(tmp_path / "entities.docx") == ["before\n\nccc"]
-    make_docx(tmp_path / "damaged.docx", "<w:p>")
-    (tmp_path / "cut.docx").write_bytes((tmp_path / "pictures.docx").read_bytes()[:90])
-    for name in ("damaged.docx", "cut.docx"):
-        with pytest.raises(InputError, match="is damaged"):
-            read(tmp_path / name)
 
 
 def test_html_shows_its_main_part_without_menus_and_scripts(tmp_path):
