@@ -187,7 +187,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
                     self._note_columns(section.name, _describe_columns(columns, first_rows))
             elif form.name == "jsonl":  # every line is rejected with its own reason
                 columns = replace(self._columns, text=self._columns.text or ("text",), id=self._columns.id or "id")
-            else:
+            elif not section.member:
                 fault = next(item.message for item in items if isinstance(item, Rejection))
                 raise InputError(f"{section.name}: none of its rows can be read: {fault}")
         for row in rows:

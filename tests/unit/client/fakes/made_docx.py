@@ -15,9 +15,8 @@ def make_docx(
     path: Path, body: str, *, styles: Mapping[str, str] | None = None, title: str = "", head: str = ""
 ) -> None:
     """Writes a document with this content of its body, names of styles by their ids, and a title."""
-    named = "".join(
-        f'<w:style w:type="paragraph" w:styleId="{id}"><w:name w:val="{name}"/></w:style>' for id, name in (styles or {}).items()
-    )
+    style = '<w:style w:type="paragraph" w:styleId="{}"><w:name w:val="{}"/></w:style>'.format
+    named = "".join(style(*item) for item in (styles or {}).items())
     about = f'<a xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{title}</dc:title></a>'
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", f"{head}<w:document {_NAMESPACE}><w:body>{body}</w:body></w:document>")
