@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TypeAlias
 
 from facets.errors import InvalidInputError
+from facets.index.config import MAX_FILTER_NODES
 
 Scalar: TypeAlias = bool | int | float | str | None
 
@@ -92,7 +93,6 @@ Condition: TypeAlias = Equals | OneOf | Range | Exists | Contains
 Filter: TypeAlias = Condition | AllOf | AnyOf | NoneOf
 
 MAX_FILTER_DEPTH = 32  # nested filters
-MAX_FILTER_NODES = 256  # filters in one tree
 MAX_FILTER_VALUES = 10_000  # values of one OneOf
 
 

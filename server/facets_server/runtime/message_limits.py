@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from facets.documents.filters import MAX_FILTER_NODES
 from facets.errors import InvalidInputError
+from facets.index.config import MAX_FILTER_NODES
 from facets_server.runtime.config import MAX_VALUES, LimitsConfig
 
 UNDECODABLE = "the request cannot be decoded: expected a protobuf message with UTF-8 strings"

@@ -25,8 +25,9 @@ from facets.documents import (
     SearchRequest,
 )
 from facets.documents.dialects import SQLITE
-from facets.documents.filters import MAX_FILTER_DEPTH, MAX_FILTER_NODES, validate
+from facets.documents.filters import MAX_FILTER_DEPTH, validate
 from facets.errors import InvalidInputError
+from facets.index.config import MAX_FILTER_NODES
 
 KEYS = st.sampled_from(["a", "b", "c.d", "e\u00e9 f"])
 SCALARS = st.one_of(
