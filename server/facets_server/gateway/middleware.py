@@ -4,6 +4,7 @@ The host check prevents DNS rebinding: a foreign web page can make its own name 
 then treats its scripts as ours. The ``Host`` header of their requests still has the foreign name.
 """
 
+import asyncio
 import logging
 import time
 import traceback
@@ -22,6 +23,8 @@ from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.hosts import is_loopback, is_name_of
 
 logger = logging.getLogger(__name__)
+
+WORK = "work"  # name of the task in the state of a request: cancelled when its client is gone
 
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 _TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -53,6 +56,7 @@ class Checked:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         request = Request(scope)
+        scope.setdefault("state", {})[WORK] = asyncio.current_task()
         request_id = request_id_of(request)
         path = UPLOAD_PATH if scope["path"].startswith(UPLOAD_PATH.partition("{")[0]) else scope["path"]
         route = path if path in self._routes else "pages"

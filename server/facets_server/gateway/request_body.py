@@ -21,7 +21,7 @@ _PIECE_BYTES = 16_384  # decompressed at a time
 _LARGE_BYTES = 65_536  # larger bodies are converted in a thread, so that they do not block the event loop
 _TIMED_BYTES = 2**20  # of an upload; a slow sender has `timeout_s` for each
 MAX_CONVERSIONS = 2  # at a time: a converted body takes many times the memory of its bytes
-_MAX_EMPTY_LINES = 10_000  # in a row
+_MIN_LINES = 1000  # beyond them, a compressed stream has at most one line for each of its bytes
 _PUBLIC_PATHS = frozenset({"/grpc.health.v1.Health/Check"})
 _DISCARD_S, _SILENCE_S = 2.0, 0.3
 _CLOSE = {"Connection": "close"}
@@ -93,7 +93,15 @@ class BodyReader:
 
         A line counts towards the total of all bodies until the next one is requested.
         """
-        pieces, line, num_empty = _decompressed(request, request.stream()), bytearray(), 0
+        num_left = _MIN_LINES  # lines that may come without another byte from the client
+
+        async def received() -> AsyncIterator[bytes]:
+            nonlocal num_left
+            async for part in request.stream():
+                num_left += len(part)
+                yield part
+
+        pieces, line = _decompressed(request, received()), bytearray()
         try:
             while (piece := await self._next(pieces, self._until(), "next line")) is not None:
                 *endings, rest = piece.split(b"\n")
@@ -101,9 +109,9 @@ class BodyReader:
                     self._extend(line, ending, name="line")
                     if line.strip():
                         yield await self.converted(convert, line)
-                    num_empty = 0 if line.strip() else num_empty + 1
-                    if num_empty > _MAX_EMPTY_LINES:
-                        raise bad_request(f"the body has more than {_MAX_EMPTY_LINES} empty lines in a row")
+                    num_left -= 1
+                    if num_left < 0:
+                        raise bad_request("the gzip body has more lines than bytes, expected lines with content")
                     self._num_bytes -= len(line)
                     line = bytearray()
                 self._extend(line, rest, name="line")

@@ -7,6 +7,7 @@ uvicorn per request; Granian took 0.5 to 0.8 times, but can neither use a bound 
 import asyncio
 import json
 import logging
+import select
 import socket
 import ssl
 
@@ -16,20 +17,24 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from facets.errors import ConfigError
 from facets_server.gateway.app import create_app
+from facets_server.gateway.middleware import WORK
 from facets_server.gateway.upstream import Upstream
 from facets_server.runtime.config import ServerConfig
 
 _KEEP_ALIVE_S = 20
+_LOOK_S = 0.5
 
 
 def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Protocol]:
-    """Uvicorn's protocol with a limit of the time that headers may take.
+    """Uvicorn's protocol with a limit of the time that headers may take; the work for a closed connection is cancelled.
 
     Beyond ``max_connections``, the connection that has waited longest for a request is closed.
     """
     waiting: dict[H11Protocol, asyncio.TimerHandle] = {}  # connections waiting for a request; the longest wait first
 
     class LimitedProtocol(H11Protocol):
+        looking: asyncio.TimerHandle | None = None  # to look whether the client of the running request is gone
+
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self._wait()
@@ -43,6 +48,7 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
                 self._stop_waiting()
+                self._look_for_end()
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
@@ -52,6 +58,25 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
             self._stop_waiting()
+            if self.cycle is not None and not self.cycle.response_complete:
+                work = self.cycle.scope["state"].get(WORK)
+                if work is not None:
+                    work.cancel()
+
+        def _look_for_end(self) -> None:
+            """Closes the connection of a client that is gone; asyncio does not notice it while more is not yet read."""
+            if self.looking is not None:
+                self.looking.cancel()
+                self.looking = None
+            if self.cycle.response_complete or self.transport.is_closing():
+                return
+            if not self.transport.is_reading():
+                poll = select.poll()
+                poll.register(self.transport.get_extra_info("socket"), select.POLLRDHUP)
+                if poll.poll(0):
+                    self.transport.abort()
+                    return
+            self.looking = self.loop.call_later(_LOOK_S, self._look_for_end)
 
         def _wait(self) -> None:
             if self not in waiting:

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -21,13 +20,13 @@ from facets_client.errors import FacetsClientError
 from facets_client.load.formats import InputFile, safe_label
 from facets_client.load.rows import ReadOptions
 from facets_client.load.source import InputError
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.request_body import discard
 from facets_server.gateway.rpc_routes import NDJSON, LineResponse, content_type_of, with_last_error
-from facets_server.gateway.upstream import Backend, Caller, caller_address, caller_of, disconnected
+from facets_server.gateway.upstream import Backend, Caller, caller_address, caller_of
 from facets_server.runtime.errors import PermissionDeniedError
 
 UPLOAD_PATH = "/v1/collections/{collection}/files"
@@ -74,15 +73,13 @@ class Uploads:
             except PermissionDeniedError as error:
                 raise CallError.of_facets(error) from error
         lines = self._lines(request, body, upload, key.caller if key else caller_address(request))
-        first = await anext(lines, None)
-        if first is None:
-            raise ClientDisconnect
+        first = await anext(lines)
         return LineResponse(with_last_error(first, lines), media_type=NDJSON)
 
     async def _lines(
         self, request: Request, body: AsyncIterator[bytes], upload: "_Upload", caller: str
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of the answer, without the last one if the caller leaves."""
+        """The lines of the answer."""
         with self._place(caller), TemporaryDirectory(prefix="facets-upload-") as folder:
             path = Path(folder, "file")
             await self._keep_body(request, body, path)
@@ -97,18 +94,15 @@ class Uploads:
             files = DocumentFiles([InputFile(str(path), upload.label)], Columns(), options)
             async with self._backend.upstream.client(upload.caller) as client:
                 call = client.add_files(files, collection=upload.collection, keep=upload.keep, on_progress=count)
-                adding, leaving = asyncio.ensure_future(call), asyncio.ensure_future(disconnected(request))
+                adding = asyncio.ensure_future(call)
                 try:
-                    wait = partial(asyncio.wait, {adding, leaving}, timeout=_PROGRESS_S)
-                    while not (await wait(return_when=asyncio.FIRST_COMPLETED))[0]:
+                    while not (await asyncio.wait({adding}, timeout=_PROGRESS_S))[0]:
                         upload.check_time()
                         yield _line({"progress": {"num_documents": num_documents}})
-                    if adding.done():
-                        with _client_errors():
-                            added = adding.result()
-                        yield _line({"result": _result(upload.label, added, notes)})
+                    with _client_errors():
+                        added = adding.result()
+                    yield _line({"result": _result(upload.label, added, notes)})
                 finally:
-                    leaving.cancel()
                     adding.cancel()
                     await asyncio.wait({adding})
 

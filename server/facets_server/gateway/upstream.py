@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import grpc
 from facets_client import AsyncFacetsClient
 from google.protobuf.message import Message
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.protobuf_json import rpcs
@@ -139,24 +139,5 @@ class Backend(NamedTuple):
         return rpcs()[path].reply.FromString(await self.forward(request, path, message.SerializeToString()))
 
     async def forward(self, request: Request, path: str, message: bytes) -> bytes:
-        """Calls a unary rpc for the client of ``request``, whose body must have been read.
-
-        Raises:
-            ClientDisconnect: The client is gone; the call was cancelled.
-        """
-        call = self.upstream.call(path, message, caller_of(request, timeout_s=self.timeout_s))
-        working, leaving = asyncio.ensure_future(call), asyncio.ensure_future(disconnected(request))
-        try:
-            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                raise ClientDisconnect
-            return working.result()
-        finally:
-            working.cancel()
-            leaving.cancel()
-
-
-async def disconnected(request: Request) -> None:
-    """Returns once the client of a request is gone; its body must have been read."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+        """Calls a unary rpc with a serialized message for the client of ``request``."""
+        return await self.upstream.call(path, message, caller_of(request, timeout_s=self.timeout_s))

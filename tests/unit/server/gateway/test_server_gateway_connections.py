@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
+from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_server.gateway.errors import CallError
 from facets_server.gateway.request_body import BodyReader
 from facets_server.runtime.config import SecurityConfig, ServerConfig
@@ -140,6 +141,24 @@ def test_streams_rejected_by_the_server_have_its_status(make_server, tmp_path):
             assert {int(reply.result().split()[1]) for reply in replies} == {status}
 
 
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_work_for_a_closed_connection_ends_within_a_second(make_server, is_stream):
+    running = make_server()
+    texts_pb2_grpc.EmbeddingServiceStub(running.channel).Embed(texts_pb2.EmbedRequest(texts=["cat"]))  # imports
+    running.model.hold()
+    path, metric = (EMBED + b"Stream", "facets_open_streams") if is_stream else (EMBED, "facets_running_requests")
+    head = [b"POST " + path + b" HTTP/1.1", b"Host: localhost", b"Content-Length: %d" % (2**40 if is_stream else 17)]
+    head += [b"Content-Type: application/" + (b"x-ndjson" if is_stream else b"json"), b"", b""]
+    with listening(target=f"127.0.0.1:{running.server.port}") as port:
+        # More than the gateway reads ahead: then it can only ask whether the client is there.
+        body = b'{"request":{"texts":["cat"]}}\n' * 5000 if is_stream else b'{"texts":["cat"]}'
+        connection = connected(port, b"\r\n".join(head) + body)
+        wait_until(lambda: running.metric(metric) == 1)
+        connection.close()
+        wait_until(lambda: running.metric(metric) == 0, timeout_s=2.0)
+    running.model.gate.set()
+
+
 def test_requests_with_two_lengths_are_rejected():
     smuggled = b"5\r\nabcde\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with listening() as port:
@@ -163,14 +182,17 @@ async def listed(lines: AsyncIterator[bytes]) -> list[bytes]:
     return [line async for line in lines]
 
 
-def test_lines_take_linear_time_and_empty_ones_have_a_limit():
+def test_lines_take_linear_time_and_packed_ones_have_a_limit():
     reader = BodyReader(2**25, 30, max_total_bytes=2**28)
     begin = time.process_time()
     (line,) = asyncio.run(listed(read_lines(reader, b"x" * 2**23, *[b"y"] * 2000, b"\n")))
     assert len(line) == 2**23 + 2000
     assert asyncio.run(listed(read_lines(reader, b"\n\na", b"b\n \n\nc\nd"))) == [b"ab", b"c", b"d"]
-    with pytest.raises(CallError, match="empty lines in a row"):
-        asyncio.run(listed(read_lines(reader, gzip.compress(b"\n" * 16_000_000), packed=True)))
+    for line in (b"\n", b"{}\n"):
+        with pytest.raises(CallError, match="more lines than bytes"):
+            asyncio.run(listed(read_lines(reader, gzip.compress(line * 5_000_000), packed=True)))
+    lines = [b'{"id":"%d","text":"cat"}' % number for number in range(50_000)]
+    assert asyncio.run(listed(read_lines(reader, gzip.compress(b"\n".join(lines)), packed=True))) == lines
     assert time.process_time() - begin < 2  # 2,000 copies of 8 MiB take longer
 
 
