@@ -295,7 +295,7 @@ class AsyncDocumentCalls(AsyncCalls):
             num_removed=task.num_removed,
             num_rejected=place.num_rejected,
             rejected=tuple(RejectedRecord(item.name, item.line, item.reason, item.message) for item in rejected.kept),
-            notes=tuple(notes),
+            notes=(*notes, *task.notes),
             index_revision=task.index_revision,
         )
 

@@ -26,8 +26,9 @@ class IndexTask:
     """A task of the bulk runner: stores the documents of an input, and deletes what its files no longer contain.
 
     After the last batch, documents that came from a file of the input are deleted if the file was read to its end and
-    did not yield them; ``keep``: they are kept. A run that was interrupted is run again from the beginning: documents
-    that are stored already are neither encoded nor written again.
+    did not yield them; ``keep``: they are kept. If the input has none of the stored documents, its files are taken for
+    others of the same names, and nothing is deleted. A run that was interrupted is run again from the beginning:
+    documents that are stored already are neither encoded nor written again.
 
     Batches grow and shrink so that the server needs about half a second for each: Ctrl-C and the progress bar treat a
     batch as a unit. Memory: about 80 bytes for each document, and the window.
@@ -57,6 +58,8 @@ class IndexTask:
         self._num_stored: Counter[str] = Counter()  # documents of each file
         self._complete: dict[str, bool] = {}  # files that ended -> whether all their ids are known
         self._has_unknown: set[str] = set()  # files with rejected rows whose ids are not known
+        self._has_stored = False  # whether documents of the input had been stored before
+        self.notes: list[str] = []  # for the user
         self.num_removed = 0
         self.index_revision = 0  # of everything stored; pass it as min_revision to search it
 
@@ -107,6 +110,7 @@ class IndexTask:
             for item in ack.rejected
         ]
         counts = {name: getattr(ack, name) for name in ("num_added", "num_changed", "num_unchanged")}
+        self._has_stored |= ack.num_changed + ack.num_unchanged > 0
         return Settled(rejections, {**counts, "num_truncated": len(ack.truncated)})
 
     def abandon(self) -> None:
@@ -133,6 +137,11 @@ class IndexTask:
             self._collection, source=source, include_document=False, page_size=_DELETED_AT_A_TIME
         )
         unseen = [document.id for document in listed if hash(document.id) not in self._seen]
+        if unseen and not self._has_stored:
+            self.notes.append(
+                f"{source}: {len(unseen):,} documents of another file of this name stay: this one has none of them"
+            )
+            return
         for start in range(0, len(unseen), _DELETED_AT_A_TIME):
             ids = unseen[start : start + _DELETED_AT_A_TIME]
             deleted = self._client.delete_documents(self._collection, ids)

@@ -162,6 +162,8 @@ def index(
             version = None if encoded_by is None else ModelVersion(encoded_by.name, encoded_by.revision)
             task = IndexTask(client, source, collection, settings=bulk_settings, encoded_by=version, keep=keep)
             report = bulk_input.run(task, bulk_settings, verb="stored")
+    for note in task.notes:
+        settings.note(note)
     num_truncated = report.place.totals.get("num_truncated", 0)
     if num_truncated:
         documents = count_of(num_truncated, "document is", "documents are")

@@ -119,6 +119,15 @@ def test_a_server_that_stays_away_ends_the_load_and_the_next_one_completes_it(lo
     assert changes(loader, loader.run()) == (44, 0, 16, 0)
 
 
+def test_another_file_of_the_same_name_deletes_nothing(loader, world):
+    loader.write(lines(6))
+    loader.run()
+    loader.write(lines(3, start=100))
+    assert changes(loader, loader.run()) == (3, 0, 0, 0)
+    assert len(world.documents["news"]) == 9
+    assert "6 documents" in loader.task.notes[0]
+
+
 def test_a_run_that_is_interrupted_before_it_deletes_is_completed_by_the_next(loader, world):
     loader.write(lines(60))
     loader.run()
