@@ -82,12 +82,21 @@ class WordVectors:
         is_known_M = rows_M < len(self)
         vectors_ND = np.zeros((len(words), self.dim), dtype=np.float32)
         owners_M = np.repeat(np.arange(len(words)), counts_N)
-        np.add.at(vectors_ND, owners_M[is_known_M], self.unit_vectors[rows_M[is_known_M]])
+        np.add.at(vectors_ND, owners_M[is_known_M], self.units(rows_M[is_known_M]))
         return unit_rows(vectors_ND)
 
     def _rows(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
         kept, scales = self._kept
         return kept[rows] if scales is None else dequantize(kept[rows], scales[rows])
+
+    def units(self, rows: NDArray[np.integer]) -> NDArray[np.float32]:
+        """``unit_vectors[rows]``, ``[len(rows), D]``, without computing those of all words."""
+        if "unit_vectors" in self.__dict__:
+            return self.unit_vectors[rows]
+        vectors_RD = self._rows(rows)
+        lengths_R1 = np.linalg.norm(vectors_RD, axis=1, keepdims=True)
+        stays_R1 = self.vocabulary.is_piece[rows, None] | (lengths_R1 == 0)
+        return np.divide(vectors_RD, np.where(stays_R1, np.float32(1.0), lengths_R1))
 
     @cached_property
     def unit_vectors(self) -> NDArray[np.float32]:

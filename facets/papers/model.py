@@ -196,7 +196,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
     def words_as_facets(self, rows_V: NDArray[np.int64]) -> NDArray[np.float32]:
         """Vectors of words in the space of the facets, mapped by H of eq. B.4, ``[V, D]``."""
-        return self.words.unit_vectors[rows_V] @ self.network.word_map.weight.detach().cpu().numpy().T
+        return self.words.units(rows_V) @ self.network.word_map.weight.detach().cpu().numpy().T
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder."""

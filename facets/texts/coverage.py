@@ -136,11 +136,11 @@ def words_to_cover(
         content_U = weights_U * torch.from_numpy(~vocabulary.is_stop[rows_U])
         weights_U = content_U if float(content_U.sum()) > 0 else weights_U
     if sought_ND is not None and len(rows_U):
-        closeness_NU = sought_ND @ torch.from_numpy(model.words.unit_vectors[rows_U]).mT
+        closeness_NU = sought_ND @ torch.from_numpy(model.words.units(rows_U)).mT
         weights_U = _focused(weights_U, closeness_NU.amax(dim=0).clamp(0.0, 1.0).square())
     kept_U = weights_U.argsort(descending=True, stable=True)[: _most_words(len(rows))].sort().values
     rows_U, weights_U = rows_U[kept_U.numpy()], weights_U[kept_U]
-    words_UD = torch.from_numpy(model.words.unit_vectors[rows_U])
+    words_UD = torch.from_numpy(model.words.units(rows_U))
     return words_UD, weights_U / weights_U.amax().clamp_min(1e-30) if len(weights_U) else weights_U
 
 
@@ -193,7 +193,7 @@ def _closest_words(model: TextModel, rows: Sequence[NDArray[np.int64]], words_UD
         some = slice(group[0], group[-1] + 1)
         if any(map(len, rows[some])):
             rows_W, indexes = np.unique(np.concatenate(rows[some]), return_inverse=True)
-            cosines_WU = (torch.from_numpy(model.words.unit_vectors[rows_W]) @ words_UD.mT).clamp_(0.0, 1.0)
+            cosines_WU = (torch.from_numpy(model.words.units(rows_W)) @ words_UD.mT).clamp_(0.0, 1.0)
             lengths_B = torch.tensor([len(own) for own in rows[some]])
             closest_BU[some] = torch.segment_reduce(
                 cosines_WU[torch.from_numpy(indexes)], "max", lengths=lengths_B, axis=0, initial=0.0
@@ -206,7 +206,7 @@ def _sought(model: TextModel, query: str, encoder: TextEncoder) -> Tensor:
     rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words([query])]
     rows_Q, weights_Q = _word_weights(model.words.vocabulary, rows, count_power=1.0, alpha=scoring.ALPHA)
     weights_Q = weights_Q / weights_Q.amax() if len(weights_Q) else weights_Q
-    words_QD = torch.from_numpy(model.words.unit_vectors[rows_Q]) * weights_Q.unsqueeze(1)
+    words_QD = torch.from_numpy(model.words.units(rows_Q)) * weights_Q.unsqueeze(1)
     return torch.cat([words_QD, scoring.unit_facets(torch.from_numpy(encoder.encode([query])[0]))])
 
 

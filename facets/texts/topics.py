@@ -146,7 +146,7 @@ def words_of_text(model: TextModel, text: str) -> NDArray[np.float32]:
     """Unit vectors of the content words of a text, ``[W, D]``."""
     vocabulary = model.words.vocabulary
     rows = vocabulary.rows(model.tokenizer.words([text])[0])
-    return model.words.unit_vectors[rows[~vocabulary.is_stop[rows]]]
+    return model.words.units(rows[~vocabulary.is_stop[rows]])
 
 
 def _vectors_of(words: WordVectors, model: TextModel, phrases: Sequence[str], name: str) -> NDArray[np.float32]:
@@ -181,7 +181,7 @@ def topic_vectors(words: WordVectors, nearest_words: Sequence[Sequence[tuple[str
     """Mean of the nearest words of each facet, weighted by their cosines, at unit length, ``[K, D]`` (eq. 4.1)."""
     vectors = [
         np.array([cosine for _, cosine in nearest], np.float32)
-        @ words.unit_vectors[words.vocabulary.rows([word for word, _ in nearest])]
+        @ words.units(words.vocabulary.rows([word for word, _ in nearest]))
         for nearest in nearest_words
     ]
     return unit_rows(np.stack(vectors)) if vectors else np.empty((0, words.dim), np.float32)
