@@ -2,21 +2,18 @@
 
 from playwright.sync_api import Page
 
-__all__ = ["EXAMPLES", "PLAIN", "RULES", "ask", "enter_key", "example", "open_view", "settled"]
+__all__ = ["RULES", "TOOLS", "ask", "enter_key", "example", "open_view", "settled"]
 
-EXAMPLES = {
-    "search": "games played with a ball",
-    "facets": "Plants, pianos, taxes",
+# Text tools with their first example; those without one are sent as they are.
+TOOLS = {
     "similarity": "A tram, a railway",
+    "facets": "Plants, pianos, taxes",
     "summary": "The octopus",
     "relations": "Said, denied, asked",
     "papers": "A parser",
-    "map": "The samples",
-    "sides": "facets and words, words alone",
-    "diagnose": "The samples, five questions",
+    "sides": "",
+    "diagnose": "",
 }
-# Views that need no request.
-PLAIN = ("documents", "add", "status")
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 
 
@@ -26,7 +23,7 @@ def example(page: Page, label: str) -> None:
     settled(page)
 
 
-def ask(page: Page, button: str) -> None:
+def ask(page: Page, button: str = "Ask") -> None:
     """Sends the form and waits for the results."""
     page.locator("form").get_by_role("button", name=button, exact=True).click()
     settled(page)
@@ -40,12 +37,17 @@ def settled(page: Page) -> None:
 
 def open_view(page: Page, name: str) -> None:
     """Opens another view by its link."""
-    page.locator(f'.bar a[href="#{name}"]:not(.brand)').click()
-    page.locator(f".view.{name} .card").first.wait_for()
+    if name == "status":
+        page.get_by_role("button", name="Server").click()
+    elif name in TOOLS or name == "http":
+        page.get_by_role("link", name="Text tools").click()
+    page.locator(f'nav a[href="#{name}"]:visible, .menu a[href="#{name}"]:visible').last.click()
+    page.locator(f".view.{name} h1").first.wait_for()
 
 
 def enter_key(page: Page, key: str) -> None:
     """Enters an API key."""
+    page.get_by_role("button", name="Server").click()
     page.get_by_role("button", name="Key").click()
     page.get_by_role("textbox", name="Key").fill(key)
     page.get_by_role("button", name="Use this key").click()

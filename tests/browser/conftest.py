@@ -124,7 +124,7 @@ def view(open_page: Callable[..., Page], sample_server: WebServer) -> Callable[.
 
     def make(name: str, **settings: object) -> Page:
         page = open_page(f"{sample_server.url}#{name}", **settings)
-        page.locator(f".view.{name} form").wait_for()
+        page.locator(f".view.{name} h1").wait_for()
         return page
 
     return make

@@ -6,7 +6,7 @@ const PROBE_MS = 2_000;
 
 const ADVICE = {
   lost: "The page tries again once it is back.",
-  unauthenticated: "Enter a valid API key under Key, at the top.",
+  unauthenticated: "Enter a valid API key.",
   permission_denied: "Use a key with this permission; the server's operator sets permissions.",
   not_found: "Check the name, or reload the page if it was deleted.",
   resource_exhausted: "Wait a moment and try again.",
@@ -18,7 +18,7 @@ const ADVICE = {
 
 /** A failed call: Connect's code, or "lost" when the server was not reached, and a sentence of advice. */
 export class CallError extends Error {
-  constructor(code, message, advice = ADVICE[code] ?? "") {
+  constructor(code, message, advice = Object.hasOwn(ADVICE, code) ? ADVICE[code] : "") {
     super(message);
     this.code = code;
     this.advice = advice;
@@ -64,18 +64,26 @@ export async function call(method, request, signal, timeoutMs = TIMEOUT_MS) {
     answer = reply.ok ? await reply.json() : await reply.json().catch(() => ({})); // a proxy's error may not be JSON
   } catch (error) {
     if (signal?.aborted) throw error;
-    connection.lost();
-    throw new CallError("lost", reply ? "The connection was interrupted during the answer." : "The server does not answer.");
+    throw lost(reply ? "The connection was interrupted during the answer." : "The server does not answer.");
   }
   connection.reached();
   if (reply.ok) return answer;
-  // A request that is too large must not be retried, although its code is resource_exhausted.
-  const code = reply.status === 413 ? "invalid_argument" : (answer.code ?? (reply.status === 503 ? "unavailable" : "unknown"));
-  throw new CallError(code, sentence(answer.message || `The server answered with status ${reply.status}.`));
+  throw failure(reply.status, answer);
+}
+
+/** The error of a reply. What is too large, for messages or for the disk, must not be retried, although its code is resource_exhausted. */
+export function failure(status, { code, message }) {
+  const known = status === 413 || status === 507 ? "invalid_argument" : (code ?? (status === 503 ? "unavailable" : "unknown"));
+  return new CallError(known, sentence(message || `The server answered with status ${status}.`));
+}
+
+export function lost(message) {
+  connection.lost();
+  return new CallError("lost", message);
 }
 
 /** Adds a capital and a full stop, except to field paths. */
-function sentence(message) {
+export function sentence(message) {
   const started = /^\w+[.[]\S/.test(message) ? message : message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?]$/.test(started) ? started : `${started}.`;
 }

@@ -1,10 +1,22 @@
 /** Models and collections of the server. */
 
-import { call, ignored } from "./api.js";
-import { command, count, field, h, select } from "./dom.js";
+import { call, ignored, storage } from "./api.js";
+import { count, field, h, select } from "./dom.js";
 
+const CHOSEN = "facets-collection";
 const PAGE = 100;
 let models = null;
+let chosen = storage("localStorage", "getItem", CHOSEN) ?? "";
+
+/** The collection that all views use, until another one is chosen; empty: none. */
+export function chosenCollection() {
+  return chosen;
+}
+
+export function chooseCollection(name) {
+  chosen = name;
+  storage("localStorage", "setItem", CHOSEN, name);
+}
 
 export async function* pages(method, request = {}) {
   let pageToken = "";
@@ -41,29 +53,27 @@ export function listCollections() {
   return listAll("CollectionService/ListCollections", "collections");
 }
 
-export function collectionChoices(collections) {
-  return collections.map(({ name, numDocuments }) => [name, `${name} (${count(numDocuments)})`]);
-}
-
 /** A field for the collection: a select, or a text input if the key does not allow listing. */
-export async function collectionField() {
+export async function collectionField(further = []) {
   const collections = await listCollections().catch(ignored("permission_denied"));
+  const on = { change: ({ target }) => chooseCollection(target.value), filled: ({ target }) => chooseCollection(target.value) };
   if (!collections) {
-    const control = h("input", { name: "collection", required: true, autocomplete: "off" });
+    const control = h("input", { name: "c", required: true, autocomplete: "off", value: chosen, on });
     return { control, element: field("Collection", control, "Your key is limited to some collections: enter the name of one.") };
   }
-  const hasSamples = collections.some(({ name }) => name === "samples");
-  const control = select("collection", collectionChoices(collections), "samples");
-  return { control, element: field("Collection", control), isNone: collections.length === 0, hasSamples };
+  const choices = [...collections.map(({ name, numDocuments }) => [name, `${name} (${count(numDocuments)})`]), ...further];
+  const isKnown = collections.some(({ name }) => name === chosen);
+  if (!isKnown) chooseCollection((collections.find(({ numDocuments }) => Number(numDocuments ?? 0)) ?? collections[0])?.name ?? "");
+  const control = select("c", choices, chosen, on);
+  return { control, element: field("Collection", control), collections, isNone: collections.length === 0 };
 }
 
 /** Content of a view if the server has no collections. */
 export function withoutCollections(root) {
   root.append(
     h("h1", {}, root.dataset.title),
-    h("p", { class: "lede" }, "This server has no documents yet."),
-    h("p", {}, h("a", { href: "#add" }, "Add files here"), ", or with a command:"),
-    command("facets index YOUR-FILE.csv --collection mine --create"),
+    h("p", { class: "lede" }, "This server has no documents yet. Drop files anywhere on this page to store them."),
+    h("div", {}, h("a", { class: "primary", href: "#files" }, "Add files")),
   );
 }
 

@@ -39,11 +39,9 @@ export class Chart {
     };
     this.stop = new AbortController();
     const { signal } = this.stop;
-    const resized = new ResizeObserver(this.redraw); // also draws once
-    resized.observe(this.canvas);
-    signal.addEventListener("abort", () => resized.disconnect());
     document.addEventListener("themechange", this.redraw, { signal });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.redraw, { signal });
+    new ResizeObserver(this.redraw).observe(this.canvas); // also draws once
   }
 
   close() {
@@ -82,9 +80,8 @@ export class Chart {
   #position({ x, y }) {
     const { left, top, width, height } = this.bounds;
     const { scale, x: dx, y: dy } = this.#view;
-    const across = MARGIN + ((x - left) / width) * (this.canvas.clientWidth - 2 * MARGIN);
-    const down = MARGIN + ((y - top) / height) * (this.canvas.clientHeight - 2 * MARGIN);
-    return [across * scale + dx, down * scale + dy];
+    const place = (share, pixels) => (MARGIN + share * (pixels - 2 * MARGIN)) * scale;
+    return [place((x - left) / width, this.canvas.clientWidth) + dx, place((y - top) / height, this.canvas.clientHeight) + dy];
   }
 
   #isVisible([x, y]) {
@@ -99,12 +96,11 @@ export class Chart {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const hues = this.paints.map((paint) => getComputedStyle(paint).color);
     const style = getComputedStyle(canvas);
-    const isFocused = (point) => point.hue === this.#theme;
-    const rest = this.points.filter((point) => !isFocused(point));
-    context.globalAlpha = this.#theme === null ? 0.82 : 0.12;
-    for (const point of rest) this.#dot(point, hues);
-    context.globalAlpha = 0.82;
-    for (const point of this.points.filter(isFocused)) this.#dot(point, hues);
+    const order = this.points.toSorted((first, second) => (first.hue === this.#theme) - (second.hue === this.#theme));
+    for (const point of order) {
+      context.globalAlpha = this.#theme === null || point.hue === this.#theme ? 0.82 : 0.12;
+      this.#dot(point, hues);
+    }
     context.globalAlpha = 1;
     this.#write(hues, style);
     context.strokeStyle = style.color;
@@ -156,23 +152,23 @@ export class Chart {
   }
 
   #listen() {
-    const on = (event, listener, options) => this.canvas.addEventListener(event, listener, options);
-    on("pointerdown", (event) => {
+    const { canvas } = this;
+    canvas.onpointerdown = (event) => {
       this.#drag = { from: at(event), moved: false, view: this.#view };
-      this.canvas.setPointerCapture(event.pointerId);
-    });
-    on("pointermove", (event) => this.#moved(at(event)));
-    on("pointerup", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+    };
+    canvas.onpointermove = (event) => this.#moved(at(event));
+    canvas.onpointerup = (event) => {
       if (this.#drag && !this.#drag.moved) this.choose(this.#nearest(at(event)));
       this.#drag = null;
-    });
-    on("pointerleave", () => this.#hover(null));
-    on("wheel", (event) => {
-      if (!event.ctrlKey && document.activeElement !== this.canvas) return; // scrolls the page unless the map has focus
+    };
+    canvas.onpointerleave = () => this.#hover(null);
+    canvas.onwheel = (event) => {
+      if (!event.ctrlKey && document.activeElement !== canvas) return; // scrolls the page unless the map has focus
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY / 300), at(event));
-    }, { passive: false });
-    on("keydown", (event) => this.#key(event));
+    };
+    canvas.onkeydown = (event) => this.#key(event);
   }
 
   #moved([x, y]) {

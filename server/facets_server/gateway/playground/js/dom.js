@@ -37,11 +37,7 @@ export function submitButton(label) {
 
 /** A form that calls `submitted` instead of leaving the page. */
 export function form(attributes, submitted, ...children) {
-  const submit = (event) => {
-    event.preventDefault();
-    submitted();
-  };
-  return h("form", { ...attributes, on: { submit } }, children);
+  return h("form", { ...attributes, on: { submit: (event) => (event.preventDefault(), submitted()) } }, children);
 }
 
 /** A labelled field with an optional hint below it. */
@@ -81,8 +77,8 @@ export function table(head, rows) {
 }
 
 /** A select of `[value, label]` pairs. */
-export function select(name, choices, value = "") {
-  return h("select", { name }, choices.map(([choice, label]) => h("option", { value: choice, selected: choice === value }, label)));
+export function select(name, choices, value = "", on = {}) {
+  return h("select", { name, on }, choices.map(([choice, label]) => h("option", { value: choice, selected: choice === value }, label)));
 }
 
 /** A bar from 0 to 1 with a label. */
@@ -106,7 +102,7 @@ export function highlightButton(attributes, focus, ...children) {
     focus(isPressed);
   };
   const on = { pointerenter: begin, focus: begin, pointerleave: end, blur: end, click };
-  const element = h("button", { type: "button", "aria-pressed": "false", on, ...attributes }, children);
+  const element = button(children, null, { "aria-pressed": "false", ...attributes, on });
   return element;
 }
 

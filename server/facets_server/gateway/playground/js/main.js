@@ -1,43 +1,45 @@
-/** The frame of the page: navigation, API key, theme, state of the connection. */
+/** The frame of the page: navigation, API key, theme, state of the connection, dropped files. */
 
 import { connection, headers, setKey, storage } from "./api.js";
+import { forget } from "./catalog.js";
 import { button, h } from "./dom.js";
 import { problem } from "./panel.js";
-import { forget, listModels } from "./catalog.js";
+import { filesOf, store } from "./upload.js";
 
-const LINKS = [...document.querySelectorAll("#views a, #status-link, #http-link")];
-const NAMES = LINKS.map(({ hash }) => hash.slice(1));
-const VIEWS = Object.fromEntries(NAMES.map((name) => [name, () => import(`./views/${name}.js`)]));
+const LINKS = [...document.querySelectorAll(".bar nav a, .menu a")];
+const NAMES = [...new Set(LINKS.map(({ hash }) => hash.slice(1)))];
+const VIEWS = new Map(NAMES.map((name) => [name, () => import(`./views/${name}.js`)]));
 const CONNECTION = { waiting: "Connecting", reached: "Connected", lost: "No connection" };
 const THEMES = ["auto", "light", "dark"];
 
-const [main, banner, served, keyButton, themeButton] = ["main", "banner", "served", "key-button", "theme-button"].map((id) => document.getElementById(id));
+const part = (id) => document.getElementById(id);
+const [main, banner, menu, tools] = ["main", "banner", "menu", "tools"].map(part);
 let shown = {};
 let numRoutes = 0;
-let dropped = [];
 
+/** Opens the view that the address names: `?q=...` shows answers, `#name?values` another view. */
 async function route({ focus = true } = {}) {
-  const [name, query = ""] = location.hash.slice(1).split("?", 2);
-  if (name === "main") return; // the skip link
-  const view = NAMES.includes(name) ? name : "search";
+  const [hash, values = ""] = location.hash.slice(1).split("?", 2);
+  if (hash === "main") return; // the skip link
+  const name = VIEWS.has(hash) ? hash : "ask";
+  if (location.hash && location.search) history.replaceState(null, "", location.pathname + location.hash);
   const current = (numRoutes += 1);
   shown.close?.();
   shown = {};
-  const title = mark(view);
+  const title = mark(name);
   try {
-    const module = await VIEWS[view]();
+    const view = await VIEWS.get(name)();
     if (current !== numRoutes) return;
-    const root = h("div", { class: `view ${view}`, data: { view, title } });
+    const root = h("div", { class: `view ${name}`, data: { view: name, title } });
     main.replaceChildren(root);
-    const opened = (await module.open(root)) ?? {};
+    const opened = (await view.open(root)) ?? {};
     if (current !== numRoutes) return opened.close?.();
     shown = opened;
-    await opened.open?.(Object.fromEntries(new URLSearchParams(query)));
-    opened.take?.(dropped.splice(0));
+    await opened.open?.(Object.fromEntries(new URLSearchParams(name === "ask" ? location.search : values)));
   } catch (error) {
     if (current === numRoutes) failed(error);
   }
-  if (focus && current === numRoutes) main.focus({ preventScroll: true });
+  if (focus && current === numRoutes && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
 }
 
 /** Shows why a view could not open; tries again once the server is back. */
@@ -49,51 +51,47 @@ function failed(error) {
   shown = { close: () => connection.removeEventListener("change", again) };
 }
 
-/** Marks the link of a view as the current one; returns its text, the title of the view. */
+/** Marks the links of a view as the current ones; returns the title of the view. */
 function mark(name) {
+  if (menu.matches(":popover-open")) menu.hidePopover();
   for (const link of LINKS) link.removeAttribute("aria-current");
-  const current = LINKS[NAMES.indexOf(name)];
+  const current = LINKS.findLast(({ hash }) => hash === `#${name}`);
+  tools.hidden = current.parentElement !== tools;
+  if (!tools.hidden) part("tools-link").setAttribute("aria-current", "true");
   current.setAttribute("aria-current", "page");
-  document.title = `${current.textContent} \u2013 Facets playground`;
+  document.title = `${current.textContent} \u2013 Facets`;
   return current.textContent;
 }
 
 function showConnection() {
-  const label = document.getElementById("connection");
-  label.dataset.state = connection.state;
-  label.textContent = CONNECTION[connection.state];
+  part("connection").dataset.state = connection.state;
+  part("connection-text").textContent = CONNECTION[connection.state];
   banner.hidden = connection.state !== "lost";
   const text = "The server does not answer. The page tries again every few seconds; your input is kept.";
   banner.replaceChildren(...(banner.hidden ? [] : [h("span", {}, text), button("Try now", () => connection.probe())]));
 }
 
-async function showServed() {
-  const models = await listModels().catch(() => []); // the view shows the error
-  served.textContent = models.length ? `Models: ${models.map((model) => model.name).join(", ")}` : "";
-}
-
 function setUpKey() {
-  const dialog = document.getElementById("key-dialog");
-  const label = () => (keyButton.textContent = headers().Authorization ? "Key: set" : "Key");
+  const dialog = part("key-dialog");
+  const label = () => (part("key-button").textContent = headers().Authorization ? "Key: set" : "Key");
   label();
-  keyButton.addEventListener("click", () => dialog.showModal());
+  part("key-button").addEventListener("click", () => dialog.showModal());
   dialog.addEventListener("close", () => {
     if (!dialog.returnValue) return;
-    const input = document.getElementById("key");
+    const input = part("key");
     setKey(dialog.returnValue === "use" ? input.value : "");
     input.value = dialog.returnValue = "";
     label();
     forget();
-    showServed();
     route();
   });
 }
 
 function setUpTheme() {
   const { dataset } = document.documentElement;
-  const label = () => (themeButton.textContent = `Theme: ${dataset.theme}`);
+  const label = () => (part("theme-button").textContent = `Theme: ${dataset.theme}`);
   label();
-  themeButton.addEventListener("click", () => {
+  part("theme-button").addEventListener("click", () => {
     dataset.theme = THEMES[(THEMES.indexOf(dataset.theme) + 1) % THEMES.length];
     storage("localStorage", "setItem", "facets-theme", dataset.theme);
     label();
@@ -101,21 +99,32 @@ function setUpTheme() {
   });
 }
 
-/** Adds files that are dropped anywhere; by default the browser would open them. */
-function receive(event) {
+/** Stores files that are dropped anywhere; by default the browser would open them. */
+async function receive(event) {
   if (!event.dataTransfer.types.includes("Files")) return;
   event.preventDefault();
+  if (!event.relatedTarget || event.type !== "dragleave") part("dropping").hidden = event.type !== "dragover";
   if (event.type !== "drop") return;
-  if (shown.take) return shown.take(event.dataTransfer.files);
-  dropped = [...event.dataTransfer.files];
-  location.hash = "#add";
+  const files = await filesOf(event.dataTransfer);
+  if (shown.take) return shown.take(files);
+  store(files);
+  location.hash = "#files";
+}
+
+/** "/" moves to the box of a view, or to the question. */
+function find(event) {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  event.preventDefault();
+  const box = main.querySelector("input[type=search]");
+  if (box) box.focus();
+  else location.hash = "#ask";
 }
 
 connection.addEventListener("change", showConnection);
-for (const kind of ["dragover", "drop"]) addEventListener(kind, receive);
-addEventListener("hashchange", () => route());
+for (const kind of ["dragover", "dragleave", "drop"]) addEventListener(kind, receive);
+addEventListener("keydown", find);
+addEventListener("popstate", () => route());
 setUpKey();
 setUpTheme();
-showServed();
 // Loads the other views in the background, so that they open even if the server becomes unavailable.
-route({ focus: false }).then(() => Promise.allSettled(Object.values(VIEWS).map((load) => load())));
+route({ focus: false }).then(() => Promise.allSettled([...VIEWS.values()].map((load) => load())));

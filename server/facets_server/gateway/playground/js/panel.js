@@ -13,17 +13,18 @@ const LONGEST_ADDRESS = 1_800;
 export function panel(root, { title = root.dataset.title, lede, controls, action, examples = [], ask, show }) {
   const actions = h("div", { class: "row actions" }, action && submitButton(action), exampleRow(examples, fillAndRun));
   const form = formOf({ class: "card stack", "aria-label": title }, run, controls, actions);
+  const defaults = { ...valuesOf(form), c: "" }; // a link names its collection, because the default is the reader's
   const status = h("p", { class: "status", role: "status" });
   const results = h("div", { class: "results" });
-  root.replaceChildren(h("h1", {}, title), h("p", { class: "lede" }, lede), form, status, results);
+  root.replaceChildren(h("h1", {}, title), lede ? h("p", { class: "lede" }, lede) : "", form, status, results);
   let running = null;
   let failed = false;
 
   async function run() {
     running?.abort();
     const current = (running = new AbortController());
-    const values = Object.fromEntries(new FormData(form));
-    remember(root.dataset.view, values);
+    const values = valuesOf(form);
+    remember(root.dataset.view, Object.entries(values).filter(([name, value]) => value !== defaults[name]));
     form.setAttribute("aria-busy", "true");
     status.textContent = "Asking the server";
     try {
@@ -73,17 +74,23 @@ export function problem(error) {
     console.error(error);
     error = new CallError("internal", "The page could not show the answer.", "Reload the page; the browser's console has details.");
   }
-  return h("div", { class: "problem", role: "alert" }, h("strong", {}, error.message), error.advice && h("span", {}, ` ${error.advice}`));
+  const enter = error.code === "unauthenticated" && button("Enter a key", () => document.getElementById("key-dialog").showModal());
+  return h("div", { class: "problem", role: "alert" }, h("strong", {}, error.message), error.advice && h("span", {}, ` ${error.advice} `), enter);
 }
 
-function exampleRow(examples, choose) {
+export function exampleRow(examples, choose) {
   if (examples.length === 0) return null;
   const buttons = examples.map(({ label, values }) => button(label, () => choose(values), { class: "chip" }));
   return h("div", { class: "row small", role: "group", "aria-label": "Examples" }, h("span", { "aria-hidden": "true" }, "Try"), buttons);
 }
 
-/** Puts the request into the address, so that it can be bookmarked; long texts are left out. */
+function valuesOf(form) {
+  return Object.fromEntries(new FormData(form));
+}
+
+/** Puts the request into the address, so that it can be sent as a link; long texts are left out. */
 function remember(name, values) {
-  const hash = `#${name}?${new URLSearchParams(Object.entries(values).filter(([, value]) => value))}`;
-  if (hash.length <= LONGEST_ADDRESS && location.hash !== hash) history.pushState(null, "", hash);
+  const query = new URLSearchParams(values);
+  const address = name === "ask" ? `${location.pathname}?${query}` : `${location.pathname}#${name}?${query}`;
+  if (address.length <= LONGEST_ADDRESS && !location.href.endsWith(address)) history.pushState(null, "", address);
 }

@@ -2,6 +2,8 @@
 
 import { h } from "./dom.js";
 
+const MIN_COSINE = 0.15; // below this a facet does not attend to a token
+
 /** A text with offsets in code points. */
 export class Text {
   constructor(string) {
@@ -33,7 +35,7 @@ function pieces(text, marks, part) {
 
 /**
  * A part of the text as nodes. Marks with `whole`, which must not overlap, become `mark` elements around all others.
- * @param {{start: number, end: number, kind?: string, facet?: number, whole?: boolean}[]} marks `kind` is a class.
+ * @param {{start: number, end: number, kind?: string, title?: string, facets?: number[], whole?: boolean}[]} marks `kind` is a class.
  */
 export function marked(text, marks, part = { start: 0, end: text.length }) {
   const rest = marks.filter((mark) => !mark.whole);
@@ -43,34 +45,46 @@ export function marked(text, marks, part = { start: 0, end: text.length }) {
   });
 }
 
-function pieceNode(piece) {
-  const kinds = [...new Set(piece.marks.map((mark) => mark.kind).filter(Boolean))];
-  const facets = piece.marks.map((mark) => mark.facet).filter((facet) => facet !== undefined);
-  if (kinds.length === 0 && facets.length === 0) return piece.text;
-  return h("span", { class: kinds.join(" "), data: facets.length ? { facets: facets.join(" ") } : {} }, piece.text);
+function pieceNode({ text, marks }) {
+  const kinds = new Set(marks.flatMap((mark) => mark.kind ?? []));
+  const facets = marks.flatMap((mark) => mark.facets ?? []);
+  if (!kinds.size && !facets.length) return text;
+  return h("span", { class: [...kinds].join(" "), title: marks[0].title, data: facets.length ? { facets: facets.join(" ") } : {} }, text);
 }
 
-/** The text with a span for every token of an explanation, tied to the facets that attend to it. */
-export function tokenNodes(text, tokens, facetsOf, attributes = () => ({ class: "token" })) {
-  let end = 0;
-  const nodes = tokens.flatMap((token, index) => {
-    const start = token.start ?? 0;
-    const before = text.slice(end, start);
-    end = token.end;
-    return [before, h("span", { ...attributes(token), data: { facets: facetsOf(token, index).join(" ") } }, text.slice(start, end))];
-  });
-  return [...nodes, text.slice(end, text.length)];
+/** Marks for the tokens of an explanation, tied to the facets that attend to them; `look(token)` adds `kind` and `title`. */
+export function tokenMarks({ tokens = [], facets = [] }, look = () => ({ kind: "token" })) {
+  const facetsOf = (token, index) => facets.filter((facet) => attendsTo(facet, token, index)).map(({ facet = 0 }) => facet);
+  return tokens.map((token, index) => ({ start: token.start ?? 0, end: token.end, facets: facetsOf(token, index), ...look(token) }));
 }
 
 /** Whether a facet belongs to a token: by the facet's span, or without one, by the tokens it attends to. */
-export function attendsTo(facet, token, index, { minCosine, numTokens = Infinity }) {
+function attendsTo(facet, token, index) {
   const part = span(facet.span);
   if (part) return (token.start ?? 0) < part.end && token.end > part.start;
-  return (facet.tokens ?? []).slice(0, numTokens).some((attended) => (attended.token ?? 0) === index && attended.cosine > minCosine);
+  return (facet.tokens ?? []).some((attended) => (attended.token ?? 0) === index && attended.cosine > MIN_COSINE);
 }
 
-export function wordsOf(nearest, number = 3) {
+export function wordsOf(nearest, number = Infinity) {
   return (nearest ?? []).slice(0, number).map((near) => near.word).join(", ");
+}
+
+/** A name for a facet: its nearest plain words, without repeated stems ("cell", not "cell, cells"). */
+export function nameOf(nearest, number = 2) {
+  const words = (nearest ?? []).map((near) => near.word);
+  const plain = words.filter((word) => /^\p{L}{3,}$/u.test(word));
+  const distinct = (plain.length ? plain : words).filter((word, index, all) => all.findIndex((other) => isSameStem(word, other)) === index);
+  return distinct.slice(0, number).join(", ") || "no words";
+}
+
+function isSameStem(word, other) {
+  return word.slice(0, 4) === other.slice(0, 4);
+}
+
+/** What meets in a pair of facets: "games \u2192 football, rugby"; only the second name if both begin alike. */
+export function pairName(first, second) {
+  const [from, to] = [nameOf(first, 1), nameOf(second, 1)];
+  return isSameStem(from, to) ? nameOf(second) : `${from} \u2192 ${to}`;
 }
 
 /** Highlights the parts inside `root` that belong to `facet`; null: none. */
@@ -86,7 +100,51 @@ export function excerpt(text, focus, length = 420) {
   const center = focus ? (focus.start + Math.min(focus.end, focus.start + length)) / 2 : 0;
   let start = Math.max(0, Math.round(Math.min(center - length / 2, text.length - length, focus?.start ?? 0)));
   let end = Math.min(text.length, start + length);
-  while (start > 0 && text.characters[start - 1] !== " ") start -= 1;
-  while (end < text.length && text.characters[end] !== " ") end += 1;
-  return { start, end };
+  while (start > 0 && /\S/.test(text.characters[start - 1])) start -= 1;
+  while (end < text.length && /\S/.test(text.characters[end])) end += 1;
+  const rows = linesOf(text).filter((line) => line.isRow);
+  const cut = (position) => rows.find((line) => line.start < position && position < line.end);
+  return { start: cut(start)?.start ?? start, end: cut(end)?.end ?? end };
+}
+
+/** Lines of a part; rows of tables begin and end with a bar. */
+function linesOf(text, part = { start: 0, end: text.length }) {
+  const lines = [];
+  for (let start = part.start; start < part.end; ) {
+    const next = text.characters.indexOf("\n", start);
+    const end = next < 0 || next > part.end ? part.end : next;
+    const string = text.slice(start, end).trim();
+    lines.push({ start, end, isRow: /^\|.+\|$/.test(string), isRule: /^[|\s:-]*-[|\s:-]*$/.test(string) });
+    start = end + 1;
+  }
+  return lines;
+}
+
+/** A part of a text as nodes: paragraphs, and tables drawn as tables. Marks as in {@link marked}. */
+export function passage(text, marks, part = { start: 0, end: text.length }) {
+  const groups = [];
+  for (const line of linesOf(text, part)) {
+    const last = groups.at(-1);
+    if (last && last[0].isRow === line.isRow) last.push(line);
+    else groups.push([line]);
+  }
+  return groups.map((lines) => {
+    if (lines[0].isRow && lines.length > 1) return tableNode(text, marks, lines);
+    const run = { start: lines[0].start, end: lines.at(-1).end };
+    return text.slice(run.start, run.end).trim() && h("p", {}, marked(text, marks, run));
+  });
+}
+
+function tableNode(text, marks, lines) {
+  const rows = lines.filter((line) => !line.isRule).map((line, index) => {
+    const tag = index === 0 && lines[1].isRule ? "th" : "td";
+    return h("tr", {}, cellsOf(text, line).map((cell) => h(tag, {}, marked(text, marks, cell))));
+  });
+  return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table" }, h("table", {}, h("tbody", {}, rows)));
+}
+
+function cellsOf(text, { start, end }) {
+  const isBar = (position) => text.characters[position] === "|" && text.characters[position - 1] !== "\\";
+  const bars = Array.from({ length: end - start }, (_, index) => start + index).filter(isBar);
+  return bars.slice(1).map((bar, index) => ({ start: bars[index] + 1, end: bar }));
 }

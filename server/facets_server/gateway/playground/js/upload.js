@@ -1,112 +1,183 @@
-/** Uploads the documents of a file in batches; waits while the server is unavailable, and resumes where it stopped. */
+/** Sends files unread to the server, which reads and stores them; shows the progress and the result of each. */
 
-import { call, CallError, connection, ignored, storage } from "./api.js";
-import { documentOf, isOneDocument, rowsOf } from "./file_rows.js";
+import { CallError, connection, failure, headers, lost, sentence } from "./api.js";
+import { chosenCollection } from "./catalog.js";
+import { button, count, folded, h, plural } from "./dom.js";
+import { problem } from "./panel.js";
+import { deleteFile } from "./sources.js";
 
-const BATCH = 64;
-const BATCH_CHARACTERS = 300_000;
-const PAUSE_MS = 1_000;
-const TIMEOUT_MS = 60_000;
-const TRANSIENT = new Set(["lost", "unavailable", "resource_exhausted", "deadline_exceeded"]);
-const MAX_REJECTED = 100; // rejected rows to show
+const FIRST_COLLECTION = "documents"; // if there is none to choose
+const PAUSE_MS = 2_000;
+const TRANSIENT = new Set(["lost", "unavailable", "resource_exhausted"]);
+const MAX_LISTED = 20; // rejections of a file
+const MAX_ROWS = 50; // files without problems that stay listed
+const KINDS = [["num_added", "added"], ["num_changed", "changed"], ["num_unchanged", "unchanged"], ["num_removed", "removed"]];
 
-/** Upload of one file into a collection. Calls `changed` when its state changes. */
-export class Upload {
-  changed = () => {};
-  read = 0; // bytes
-  rows = 0;
-  stored = 0;
-  numRejected = 0;
-  rejected = []; // the first rejected rows, as {row, reason}
-  waiting = false;
-  #batch = [];
+const rows = h("div", { class: "stack tight" });
+const summary = h("div", { class: "row", role: "status" });
+/** Cards of all uploads, which continue while other views are shown. It gets the event "stored" after each file. */
+export const uploads = h("section", { class: "stack tight", "aria-label": "Uploads" }, summary, rows);
+const queue = [];
+let numSent = 0;
+let current = null;
+
+addEventListener("beforeunload", (event) => current && event.preventDefault());
+
+/** Stores files, one after the other. Each has a `name`: its path in a dropped or chosen folder. */
+export async function store(files, collection = chosenCollection() || FIRST_COLLECTION) {
+  queue.push(...files.map(({ file, name }) => new Upload(file, name, collection)));
+  if (current) return showSummary();
+  numSent = 0;
+  while ((current = queue.shift())) {
+    numSent += 1;
+    showSummary();
+    await current.run();
+    uploads.dispatchEvent(new Event("stored"));
+  }
+  return showSummary();
+}
+
+function showSummary() {
+  const stop = () => {
+    queue.length = 0;
+    current?.stop();
+  };
+  const isLong = current && queue.length + numSent > 1;
+  summary.replaceChildren(...(isLong ? [`File ${count(numSent)} of ${count(numSent + queue.length)}`, button("Stop all", stop)] : []));
+  for (const row of [...rows.querySelectorAll(".upload:not(:has(.problem))")].slice(MAX_ROWS)) row.remove();
+}
+
+/** Files of a drop, also those in dropped folders. */
+export async function filesOf({ items, files }) {
+  const entries = [...items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean); // before the first await: items vanish
+  return entries.length ? named((await Promise.all(entries.map(filesBelow))).flat()) : chosenFiles(files);
+}
+
+/** Files of an input element. */
+export function chosenFiles(files) {
+  return named([...files].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
+}
+
+/** Leaves out hidden files; names those of a single folder by their path in it, as the command does. */
+function named(files) {
+  const visible = files.filter(({ name }) => !/(^|\/)\./.test(name));
+  const folders = new Set(visible.map(({ name }) => (name.includes("/") ? name.split("/", 1)[0] : "")));
+  const [folder] = folders.size === 1 ? folders : [""];
+  return visible.map(({ file, name }) => ({ file, name: folder ? name.slice(folder.length + 1) : name }));
+}
+
+async function filesBelow(entry) {
+  if (entry.isFile) return [{ file: await new Promise((...settle) => entry.file(...settle)), name: entry.fullPath.slice(1) }];
+  const reader = entry.createReader();
+  const found = [];
+  for (let batch; (batch = await new Promise((...settle) => reader.readEntries(...settle))).length; ) found.push(...batch);
+  return (await Promise.all(found.map(filesBelow))).flat();
+}
+
+class Upload {
   #stop = new AbortController();
 
-  constructor(file, { collection, isNew, columns }) {
-    Object.assign(this, { file, collection, isNew, columns });
-    this.key = `facets-load ${collection} ${file.name} ${file.size} ${file.lastModified} ${Object.values(columns).join(" ")}`;
-    this.before = Number(storage("localStorage", "getItem", this.key) ?? 0); // rows that an earlier upload stored
+  constructor(file, name, collection) {
+    Object.assign(this, { file, name, collection });
   }
 
   stop() {
     this.#stop.abort();
   }
 
-  get stopped() {
-    return this.#stop.signal.aborted;
-  }
-
-  /** Stores all rows, or those before it is stopped; throws a CallError or FileError. */
   async run() {
+    const { signal } = this.#stop;
+    const bar = h("progress", { "aria-label": this.name });
+    const said = h("span", { class: "small", role: "status" }, "Sending");
+    const running = h("div", { class: "row" }, bar, button("Stop", () => this.stop()));
+    const row = h("div", { class: "card upload", role: "group", "aria-label": this.name }, h("strong", {}, this.name), said, running);
+    rows.prepend(row);
+    const progress = ({ share, num_documents: number }) => {
+      if (share < 1) bar.value = share;
+      else bar.removeAttribute("value");
+      said.textContent = share < 1 ? "Sending" : number ? `${plural(number, "document")} read` : "The server reads it";
+    };
     try {
-      if (this.isNew) await this.#call("CollectionService/CreateCollection", { name: this.collection }).catch(ignored("already_exists"));
-      for await (const row of rowsOf(this.file, (bytes) => (this.read = bytes))) {
-        this.rows += 1;
-        if (this.rows > this.before) await this.#add(row);
-      }
-      await this.#send();
-      storage("localStorage", "removeItem", this.key);
+      // A file that the browser cannot read would look like a lost connection.
+      await this.file.slice(0, 1).arrayBuffer().catch(() => Promise.reject(new CallError("unreadable", "The browser cannot read this file.", "")));
+      this.#show(row, said, await this.#patiently(() => sent(this, signal, progress), said));
     } catch (error) {
-      if (!this.stopped) throw error;
+      said.textContent = signal.aborted ? "Stopped. What was stored before stays; store the file again to continue." : "";
+      const again = button("Store again", () => (row.remove(), store([this], this.collection)));
+      row.append(signal.aborted ? "" : problem(error), h("div", {}, again));
     }
+    running.remove();
   }
 
-  async #add(row) {
-    const madeId = isOneDocument(this.file) ? this.file.name : `${this.file.name}#${this.rows}`;
-    const document = typeof row === "string" ? row : documentOf(row, this.columns, madeId);
-    if (typeof document === "string") return this.#reject(this.rows, document);
-    const same = this.#batch.find(({ document: other }) => other.id === document.id);
-    if (same) return this.#reject(this.rows, `has the id of row ${same.row}`);
-    this.#batch.push({ row: this.rows, document });
-    const characters = this.#batch.reduce((sum, { document: { text } }) => sum + text.length, 0);
-    if (this.#batch.length >= BATCH || characters >= BATCH_CHARACTERS) await this.#send();
-  }
-
-  async #send() {
-    if (this.#batch.length) await this.#store(this.#batch);
-    this.#batch = [];
-    storage("localStorage", "setItem", this.key, String(this.rows));
-    this.changed();
-  }
-
-  /** Stores a batch. The server stores all or nothing, so a batch is split until an invalid document is alone. */
-  async #store(batch) {
-    try {
-      await this.#call("DocumentService/Upsert", { collection: this.collection, documents: batch.map(({ document }) => document) });
-      this.stored += batch.length;
-    } catch (error) {
-      if (error.code !== "invalid_argument") throw error;
-      if (batch.length === 1) return this.#reject(batch[0].row, error.message);
-      const middle = Math.ceil(batch.length / 2);
-      await this.#store(batch.slice(0, middle));
-      await this.#store(batch.slice(middle));
-    }
-  }
-
-  /** Calls until the server answers. */
-  async #call(method, request) {
-    for (let timeoutMs = TIMEOUT_MS; ; ) {
+  /** Repeats a call while the server is away or busy. */
+  async #patiently(send, said) {
+    for (;;) {
       try {
-        return await call(method, request, this.#stop.signal, timeoutMs);
+        return await send();
       } catch (error) {
-        if (!(error instanceof CallError) || !TRANSIENT.has(error.code)) throw error;
-        if (error.code === "deadline_exceeded") timeoutMs *= 2; // a text of several megabytes takes minutes
-        await this.#pause();
+        if (!TRANSIENT.has(error.code) || this.#stop.signal.aborted) throw error;
+        said.textContent = "Waiting for the server; no data is lost";
+        do await new Promise((go) => setTimeout(go, PAUSE_MS));
+        while (connection.state === "lost" && !this.#stop.signal.aborted);
+        this.#stop.signal.throwIfAborted();
       }
     }
   }
 
-  async #pause() {
-    this.waiting = true;
-    this.changed();
-    do await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    while (connection.state === "lost" && !this.stopped);
-    this.waiting = false;
-    this.changed();
+  /** Shows what was stored, what was not, and the undoing of a file that was new. */
+  #show(row, said, { name, rejected = [], notes = [], ...counts }) {
+    const told = KINDS.filter(([kind]) => counts[kind]).map(([kind, verb]) => `${count(counts[kind])} ${verb}`);
+    const isStored = counts.num_added || counts.num_changed || counts.num_unchanged;
+    const reasons = rejected.slice(0, MAX_LISTED).map(({ file, line, message }) => h("li", {}, [file !== name && file, line && `line ${line}`, message].filter(Boolean).join(": ")));
+    const isOne = rejected.length === 1 && !isStored;
+    const why = isOne ? sentence(rejected[0].message) : rejected.length ? "" : "The file has no text.";
+    said.textContent = told.length ? `Documents in ${this.collection}: ${told.join(", ")}` : "";
+    row.append(
+      isStored ? "" : problem(new CallError("", "Nothing was stored.", why)),
+      reasons.length && !isOne ? folded(`${plural(rejected.length, "part")} could not be stored`, h("ul", {}, reasons)) : "",
+      ...notes.map((note) => h("p", { class: "small" }, note)),
+      counts.num_added && told.length === 1 ? h("div", {}, button("Undo", (event) => this.#undo(event.target, said, name))) : "",
+    );
   }
 
-  #reject(row, reason) {
-    this.numRejected += 1;
-    if (this.rejected.length < MAX_REJECTED) this.rejected.push({ row, reason });
+  async #undo(button, said, name) {
+    button.disabled = true;
+    const number = await deleteFile(this.collection, name).catch((error) => said.after(problem(error)));
+    button.disabled = false;
+    if (number === undefined) return;
+    said.textContent = `Undone: ${plural(number, "document")} removed from ${this.collection}`;
+    button.remove();
+    uploads.dispatchEvent(new Event("stored"));
+  }
+}
+
+/** Sends a file; resolves to the result in the last line of the reply. */
+function sent({ file, name, collection }, signal, progress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest(); // fetch has no progress of sending
+    request.upload.onprogress = ({ loaded, total }) => progress({ share: loaded / total });
+    request.onprogress = () => progress(lastLine(request.responseText).progress ?? {});
+    request.onload = () => {
+      const last = lastLine(request.responseText);
+      connection.reached();
+      if (last.result) resolve(last.result);
+      else if (request.status === 200 && !last.error) reject(lost("The connection was interrupted during the answer."));
+      else reject(failure(request.status, last.error ?? last));
+    };
+    request.onerror = () => reject(lost("The server does not answer."));
+    request.onabort = () => reject(signal.reason);
+    request.open("POST", `/v1/collections/${encodeURIComponent(collection)}/files?${new URLSearchParams({ name })}`);
+    for (const [header, value] of Object.entries({ ...headers(), "Content-Type": "application/octet-stream" })) request.setRequestHeader(header, value);
+    signal.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
+
+/** The last whole line of a reply; empty if it is not JSON, as an error of a proxy. */
+function lastLine(text) {
+  try {
+    return JSON.parse(text.slice(0, text.lastIndexOf("\n") + 1 || undefined).trimEnd().split("\n").at(-1));
+  } catch {
+    return {};
   }
 }

@@ -6,7 +6,6 @@ import { panel } from "../panel.js";
 import { collectionField, withoutCollections } from "../catalog.js";
 
 const MOST_QUERIES = 1_000;
-const QUESTIONS = "how do vaccines work\nwhich insects make honey\nwho painted the Mona Lisa\ngames played with a ball\nhow do plants make food";
 
 export async function open(root) {
   const collection = await collectionField();
@@ -18,9 +17,8 @@ export async function open(root) {
       field("Questions, one a line (may be empty)", h("textarea", { name: "queries", rows: 5 }), `At most ${count(MOST_QUERIES)}. Use real questions: sentences of the documents give too good a result.`),
     ],
     action: "Diagnose",
-    examples: collection.hasSamples ? [{ label: "The samples, five questions", values: { collection: "samples", queries: QUESTIONS } }] : [],
     ask: (values, signal) =>
-      call("CollectionService/DiagnoseCollection", { name: values.collection, queries: values.queries.split("\n").map((line) => line.trim()).filter(Boolean) }, signal),
+      call("CollectionService/DiagnoseCollection", { name: values.c, queries: values.queries.split("\n").map((line) => line.trim()).filter(Boolean) }, signal),
     show,
   });
 }

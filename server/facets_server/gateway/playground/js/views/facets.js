@@ -2,24 +2,19 @@
 
 import { call } from "../api.js";
 import { modelChoices } from "../catalog.js";
-import { decimal, field, h, highlightButton, hue, plural, select } from "../dom.js";
+import { decimal, field, folded, h, highlightButton, hue, plural, select } from "../dom.js";
 import { panel } from "../panel.js";
-import { attendsTo, glow, Text, tokenNodes } from "../text.js";
+import { glow, marked, nameOf, Text, tokenMarks, wordsOf } from "../text.js";
 
-const NUM_WORDS = 6;
-const MIN_COSINE = 0.15; // below this a facet does not attend to a token
+const NUM_WORDS = 8;
 const EXAMPLES = [
-  {
-    label: "Plants, pianos, taxes",
-    values: {
-      text:
-        "Plants take in water and carbon dioxide and, with the energy of sunlight, make sugar and oxygen. " +
-        "The first piano was built around 1700 in Florence by Bartolomeo Cristofori, who kept the Medici's harpsichords. " +
-        "Income taxes are due on the fifteenth of April, and those who file late pay a fee for every month.",
-    },
-  },
-  { label: "A match in one sentence", values: { text: "The striker scored in extra time." } },
-];
+  [
+    "Plants, pianos, taxes",
+    "Plants take in water and carbon dioxide and, with the energy of sunlight, make sugar and oxygen. The first piano was built around 1700 in " +
+      "Florence by Bartolomeo Cristofori. Income taxes are due on the fifteenth of April, and those who file late pay a fee for every month.",
+  ],
+  ["A match in one sentence", "The striker scored in extra time."],
+].map(([label, text]) => ({ label, values: { text } }));
 
 export async function open(root) {
   const models = await modelChoices("passages", "sentences");
@@ -28,7 +23,7 @@ export async function open(root) {
     lede: "Point at a facet, or press it, to highlight the words that it attends to. The stronger the colour of a word, the more it matters.",
     controls: [
       field("Text", h("textarea", { name: "text", rows: 4, required: true })),
-      h("div", { class: "columns" }, field("Model", select("model", models))),
+      folded("Settings", h("div", { class: "columns" }, field("Model", select("model", models)))),
     ],
     action: "Show facets",
     examples: EXAMPLES,
@@ -38,15 +33,14 @@ export async function open(root) {
 }
 
 /** A text with its facets as cards that highlight their words. */
-export function explained({ facets: messages = [], tokens = [], tokenStats = {} }, string) {
+function explained({ facets: messages = [], tokens = [], tokenStats = {} }, string) {
   const facets = messages.map((facet) => ({ facet: 0, ...facet }));
   const maxAttention = Math.max(...tokens.map((token) => token.attention ?? 0), Number.EPSILON);
-  const facetsOf = (token, index) => facets.filter((facet) => attendsTo(facet, token, index, { minCosine: MIN_COSINE })).map(({ facet }) => facet);
-  const attributes = (token) => ({
-    class: `token attention-${Math.round((4 * (token.attention ?? 0)) / maxAttention)}`,
+  const look = (token) => ({
+    kind: `token attention-${Math.round((4 * (token.attention ?? 0)) / maxAttention)}`,
     title: token.known ? `attention ${decimal(token.attention)}` : "not in the vocabulary",
   });
-  const passage = h("p", { class: "passage" }, tokenNodes(new Text(string), tokens, facetsOf, attributes));
+  const passage = h("p", { class: "passage" }, marked(new Text(string), tokenMarks({ tokens, facets }, look)));
   const legend = ["none", "little", "some", "much", "most"].map((label, level) => [h("span", { class: `token attention-${level}` }, label), " "]);
   const nodes = [
     h("section", { class: "card stack", "aria-label": "The text" }, passage, h("p", { class: "small" }, "Attention: ", legend)),
@@ -62,13 +56,8 @@ function facetCard({ facet, tokens: attentions = [], words = [] }, tokens, passa
   return highlightButton(
     { class: `facet facet-card ${hue(facet)}` },
     (isOn) => glow(passage, isOn ? facet : null),
-    h("span", { class: "small" }, `Facet ${facet + 1}`),
-    h("span", { class: "facet-words" }, words.map(nearWord)),
+    h("strong", {}, nameOf(words)),
+    h("span", { class: "small" }, wordsOf(words)),
     attended.length > 0 && h("span", { class: "small" }, `attends to ${attended.join(", ")}`),
   );
-}
-
-function nearWord({ word, cosine }) {
-  const size = cosine >= 0.6 ? "near-1" : cosine >= 0.45 ? "near-2" : "near-3";
-  return h("span", { class: size, title: `cosine ${decimal(cosine)}` }, `${word} `);
 }

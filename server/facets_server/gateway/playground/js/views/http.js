@@ -1,7 +1,7 @@
 /** The HTTP routes of the server's OpenAPI description, with search and a form to try each one. */
 
 import { headers } from "../api.js";
-import { field, form, h, plural, submitButton, table } from "../dom.js";
+import { field, form, h, plural, submitButton } from "../dom.js";
 
 const MAX_DEPTH = 3; // of nested messages in examples
 const OTHER = "OpenAI, TEI, Cohere, probes";
@@ -39,35 +39,21 @@ function routeElement(path, method, operation) {
 }
 
 function routeContent(path, method, operation) {
+  const request = operation.requestBody?.content;
   const part = (name, content) => {
     const [[type, { schema }]] = Object.entries(content);
-    return h("div", {}, h("h3", {}, `${name}, ${type}`), fieldsTable(schema));
+    return h("div", {}, h("h3", {}, `${name}, ${type}`), h("pre", { tabindex: 0, "aria-label": name }, JSON.stringify(sample(schema), null, 2)));
   };
-  const request = operation.requestBody?.content;
+  const isSent = !request || request["application/json"]; // streams and files are not sent from here
   return [
     h("p", {}, operation.description),
-    ...(request ? [part("Request", request)] : []),
+    isSent ? tryForm(path, method, request?.["application/json"].schema) : part("Request", request),
     part("Reply", operation.responses["200"].content),
-    ...(request?.["application/x-ndjson"] ? [] : [tryForm(path, method, request?.["application/json"].schema)]),
   ];
 }
 
 function resolved(schema) {
   return schema.$ref ? schemas[schema.$ref.split("/").at(-1)] : schema;
-}
-
-function fieldsTable(schema) {
-  const properties = Object.entries(resolved(schema).properties ?? {});
-  if (!properties.length) return h("p", { class: "small" }, typeName(schema));
-  const rows = properties.map(([name, property]) => [h("code", {}, name), typeName(property), property.description || resolved(property).description]);
-  return table(["Field", "Type", "Description"], rows);
-}
-
-function typeName(schema) {
-  if (schema.$ref) return resolved(schema).enum?.join(", ") ?? schema.$ref.split("/").at(-1);
-  if (schema.type === "array") return `list of ${typeName(schema.items ?? {})}`;
-  if (schema.anyOf) return schema.anyOf.map(typeName).join(" or ");
-  return [schema.type ?? schema.const ?? "any"].flat().join(" or ");
 }
 
 /** An example value of a schema. */

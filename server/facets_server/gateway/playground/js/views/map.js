@@ -6,10 +6,11 @@ import { Chart } from "../chart.js";
 import { button, count, field, h, highlightButton, hue, plural, select } from "../dom.js";
 import { title } from "../hits.js";
 import { panel } from "../panel.js";
-import { excerpt, Text, wordsOf } from "../text.js";
+import { excerpt, nameOf, passage, Text, wordsOf } from "../text.js";
 
 const SIZES = [["2000", "2,000"], ["10000", "10,000"], ["100000", "100,000"]];
 const TIMEOUT_MS = 300_000; // large collections take minutes
+const DRAWN_AT_ONCE = 3_000; // documents of a collection whose map needs no press of the button
 const MAX_LISTED = 40;
 const HOVER_MS = 120; // delay before the title of a point is fetched
 
@@ -21,15 +22,16 @@ export async function open(root) {
     lede: "Similar documents appear close together. Colours are themes, named by their nearest words.",
     controls: [h("div", { class: "columns" }, collection.element, field("Maximum documents", select("size", SIZES, "10000")))],
     action: "Draw the map",
-    examples: collection.hasSamples ? [{ label: "The samples", values: { collection: "samples", size: "10000" } }] : [],
-    ask: ({ collection: name, size }, signal) => call("CollectionService/MapCollection", { name, maxDocuments: Number(size) }, signal, TIMEOUT_MS),
+    ask: ({ c: name, size }, signal) => call("CollectionService/MapCollection", { name, maxDocuments: Number(size) }, signal, TIMEOUT_MS),
     show: (drawn, values) => {
       atlas?.close();
-      atlas = new Atlas(values.collection, drawn);
+      atlas = new Atlas(values.c, drawn);
       return { nodes: [atlas.element], status: summary(drawn) };
     },
   });
-  return { ...view, close: () => [atlas, view].forEach((part) => part?.close()) };
+  const isSmall = (collection.collections ?? []).some(({ name, numDocuments }) => name === collection.control.value && numDocuments > 0 && numDocuments <= DRAWN_AT_ONCE);
+  const open = (values) => (Object.keys(values).length ? view.open(values) : isSmall && view.run());
+  return { ...view, open, close: () => [atlas, view].forEach((part) => part?.close()) };
 }
 
 function summary({ ids, numDocuments, method }) {
@@ -70,7 +72,7 @@ class Atlas {
 
   #themeButton(index, { words, numDocuments }) {
     const focus = (isOn) => this.chart.focusTheme(isOn ? index : null);
-    return highlightButton({ class: `facet ${hue(index)}` }, focus, `${wordsOf(words, Infinity) || "\u2026"} `, h("span", { class: "number" }, count(numDocuments)));
+    return highlightButton({ class: `facet ${hue(index)}`, title: wordsOf(words) }, focus, `${nameOf(words)} `, h("span", { class: "number" }, count(numDocuments)));
   }
 
   /** Documents by id, each fetched once. */
@@ -100,8 +102,8 @@ class Atlas {
     const part = excerpt(text, null, 500);
     return this.reading.replaceChildren(
       h("h2", {}, title(document)),
-      h("p", { class: "passage" }, text.slice(part.start, part.end), part.end < text.length ? " \u2026" : ""),
-      h("p", { class: `small ${hue(point.hue)}` }, h("span", { class: "swatch" }), wordsOf(this.themes[point.hue].words, Infinity)),
+      h("div", { class: "passage" }, passage(text, [], part), part.end < text.length ? " \u2026" : ""),
+      h("p", { class: `small ${hue(point.hue)}` }, h("span", { class: "swatch" }), nameOf(this.themes[point.hue].words)),
     );
   }
 
@@ -125,7 +127,7 @@ function label(theme, words, dots) {
   const members = dots.filter((dot) => dot.hue === theme);
   if (!members.length || !words.length) return null;
   const median = (axis) => members.map((dot) => dot[axis]).sort((a, b) => a - b)[Math.floor(members.length / 2)];
-  return { x: median("x"), y: median("y"), hue: theme, text: wordsOf(words, 2) };
+  return { x: median("x"), y: median("y"), hue: theme, text: nameOf(words) };
 }
 
 function floats(array) {

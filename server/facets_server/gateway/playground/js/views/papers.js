@@ -4,27 +4,19 @@ import { call } from "../api.js";
 import { decimal, field, folded, h, hue, meter, nothing, plural, select } from "../dom.js";
 import { resultCard } from "../hits.js";
 import { panel } from "../panel.js";
-import { wordsOf } from "../text.js";
+import { nameOf, wordsOf } from "../text.js";
 
 const KINDS = [["RecommendAuthors", "Authors"], ["RecommendCitations", "Citing papers"]];
 const EXAMPLES = [
-  {
-    label: "A parser",
-    values: {
-      title: "A parser for free word order languages",
-      abstract: "We describe a dependency parser for languages whose word order is free, and evaluate it on Czech and Latvian.",
-      kind: "RecommendAuthors",
-    },
-  },
-  {
-    label: "Who would cite it: word senses",
-    values: {
-      title: "Word sense disambiguation without labelled data",
-      abstract: "Senses are induced from context vectors of raw text and evaluated against WordNet.",
-      kind: "RecommendCitations",
-    },
-  },
-];
+  [
+    ...["A parser", "RecommendAuthors", "A parser for free word order languages"],
+    "We describe a dependency parser for languages whose word order is free, and evaluate it on Czech and Latvian.",
+  ],
+  [
+    ...["Who would cite it: word senses", "RecommendCitations", "Word sense disambiguation without labelled data"],
+    "Senses are induced from context vectors of raw text and evaluated against WordNet.",
+  ],
+].map(([label, kind, title, abstract]) => ({ label, values: { kind, title, abstract } }));
 
 export async function open(root) {
   return panel(root, {
@@ -63,8 +55,8 @@ function candidateCard(candidate) {
   return resultCard(
     candidate.name || candidate.id,
     meter(candidate.score, `score ${decimal(candidate.score)}`),
-    nearestWords.length > 0 && h("p", { class: `reason ${hue(facet)}` }, h("span", { class: "swatch" }), `Best facet of the paper (${facet + 1}): `, h("em", {}, wordsOf(nearestWords, 5))),
-    papers.length > 0 && folded(`Closest work (${papers.length})`, h("ul", { class: "plain-list" }, papers)),
+    nearestWords.length > 0 && h("p", { class: hue(facet), title: wordsOf(nearestWords) }, h("span", { class: "swatch" }), "Best facet of the paper: ", h("em", {}, nameOf(nearestWords))),
+    papers.length > 0 && folded(`Closest work (${papers.length})`, h("ul", { }, papers)),
     h("span", { class: "scores" }, `facets ${decimal(candidate.facetScore)} \u00b7 documents ${decimal(candidate.documentScore)}`),
   );
 }

@@ -9,19 +9,12 @@ const FIRST_RISE = 24; // pixels between the words and the lowest arrows
 const NEXT_RISE = 26; // pixels between levels of arrows
 const LABEL_WIDTH = 110; // largest width of most relation names, in pixels
 const EXAMPLES = [
-  {
-    label: "Marie Curie",
-    values: { text: "Marie Curie was born in Warsaw and married Pierre Curie, who died in Paris. Warsaw is the capital of Poland." },
-  },
-  {
-    label: "Said, denied, asked",
-    values: {
-      text:
-        "Franz Kafka was born in Prague. Ludwig Wittgenstein was not born in Berlin. " +
-        "Was Freddie Mercury born in Zanzibar? The capital of Norway is Oslo.",
-    },
-  },
-];
+  ["Marie Curie", "Marie Curie was born in Warsaw and married Pierre Curie, who died in Paris. Warsaw is the capital of Poland."],
+  [
+    "Said, denied, asked",
+    "Franz Kafka was born in Prague. Ludwig Wittgenstein was not born in Berlin. Was Freddie Mercury born in Zanzibar? The capital of Norway is Oslo.",
+  ],
+].map(([label, text]) => ({ label, values: { text } }));
 
 export async function open(root) {
   return panel(root, {

@@ -5,7 +5,7 @@ import { collectionField, modelChoices, withoutCollections } from "../catalog.js
 import { decimal, field, h, plural, select } from "../dom.js";
 import { hitLists, title } from "../hits.js";
 import { panel, problem } from "../panel.js";
-import { MODES, questionField } from "./search.js";
+import { MODES, questionField } from "./ask.js";
 
 const TOP_K = 10;
 
@@ -23,14 +23,12 @@ export async function open(root) {
       field("Model", select(`${name}_model`, [["", "Default"], ...models])),
     );
   };
-  const values = { query: "how vaccines protect against disease", left_collection: "samples", right_collection: "samples" };
   return panel(root, {
     lede: "One question to two collections, models or rankings. Each hit shows its rank on the other side.",
     controls: [
       questionField("Compare"),
       h("div", { class: "halves" }, side("left", "Left", left, ""), side("right", "Right", right, "SEARCH_MODE_LEXICAL")),
     ],
-    examples: left.hasSamples ? [{ label: "facets and words, words alone", values }] : [],
     ask: (values, signal) => Promise.all(["left", "right"].map((name) => searched(values, name, signal))),
     show,
   });
@@ -39,7 +37,7 @@ export async function open(root) {
 /** The answer of one side, or its error; the other side is shown either way. */
 async function searched(values, name, signal) {
   const [collection, mode, model] = ["collection", "mode", "model"].map((part) => values[`${name}_${part}`]);
-  const request = { collection, queries: [{ text: values.query }], topK: TOP_K, mode: mode || undefined, model, evidence: true, numWords: 3 };
+  const request = { collection, queries: [{ text: values.q }], topK: TOP_K, mode: mode || undefined, model, evidence: true, numWords: 8 };
   try {
     return { collection, answer: await call("DocumentService/Search", request, signal) };
   } catch (error) {

@@ -2,12 +2,11 @@
 
 import { call, ignored } from "../api.js";
 import { modelChoices } from "../catalog.js";
-import { card, decimal, enumLabel, field, h, highlightButton, hue, meter, percent, select } from "../dom.js";
+import { card, decimal, enumLabel, field, folded, h, highlightButton, hue, meter, percent, select } from "../dom.js";
 import { panel } from "../panel.js";
-import { attendsTo, glow, Text, tokenNodes, wordsOf } from "../text.js";
+import { glow, marked, nameOf, Text, tokenMarks } from "../text.js";
 
 const MAX_MATCHES = 8;
-const ATTENDED = { minCosine: 0.2, numTokens: 2 }; // selects the tokens of a facet without a span
 const METHODS = [
   ["SIMILARITY_METHOD_UNSPECIFIED", "Best for the model"],
   ["SIMILARITY_METHOD_ENCODER", "Sentence vectors (encoder)"],
@@ -23,22 +22,16 @@ const LABELS = {
   INFERENCE_LABEL_CONTRADICTS: "They contradict each other.",
 };
 const EXAMPLES = [
-  {
-    label: "A tram, a railway",
-    values: {
-      first:
-        "The council will build a tram line from the harbour to the university. It costs 240 million, and half of that " +
-        "must be borrowed. Shopkeepers fear that the works will keep their customers away.",
-      second:
-        "A new railway is to link the port with the campus. Owners of stores worry about losing trade while the streets " +
-        "are dug up. Cyclists get a lane of their own on the bridge.",
-    },
-  },
-  { label: "Open, closed", values: { first: "The door to the cellar is open.", second: "The door to the cellar is closed." } },
-  { label: "Who chased whom", values: { first: "The cat chased the dog.", second: "The dog chased the cat." } },
-  { label: "A dog, a puppy", values: { first: "A dog is barking at the door.", second: "A puppy makes noise outside." } },
-  { label: "Unrelated", values: { first: "The orchestra played a symphony.", second: "Interest rates rose again in March." } },
-];
+  [
+    "A tram, a railway",
+    "The council will build a tram line from the harbour to the university. Shopkeepers fear that the works will keep their customers away.",
+    "A new railway is to link the port with the campus. Owners of stores worry about losing trade while the streets are dug up.",
+  ],
+  ["Open, closed", "The door to the cellar is open.", "The door to the cellar is closed."],
+  ["Who chased whom", "The cat chased the dog.", "The dog chased the cat."],
+  ["A dog, a puppy", "A dog is barking at the door.", "A puppy makes noise outside."],
+  ["Unrelated", "The orchestra played a symphony.", "Interest rates rose again in March."],
+].map(([label, first, second]) => ({ label, values: { first, second } }));
 
 export async function open(root) {
   const models = [["", "Default of the method"], ...(await modelChoices("passages", "sentences"))];
@@ -47,7 +40,7 @@ export async function open(root) {
     lede: "How similar two texts are, and through which facets. Thicker bars explain more of the score.",
     controls: [
       h("div", { class: "halves" }, text("First text", "first"), text("Second text", "second")),
-      h("div", { class: "columns" }, field("Method", select("method", METHODS)), field("Model", select("model", models))),
+      folded("Settings", h("div", { class: "columns" }, field("Method", select("method", METHODS)), field("Model", select("model", models)))),
     ],
     action: "Compare",
     examples: EXAMPLES,
@@ -57,7 +50,7 @@ export async function open(root) {
 }
 
 async function ask({ first, second, method, model }, signal) {
-  const request = { pairs: [{ first, second }], method, model, explain: true, numWords: 4 };
+  const request = { pairs: [{ first, second }], method, model, explain: true, numWords: 8 };
   const calibrated = await call("SimilarityService/Score", { ...request, calibrated: true }, signal).catch(ignored("failed_precondition"));
   const scored = calibrated ?? (await call("SimilarityService/Score", request, signal)); // some models have no curve for the method
   const { explanations } = await call("EmbeddingService/Explain", { texts: [first, second], model: scored.model.name, numWords: 5 }, signal);
@@ -67,7 +60,7 @@ async function ask({ first, second, method, model }, signal) {
 function show({ scored, explanations }, { first, second }) {
   const pair = scored.scores[0];
   const method = enumLabel(scored.method, "SIMILARITY_METHOD_");
-  const passages = [first, second].map((string, index) => textPassage(string, explanations[index]));
+  const passages = [first, second].map((string, index) => h("p", { class: "passage" }, marked(new Text(string), tokenMarks(explanations[index]))));
   const matches = (pair.explanation?.matches ?? []).slice(0, MAX_MATCHES).map((match) => ({ firstFacet: 0, secondFacet: 0, contribution: 0, ...match }));
   const maxContribution = Math.max(...matches.map((match) => match.contribution), Number.EPSILON);
   const rows = matches.map((match, index) => h("li", {}, matchButton(match, index, { passages, maxContribution })));
@@ -81,16 +74,10 @@ function show({ scored, explanations }, { first, second }) {
   };
 }
 
-function textPassage(string, { tokens = [], facets = [] }) {
-  const facetsOf = (token, index) => facets.filter((facet) => attendsTo(facet, token, index, ATTENDED)).map(({ facet = 0 }) => facet);
-  return h("p", { class: "passage" }, tokenNodes(new Text(string), tokens, facetsOf));
-}
-
 function verdict(pair, method) {
   const calibrated = pair.calibratedScore;
-  const differences = (pair.differences ?? []).map(({ kind, first, second }) =>
-    h("li", {}, h("mark", {}, first), " / ", h("mark", {}, second), ` differ (${enumLabel(kind, "DIFFERENCE_KIND_")})`),
-  );
+  const difference = ({ kind, first, second }) => h("li", {}, h("mark", {}, first), " / ", h("mark", {}, second), ` differ (${enumLabel(kind, "DIFFERENCE_KIND_")})`);
+  const differences = (pair.differences ?? []).map(difference);
   return h(
     "section",
     { class: "card row verdict", "aria-label": "Score" },
@@ -105,16 +92,13 @@ function verdict(pair, method) {
 function matchButton(match, index, { passages, maxContribution }) {
   const bond = h("span", { class: "bond" });
   bond.style.height = `${2 + (8 * match.contribution) / maxContribution}px`;
-  const focus = (isOn) => {
-    glow(passages[0], isOn ? match.firstFacet : null);
-    glow(passages[1], isOn ? match.secondFacet : null);
-  };
+  const focus = (isOn) => [match.firstFacet, match.secondFacet].forEach((facet, side) => glow(passages[side], isOn ? facet : null));
   return highlightButton(
     { class: `facet match ${hue(index)}` },
     focus,
-    h("span", {}, wordsOf(match.firstWords)),
+    h("span", {}, nameOf(match.firstWords)),
     bond,
-    h("span", {}, wordsOf(match.secondWords)),
+    h("span", {}, nameOf(match.secondWords)),
     h("span", { class: "number" }, `cosine ${decimal(match.cosine)}`),
     h("span", { class: "number", title: "share of the score" }, percent(match.contribution)),
   );

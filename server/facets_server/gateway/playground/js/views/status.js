@@ -49,15 +49,14 @@ function time(text) {
 function server(state) {
   const disk = (state.diskUses ?? []).filter(({ numBytes = 0 }) => Number(numBytes)).map(({ part, numBytes }) => `${part} ${bytes(numBytes)}`);
   const answered = (state.requestCounts ?? []).map(({ code, numRequests }) => `${count(numRequests)} ${code === "OK" ? "answered" : enumLabel(code, "")}`);
-  const facts = [
+  return card("Server", table([], [
     ["Version", state.version],
     ["Started", time(state.startTime)],
     ["Calls now", `${state.numRunning ?? 0} running, ${state.numQueued ?? 0} waiting, ${plural(state.numStreams ?? 0, "stream")}`],
     ["Calls so far", answered.join(", ") || "none"],
     ["Disk use", disk.join(", ") || "none"],
     ["Free disk", Number(state.freeBytes ?? 0) ? bytes(state.freeBytes) : "unknown"],
-  ];
-  return card("Server", table([], facts));
+  ]));
 }
 
 /** Takes backups if the server has a folder for them. A command restores them, while no server uses the data. */
@@ -94,12 +93,12 @@ function modelCard(models) {
 }
 
 function collectionCard(collections, act) {
-  if (!collections.length) return card("Collections", h("p", {}, "There are no collections yet. ", h("a", { href: "#add" }, "Add files"), "."));
+  if (!collections.length) return card("Collections", h("p", {}, "There are no collections yet. ", h("a", { href: "#files" }, "Add files"), "."));
   const rows = collections.map((collection) => {
     const { name, numDocuments, numDamaged, language, model, indexKind } = collection;
     const damaged = Number(numDamaged ?? 0) ? `, ${count(numDamaged)} damaged` : "";
     const action = (label, run) => act(label, (say) => run(collection, say), { "aria-label": `${label} ${name}` });
-    const link = h("a", { href: `#documents?${new URLSearchParams({ collection: name })}` }, name);
+    const link = h("a", { href: `#files?${new URLSearchParams({ c: name })}` }, name);
     return [link, `${count(numDocuments)}${damaged}`, language ?? "", model, indexKind, h("div", { class: "row" }, action("Download", download), action("Delete", remove))];
   });
   return card("Collections", table(["Collection", "Documents", "Language", "Model", "Index", ""], rows));

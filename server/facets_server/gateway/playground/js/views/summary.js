@@ -14,16 +14,10 @@ const OCTOPUS =
   "threatened, it squirts ink and changes its colour within a second. Thousands of cells in the skin hold pigments " +
   "that muscles open and close. Octopuses open jars, find their way through mazes and remember people. A female lays " +
   "tens of thousands of eggs and guards them for months without eating. She dies soon after they hatch.";
-const CITY =
-  "The city council voted on Tuesday to build a tram line from the harbour to the university. It will cost 240 million " +
-  "and open in six years. Shopkeepers in the old town fear that two years of works will keep customers away. The mayor " +
-  "promised to pay those who lose income. Cyclists welcomed the plan, since the bridge gets a lane of its own. Half of " +
-  "the money comes from the state. The other half must be borrowed, and the opposition called that reckless. Tenants " +
-  "along the line expect that rents will rise. A first draft of the route is shown in the town hall until May.";
 const EXAMPLES = [
   { label: "The octopus", values: { text: OCTOPUS, size: "3", unit: "sentences", query: "" } },
-  { label: "A tram line, in 40 words", values: { text: CITY, size: "40", unit: "words", query: "" } },
-  { label: "The same, about money", values: { text: CITY, size: "3", unit: "sentences", query: "what it costs and who pays" } },
+  { label: "In 40 words", values: { text: OCTOPUS, size: "40", unit: "words", query: "" } },
+  { label: "About its children", values: { text: OCTOPUS, size: "2", unit: "sentences", query: "eggs and young" } },
 ];
 
 export async function open(root) {
