@@ -11,8 +11,8 @@ const LONGEST_ADDRESS = 1_800;
  *   `values` of the controls; `ask(values, signal)` resolves to an answer, `show(answer, values)` returns `{nodes, status}`.
  */
 export function panel(root, { title = root.dataset.title, lede, controls, action, examples = [], ask, show }) {
-  const actions = h("div", { class: "row actions" }, action && submitButton(action), exampleRow(examples, fillAndRun));
-  const form = formOf({ class: "card stack", "aria-label": title }, run, controls, actions);
+  const actions = h("div", { class: "row actions" }, action && submitButton(action), exampleRow(examples, (values) => fillAndRun(values, "pushState")));
+  const form = formOf({ class: "card stack", "aria-label": title }, () => run("pushState"), controls, actions);
   const defaults = { ...valuesOf(form), c: "" }; // a link names its collection, because the default is the reader's
   const status = h("p", { class: "status", role: "status" });
   const results = h("div", { class: "results" });
@@ -20,11 +20,12 @@ export function panel(root, { title = root.dataset.title, lede, controls, action
   let running = null;
   let failed = false;
 
-  async function run() {
+  /** Sends the form; its address follows (pushState) or replaces (replaceState) the one before. */
+  async function run(change = "replaceState") {
     running?.abort();
     const current = (running = new AbortController());
     const values = valuesOf(form);
-    remember(root.dataset.view, Object.entries(values).filter(([name, value]) => value !== defaults[name]));
+    remember(change, root.dataset.view, Object.entries(values).filter(([name, value]) => value !== defaults[name]));
     form.setAttribute("aria-busy", "true");
     status.textContent = "Asking the server";
     try {
@@ -44,7 +45,7 @@ export function panel(root, { title = root.dataset.title, lede, controls, action
     }
   }
 
-  function fillAndRun(values) {
+  function fillAndRun(values, change) {
     for (const [name, value] of Object.entries(values)) {
       const control = form.elements.namedItem(name);
       if (!control) continue;
@@ -52,7 +53,7 @@ export function panel(root, { title = root.dataset.title, lede, controls, action
       if (control.value !== value && control.matches("select")) control.append(h("option", { value, selected: true }, `${value} (missing)`));
       control.dispatchEvent(new Event("filled"));
     }
-    return form.checkValidity() ? run() : undefined;
+    return form.checkValidity() ? run(change) : undefined;
   }
 
   const again = (event) => event.detail === "reached" && failed && run();
@@ -60,7 +61,7 @@ export function panel(root, { title = root.dataset.title, lede, controls, action
   return {
     form,
     run,
-    open: (values) => (Object.keys(values).length ? fillAndRun(values) : undefined),
+    open: (values, change) => (Object.keys(values).length ? fillAndRun(values, change) : undefined),
     close: () => {
       running?.abort();
       connection.removeEventListener("change", again);
@@ -89,8 +90,8 @@ function valuesOf(form) {
 }
 
 /** Puts the request into the address, so that it can be sent as a link; long texts are left out. */
-function remember(name, values) {
+function remember(change, name, values) {
   const query = new URLSearchParams(values);
   const address = name === "ask" ? `${location.pathname}?${query}` : `${location.pathname}#${name}?${query}`;
-  if (address.length <= LONGEST_ADDRESS && !location.href.endsWith(address)) history.pushState(null, "", address);
+  if (address.length <= LONGEST_ADDRESS && !location.href.endsWith(address)) history[change](null, "", address);
 }

@@ -66,13 +66,13 @@ export async function open(root) {
     const { documents = [] } = (name && (await call("DocumentService/ListDocuments", { collection: name, pageSize: NUM_EXAMPLES }).catch(() => null))) || {};
     if (name !== collection.control.value) return;
     const questions = [...new Set(documents.map(exampleOf).filter(Boolean))];
-    examples.replaceChildren(exampleRow(questions.map((q) => ({ label: q, values: { q, c: name } })), view.open) ?? "");
+    examples.replaceChildren(exampleRow(questions.map((q) => ({ label: q, values: { q, c: name } })), (values) => view.open(values, "pushState")) ?? "");
   }
 
   function addFilter(name, value) {
     settings.open = true;
     where.value = [where.value, equals(name, value)].filter(Boolean).join("; ");
-    view.run();
+    view.run("pushState");
   }
 
   return {
