@@ -48,6 +48,6 @@ def open_view(page: Page, name: str) -> None:
 def enter_key(page: Page, key: str) -> None:
     """Enters an API key."""
     page.get_by_role("button", name="Server").click()
-    page.get_by_role("button", name="Key").click()
+    page.locator("#key-button").click()
     page.get_by_role("textbox", name="Key").fill(key)
     page.get_by_role("button", name="Use this key").click()

@@ -105,7 +105,7 @@ def open_page(browser: Browser, errors: list[str]) -> Iterator[Callable[..., Pag
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(WAIT_MS)
-        own = url.partition("#")[0]
+        own = url.partition("#")[0].partition("?")[0]
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.on("request", lambda request: None if request.url.startswith(own) else errors.append(request.url))
@@ -123,7 +123,8 @@ def view(open_page: Callable[..., Page], sample_server: WebServer) -> Callable[.
     """Opens a view with the samples."""
 
     def make(name: str, **settings: object) -> Page:
-        page = open_page(f"{sample_server.url}#{name}", **settings)
+        address = {"ask": "?c=samples", "map": "#map?c=samples", "files": "#files?c=samples"}.get(name, f"#{name}")
+        page = open_page(sample_server.url + address, **settings)
         page.locator(f".view.{name} h1").wait_for()
         return page
 

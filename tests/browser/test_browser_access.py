@@ -24,7 +24,7 @@ def test_every_view_fits_and_axe_finds_nothing(view: View, width: int, height: i
     links = [link.bounding_box() for link in page.locator(".bar > nav:first-of-type a").all()]
     assert len({box["y"] for box in links if box}) == 1, "the first level of the navigation fits in one row"
     page.get_by_role("group", name="Examples").wait_for()
-    expect(page.locator("main :is(select, input):visible")).to_have_count(1)
+    expect(page.locator("main input:visible")).to_have_count(1)
     violations = check(page, "ask", width)
     example(page, "vehicle safety device")
     violations += check(page, "answers", width)
@@ -35,7 +35,7 @@ def test_every_view_fits_and_axe_finds_nothing(view: View, width: int, height: i
         if label:
             example(page, label)
         else:
-            page.locator("form .primary").click()
+            page.locator("main form .primary").click()
             settled(page)
         top = page.locator(".results > *").first.bounding_box()
         assert top is not None and 0 <= top["y"] < height * 0.8, f"{name}: the results begin at {top}"
@@ -73,7 +73,7 @@ def test_the_keyboard_alone_asks_and_highlights_facets(view: View) -> None:
     page = view("map")
     page.keyboard.press("/")
     expect(page.get_by_label("Question")).to_be_focused()
-    page.keyboard.type("how vaccines protect against disease/")
+    page.keyboard.type("how vaccines protect against disease")
     page.keyboard.press("Enter")
     settled(page)
     facet = page.locator(".hit .facet").first

@@ -94,9 +94,7 @@ def test_settings_and_filters_are_sent(view: View) -> None:
     assert counts and all(int(chip.split()[-1]) >= 70 for chip in counts), "compared as numbers"
 
 
-def test_examples_come_from_the_chosen_collection_and_tables_are_drawn(
-    open_page: View, own_server: WebServer
-) -> None:
+def test_examples_come_from_the_chosen_collection_and_tables_are_drawn(open_page: View, own_server: WebServer) -> None:
     with FacetsClient(own_server.target) as client:
         for name in ("a", "b"):
             client.create_collection(name)
@@ -120,9 +118,12 @@ def test_examples_come_from_the_chosen_collection_and_tables_are_drawn(
 
 
 @pytest.mark.parametrize(
-    "address", ["#constructor", "#__proto__?x=1", "#ask?toString=1", "?q=bee&c=samples&where=constructor~1;=;!!&valueOf=1"]
+    "address",
+    ["#constructor", "#__proto__?x=1", "#ask?toString=1", "?q=bee&c=samples&where=constructor~1;=;!!&valueOf=1"],
 )
-def test_a_hostile_address_breaks_nothing(view: View, sample_server: WebServer, address: str, errors: list[str]) -> None:
+def test_a_hostile_address_breaks_nothing(
+    view: View, sample_server: WebServer, address: str, errors: list[str]
+) -> None:
     page = view("map")
     page.goto("about:blank")
     page.goto(sample_server.url + address)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from asking import EXAMPLES, PLAIN, ask, enter_key, open_view
+from asking import TOOLS, ask, enter_key, open_view
 from conftest import WebServer
 from facets_client import Document, FacetsClient
 from playwright.sync_api import Page, expect
@@ -33,45 +33,31 @@ def keyed_server(tmp_path_factory: pytest.TempPathFactory, toy_model: Path) -> I
 def test_keys_are_asked_for_and_markup_in_documents_is_shown_as_text(
     open_page: Callable[..., Page], keyed_server: WebServer, errors: list[str]
 ) -> None:
-    page = open_page(f"{keyed_server.url}#search")
-    expect(page.get_by_role("alert").filter(has_text="Enter a valid API key")).to_be_visible()
-    enter_key(page, "wrong")
+    page = open_page(keyed_server.url)
+    page.get_by_role("button", name="Enter a key").click()
+    page.get_by_role("textbox", name="Key").fill("wrong")
+    page.get_by_role("button", name="Use this key").click()
     expect(page.get_by_role("alert").filter(has_text="Enter a valid API key")).to_be_visible()
     enter_key(page, KEY)
-    expect(page.get_by_label("Collection")).to_contain_text("evil")
+    expect(page.locator("select[name=c]")).to_contain_text("evil")
     assert KEY not in page.evaluate("[JSON.stringify(localStorage), document.cookie, location.href].join()")
     page.get_by_label("Question").fill("cat")
-    ask(page, "Search")
+    ask(page)
     expect(page.locator(".hit h2")).to_have_text("<i>cat</i>")
     expect(page.locator(".hit .passage")).to_have_text(EVIL)
     assert page.locator("main img, main script, main i, main u").count() == 0
     enter_key(page, BOUND)  # may not list collections
-    page.locator("input[name=collection]").fill("evil")
+    page.locator("input[name=c]").fill("evil")
     page.get_by_label("Question").fill("cat")
-    ask(page, "Search")
+    ask(page)
     expect(page.locator(".hit")).to_have_count(1)
     page.get_by_label("Collection").fill("other")
-    ask(page, "Search")
+    ask(page)
     expect(page.get_by_role("main").get_by_role("alert")).to_be_visible()
     errors[:] = [error for error in errors if not any(status in error for status in ("401", "403"))]
 
 
-def test_a_link_to_a_deleted_collection_names_it(
-    open_page: Callable[..., Page], own_server: WebServer, errors: list[str]
-) -> None:
-    with FacetsClient(own_server.target) as client:
-        client.create_collection("kept")
-    page = open_page(f"{own_server.url}#search?collection=gone&query=cat")
-    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("Collection 'gone' does not exist.")
-    page.get_by_label("Collection").select_option("kept")
-    ask(page, "Search")
-    expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
-    errors[:] = [error for error in errors if "404" not in error]
-
-
-def test_a_rejected_request_is_one_sentence_and_an_invalid_address_is_ignored(
-    view: Callable[..., Page], errors: list[str]
-) -> None:
+def test_a_rejected_request_is_one_sentence(view: Callable[..., Page], errors: list[str]) -> None:
     page = view("summary")
     page.get_by_label("Text", exact=True).fill("   ")
     ask(page, "Summarize")
@@ -79,8 +65,6 @@ def test_a_rejected_request_is_one_sentence_and_an_invalid_address_is_ignored(
     expect(told).to_contain_text("documents[0].text")
     assert "Traceback" not in told.inner_text() and told.inner_text().count("\n") == 0
     expect(page.get_by_label("Length")).to_have_value("3")
-    page.evaluate("location.hash = '#search?where={broken&query=games+played+with+a+ball&unknown=1'")
-    expect(page.locator(".hit h2").first).to_have_text("Baseball")
     errors[:] = [error for error in errors if "400" not in error]
 
 
@@ -91,29 +75,26 @@ def test_a_stopped_server_is_reported_and_retried(
         with FacetsClient(server.target) as client:
             client.create_collection("notes")
             client.upsert("notes", [Document(id="one", text="the cat sat on a chair")])
-        page = open_page(f"{server.url}#search")
-        expect(page.get_by_text("Connected")).to_be_visible()
+        page = open_page(server.url)
         page.get_by_label("Question").fill("cat")
     ports = {"port": server.port, "http_port": server.http_port}
-    page.get_by_role("button", name="Search", exact=True).click()
+    page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.get_by_role("alert").filter(has_text="tries again every few seconds")).to_be_visible()
-    expect(page.get_by_text("No connection")).to_be_visible()
     expect(page.get_by_label("Question")).to_have_value("cat")
     with WebServer(tmp_path / "data", (toy_model,), **ports):
-        expect(page.get_by_text("Connected")).to_be_visible()
         expect(page.locator(".hit h2, .nothing h2").first).to_be_visible()
     errors.clear()
 
 
 def test_long_markup_in_every_field_is_harmless(view: Callable[..., Page], errors: list[str]) -> None:
-    page = view("search")
+    page = view("ask")
     ran: list[str] = []
     page.on("dialog", lambda dialog: (ran.append(dialog.message), dialog.dismiss()))
     filled = 0
-    for name in (*EXAMPLES, *PLAIN):
+    for name in ("ask", *TOOLS, "map", "files", "status"):
         open_view(page, name)
-        for add in page.get_by_role("button", name="Add a filter").all():
-            add.click()
+        for settings in page.get_by_text("Settings").all():
+            settings.click()
         for control in page.locator("main").locator(FIELDS).all():
             control.fill((EVIL * 200)[:10_000])
             filled += 1
@@ -125,7 +106,6 @@ def test_long_markup_in_every_field_is_harmless(view: Callable[..., Page], error
         assert page.locator("main img, main script").count() == 0, name
         for told in page.get_by_role("main").get_by_role("alert").all():
             assert len(told.inner_text()) < 500, f"{name}: {told.inner_text()}"
-    expect(page.get_by_text("Connected")).to_be_visible()
     assert (ran, filled > 12) == ([], True)
     assert all(status in error for error in errors for status in ("400",))
     errors.clear()

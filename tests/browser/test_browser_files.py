@@ -1,131 +1,195 @@
-"""Uploading files: messy tables, unreadable files, slow and absent servers."""
+"""Storing, listing and deleting files: real uploads, problems, slow and absent servers."""
 
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
-from asking import RULES, open_view, settled
+import pytest
+from asking import RULES, ask, open_view
 from axe_playwright_python.sync_playwright import Axe
 from conftest import WebServer
-from facets_client import FacetsClient
+from facets_client import Document, FacetsClient
 from playwright.sync_api import Page, Route, expect
 
 Opening = Callable[..., Page]
-PROBLEMS = (
-    "I was charged twice for March,\nplease send the second amount back.",
-    'I cannot sign in since the update; the page says "wrong code".',
-    "The parcel was left in the rain and\nthe books are wet.",
-    "The app closes when I turn the phone.",
-)
-LARGE = "The tap drips. " * 1_200_000
-DROP = """([name, text]) => {
+TICKETS = """id,title,body
+a,Refund,"I was charged twice for March,
+please send the second amount back."
+b,Login,"I cannot sign in since the update; the page says ""wrong code""."
+c,Empty,
+"""
+MARKUP = "<img src=x onerror=alert(1)>"
+DROP = """(files) => {
     const given = new DataTransfer();
-    given.items.add(new File([text], name));
+    for (const [name, text] of files) given.items.add(new File([text], name));
     const event = (kind) => new DragEvent(kind, { dataTransfer: given, bubbles: true, cancelable: true });
-    const target = document.querySelector("main");
-    return ["dragover", "drop"].map((kind) => target.dispatchEvent(event(kind)));
-}"""
-
-# Each batch takes a quarter of a second more.
-LATE = """() => {
-    const ask = window.fetch;
-    const late = (url, ...more) => new Promise((go) => setTimeout(go, 250)).then(() => ask(url, ...more));
-    window.fetch = (url, ...more) => (String(url).includes("Upsert") ? late : ask)(url, ...more);
+    return ["dragover", "drop"].map((kind) => document.querySelector("main").dispatchEvent(event(kind)));
 }"""
 
 
-def messy() -> str:
-    """A BOM, semicolons, quotes over lines, doubled quotes, missing values, repeated and missing names."""
-    rows = ["\ufeffTicket No;Opened;Customer;Details;Status;Status;Year"]
-    for number in range(300):
-        cell = f"Hello,\n\n{PROBLEMS[number % 4]}\n\nOrder {10_000 + number}.\nRegards".replace('"', '""')
-        text = "" if number % 97 == 5 else f'"{cell}"'
-        rows.append(
-            f"T-{number:04};2024-05-{1 + number % 28};{'' if number % 9 else 'Acme & Sons'};{text};open;mail;2024"
-        )
-    return "\r\n".join([*rows, ""])
+@pytest.fixture
+def client(own_server: WebServer):
+    with FacetsClient(own_server.target) as client:
+        yield client
 
 
-def test_a_dropped_messy_table_is_searchable_after_three_steps(view: Opening, sample_server: WebServer) -> None:
-    page = view("search")
-    # Step 1: the file is dropped; the browser would open it if the events were not prevented.
-    assert page.evaluate(DROP, ["Support tickets (May).csv", messy()]) == [False, False]
-    expect(page.locator(".preview")).to_contain_text("I was charged twice for March, please send")
-    expect(page.get_by_label("Name", exact=True)).to_have_value("support-tickets-may")
-    expect(page.get_by_label("Text", exact=True)).to_have_value("Details")
-    expect(page.get_by_role("button", name="Store")).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("296 documents stored in support-tickets-may")).to_be_visible()
-    page.get_by_text("4 rows were not stored").click()
-    expect(page.get_by_text("Row 6: has no text in column Details")).to_be_visible()
+def drop(page: Page, **files: str) -> None:
+    """Drops files; the browser would open them if the events were not prevented."""
+    named = [[name.replace("__", "."), text] for name, text in files.items()]
+    assert page.evaluate(DROP, named) == [False, False]
+
+
+def upload(page: Page, name: str) -> Page:
+    return page.get_by_role("group", name=name)  # type: ignore[return-value]
+
+
+def test_dropped_files_are_stored_listed_answer_and_are_undone(
+    own_server: WebServer, client: FacetsClient, open_page: Opening
+) -> None:
+    client.create_collection("desk")
+    page = open_page(own_server.url)
+    drop(page, tickets__csv=TICKETS, notes__md="# Taps\n\nThe tap drips at night.")
+    tickets = upload(page, "tickets.csv")
+    expect(tickets).to_contain_text("Documents in desk: 2 added")
+    tickets.get_by_text("1 part could not be stored").click()
+    expect(tickets).to_contain_text("line 5")
+    expect(page.locator("li.file strong")).to_have_text(["notes.md", "tickets.csv"])
+    expect(page.get_by_role("heading", name="3 documents in desk")).to_be_visible()
+    page.locator("li.file summary").last.click()
+    page.locator("li.file details details summary").first.click()
+    expect(page.locator("li.file .passage")).to_contain_text("charged twice")
     assert Axe().run(page, options=RULES).response["violations"] == []
-    question = page.get_by_label("Search these documents")
-    question.press_sequentially("billed two times, I want my money back\n")
-    settled(page)
-    expect(page.get_by_label("Collection")).to_have_value("support-tickets-may")
-    expect(page.locator(".hit mark.answer").first).to_contain_text("charged twice")
-    with FacetsClient(sample_server.target) as client:
-        [document] = client.get_documents("support-tickets-may", ["Support tickets (May).csv#1"]).documents
-        expected = {"Ticket No": "T-0000", "Status": "open", "Status 2": "mail", "Year": 2024}
-        assert document.payload.items() >= expected.items()
-        client.delete_collection("support-tickets-may")
+    drop(page, tickets__csv=TICKETS.replace("March", "April"))
+    expect(tickets.first).to_contain_text("Documents in desk: 1 changed, 1 unchanged")
+    expect(tickets.first.get_by_role("button", name="Undo")).to_have_count(0)
+    upload(page, "notes.md").get_by_role("button", name="Undo").click()
+    expect(page.locator("li.file strong")).to_have_text(["tickets.csv"])
+    assert client.count_documents("desk") == 2
+    page.get_by_role("link", name="Ask", exact=True).last.click()
+    page.get_by_label("Question").fill("billed two times")
+    ask(page)
+    expect(page.locator(".hit h2, .nothing h2").first).to_be_visible()
 
 
-def test_uploads_continue_in_other_views(own_server: WebServer, open_page: Opening, tmp_path: Path) -> None:
-    page = open_page(f"{own_server.url}#add")
-    page.evaluate(LATE)
-    (tmp_path / "rows.jsonl").write_text("".join(f'{{"id": "r{n}", "text": "The tap drips."}}\n' for n in range(300)))
-    page.get_by_label("or choose them").set_input_files(tmp_path / "rows.jsonl")
-    page.get_by_role("button", name="Store").click()
-    expect(page.locator(".loading p.status")).to_contain_text(re.compile("[1-9].* documents stored"))
-    page.locator("#views").get_by_role("link", name="Documents").click()
-    page.get_by_role("heading", name="Documents").wait_for()
-    page.locator("#views").get_by_role("link", name="Add files").click()
-    expect(page.get_by_text("Done. 300 documents stored in rows.")).to_be_visible()
+def test_a_deleted_file_is_restored_and_the_list_follows_the_collection(
+    own_server: WebServer, client: FacetsClient, open_page: Opening
+) -> None:
+    for name in ("first", "second"):
+        client.create_collection(name)
+        documents = [Document(f"{name}{n:02}", f"The {name} tap drips.", source=f"{name}.txt") for n in range(25)]
+        client.upsert(name, [*documents, Document("loose", "No file.", {"title": MARKUP})])
+    page = open_page(f"{own_server.url}#files")
+    expect(page.get_by_role("button", name="Delete first.txt from first")).to_be_visible()
+    page.get_by_label("Collection", exact=True).select_option("second")
+    remove = page.get_by_role("button", name="Delete second.txt from second")
+    expect(remove).to_be_visible()
+    expect(page.locator("li.file", has_text="first.txt")).to_have_count(0)
+    page.locator("li.file summary").first.click()
+    documents = page.locator("li.file").first.locator("details details")
+    expect(documents).to_have_count(20)
+    page.get_by_role("button", name="More").first.click()
+    expect(documents).to_have_count(25)
+    remove.click()
+    expect(page.locator(".notice")).to_contain_text("second.txt (25 documents) was deleted from second.")
+    assert (client.count_documents("first"), client.count_documents("second")) == (26, 1)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".notice")).to_contain_text("second.txt is back in second.")
+    assert client.list_sources("second") == {"second.txt": 25}
+    page.locator("li.file", has_text="not stored as files").locator("summary").click()
+    expect(page.locator("li.file", has_text=MARKUP)).to_be_visible()
+    assert page.locator("main img").count() == 0
+    page.reload()
+    expect(page.get_by_label("Collection", exact=True)).to_have_value("second")
 
 
-UNREADABLE = {
-    "paper.pdf": (b"%PDF-1.4", "has a format that this page does not read"),
-    "open.csv": (b'id,text\n1,"never closed', "a quote is not closed"),
-    "none.csv": (b"", "is empty"),
-    "odd.json": (b"{", "is not JSON"),
-    "rows.jsonl": (b"no json\n", "has no valid row"),
-    "picture.txt": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "is not a text file"),
-    "large.txt": (LARGE.encode(), "has 18 MB. The command facets index stores texts of more than 15 MB"),
+def test_files_go_into_a_new_collection_by_name(
+    own_server: WebServer, client: FacetsClient, open_page: Opening
+) -> None:
+    page = open_page(f"{own_server.url}#files")
+    expect(page.get_by_label("Name of the new collection")).to_have_value("documents")
+    page.get_by_label("Name of the new collection").fill("Not allowed")
+    drop(page, a__txt="The tap drips.")
+    assert client.list_collections() == []
+    page.get_by_label("Name of the new collection").fill("taps")
+    drop(page, a__txt="The tap drips.")
+    expect(page.get_by_role("heading", name="1 document in taps")).to_be_visible()
+    expect(page.get_by_label("Collection", exact=True)).to_have_value("taps")
+
+
+def test_a_folder_is_stored_without_hidden_files(
+    own_server: WebServer, client: FacetsClient, open_page: Opening, tmp_path: Path
+) -> None:
+    for name in ("plan/a.txt", "plan/deep/b.md", "plan/.hidden/c.txt", "plan/deep/.d.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"The tap of {name} drips.")
+    client.create_collection("plans")
+    page = open_page(f"{own_server.url}#files")
+    page.locator("input[webkitdirectory]").set_input_files(tmp_path / "plan")
+    expect(page.locator("li.file strong")).to_have_text(["a.txt", "deep/b.md"])
+
+
+PROBLEMS = {
+    "paper.pdf": (b"%PDF-1.4", "paper.pdf"),
+    "odd.json": (b"{", "odd.json"),
+    "none.txt": (b"", "Nothing was stored."),
 }
 
 
-def test_unreadable_files_get_one_sentence(view: Opening, tmp_path: Path) -> None:
-    page = view("search")
-    open_view(page, "add")
-    for name, (content, _) in UNREADABLE.items():
-        (tmp_path / name).write_bytes(content)
-    page.get_by_label("or choose them").set_input_files([tmp_path / name for name in UNREADABLE])
-    for name, (_, message) in UNREADABLE.items():
-        expect(page.get_by_role("region", name=name).get_by_role("alert")).to_contain_text(message)
-
-
-def test_slow_batches_get_more_time_and_rows_that_are_too_large_are_rejected_alone(
-    own_server: WebServer, open_page: Opening, tmp_path: Path, errors: list[str]
+def test_files_that_cannot_be_read_have_a_reason_and_stop_no_others(
+    own_server: WebServer, client: FacetsClient, open_page: Opening, tmp_path: Path, errors: list[str]
 ) -> None:
-    page = open_page(f"{own_server.url}#add")
-    times: list[int] = []
-
-    def late(route: Route) -> None:
-        times.append(int(route.request.headers["connect-timeout-ms"]))
-        if len(times) > 2:
-            return route.continue_()
-        return route.fulfill(status=504, json={"code": "deadline_exceeded", "message": "too late"})
-
-    page.route("**/*DocumentService/Upsert", late)
-    rows = [{"id": "large", "text": LARGE}, {"id": "small", "text": "The tap drips."}]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    page.get_by_label("or choose them").set_input_files(tmp_path / "rows.jsonl")
-    page.get_by_role("button", name="Store").click()
-    expect(page.get_by_text("Done. 1 document stored in rows.")).to_be_visible()
-    page.get_by_text("1 row was not stored").click()
-    expect(page.get_by_text("Row 1: ")).to_contain_text("larger than the limit")
-    assert times[:3] == [60_000, 120_000, 240_000]
-    assert all("413" in error or "504" in error for error in errors)
+    client.create_collection("desk")
+    for name, (content, _) in PROBLEMS.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "good.txt").write_text("The tap drips.")
+    page = open_page(f"{own_server.url}#files")
+    page.locator("input[type=file]").first.set_input_files(
+        [*(tmp_path / name for name in PROBLEMS), tmp_path / "good.txt"]
+    )
+    expect(upload(page, "good.txt")).to_contain_text("1 added")
+    for name, (_, message) in PROBLEMS.items():
+        problem = upload(page, name).get_by_role("alert")
+        expect(problem).to_contain_text(message)
+        assert "Traceback" not in problem.inner_text() and len(problem.inner_text()) < 300
+    assert all("400" in error for error in errors)
     errors.clear()
+
+
+def test_an_upload_goes_on_in_other_views_and_waits_for_the_server(
+    own_server: WebServer, client: FacetsClient, open_page: Opening, errors: list[str]
+) -> None:
+    client.create_collection("desk")
+    page = open_page(f"{own_server.url}#files")
+    numbers = iter(range(10))
+
+    def absent(route: Route) -> None:
+        number = next(numbers)
+        if number == 0:
+            route.abort("connectionrefused")
+        elif number == 1:
+            route.fulfill(status=503, json={"code": "unavailable", "message": "too many uploads"})
+        else:
+            route.continue_()
+
+    page.route("**/v1/collections/**", absent)
+    drop(page, a__txt="The tap drips.")
+    expect(upload(page, "a.txt")).to_contain_text("Waiting for the server; no data is lost")
+    open_view(page, "summary")
+    open_view(page, "files")
+    expect(upload(page, "a.txt")).to_contain_text("1 added")
+    assert (next(numbers), client.count_documents("desk")) == (3, 1)
+    errors.clear()  # the browser logs failed requests
+
+
+def test_a_stopped_upload_is_sent_again(own_server: WebServer, client: FacetsClient, open_page: Opening) -> None:
+    client.create_collection("desk")
+    page = open_page(f"{own_server.url}#files")
+    page.route("**/v1/collections/**", lambda route: None)
+    drop(page, a__txt="The tap drips.", b__txt="The door creaks.")
+    expect(page.get_by_text("File 1 of 2")).to_be_visible()
+    page.get_by_role("button", name="Stop all").click()
+    expect(upload(page, "a.txt")).to_contain_text("Stopped.")
+    page.unroute("**/v1/collections/**")
+    page.get_by_role("button", name="Store again").click()
+    expect(upload(page, "a.txt")).to_contain_text("1 added")
+    assert client.count_documents("desk") == 1
+    expect(page.locator("li.file")).to_have_count(1)

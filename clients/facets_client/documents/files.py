@@ -30,7 +30,7 @@ from facets_client.load.rows import (
 from facets_client.load.source import InputError
 from facets_client.load.state import Place
 
-# Names of columns, in lower case, best first. The playground uses the same ones.
+# Names of columns, in lower case, best first.
 TITLE_NAMES = ("title", "headline", "heading", "subject")
 ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _MAX_COLUMNS_SHOWN = 20

@@ -14,7 +14,6 @@ import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
 from facets_client.cli.documents.search import search
 from facets_client.core.channel import SERVICES, SLOW_RPCS, rpc_of
-from facets_client.documents.files import ID_NAMES, TEXT_NAMES, TITLE_NAMES
 from facets_proto.v1 import documents_pb2
 from google.protobuf.message_factory import GetMessageClass
 from proto_files import SERVICES as DESCRIPTORS
@@ -77,15 +76,8 @@ def test_fields_of_a_search_have_one_name_in_every_layer():
     printed = {"explain", "full", "parts"}  # of the command: what is printed of an answer; parts: not grouped
     assert set(inspect.signature(search).parameters) - {"context", "query"} - printed < rpc
     views = ROOT / "server/facets_server/gateway/playground/js/views"
-    page = fields(views / "search.js", r"^    (\w+): ", r"function request\(.*?{\n(.*?)\n}")
+    page = fields(views / "ask.js", r"^    (\w+): ", r"function request\(.*?{\n(.*?)\n}")
     assert {"where", "top_k"} <= page <= rpc, page ^ rpc
-
-
-def test_the_page_and_the_command_know_the_same_columns():
-    names = r"const {} = (\[.*?\]);"
-    page = (ROOT / "server/facets_server/gateway/playground/js/file_rows.js").read_text(encoding="utf-8")
-    for kind, known in (("TEXTS", TEXT_NAMES), ("TITLES", TITLE_NAMES), ("IDS", ID_NAMES)):
-        assert json.loads(re.search(names.format(kind), page)[1]) == list(known)
 
 
 def test_importing_the_client_is_light_and_opens_no_connection(environment):

@@ -106,6 +106,7 @@ async function receive(event) {
   if (!event.relatedTarget || event.type !== "dragleave") part("dropping").hidden = event.type !== "dragover";
   if (event.type !== "drop") return;
   const files = await filesOf(event.dataTransfer);
+  await opened; // the first view chooses the collection
   if (shown.take) return shown.take(files);
   store(files);
   location.hash = "#files";
@@ -127,4 +128,5 @@ addEventListener("popstate", () => route());
 setUpKey();
 setUpTheme();
 // Loads the other views in the background, so that they open even if the server becomes unavailable.
-route({ focus: false }).then(() => Promise.allSettled([...VIEWS.values()].map((load) => load())));
+const opened = route({ focus: false });
+opened.then(() => Promise.allSettled([...VIEWS.values()].map((load) => load())));

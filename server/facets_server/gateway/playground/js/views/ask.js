@@ -78,7 +78,8 @@ export async function open(root) {
   return {
     ...view,
     open: async (values) => {
-      if (values.q) return view.open(values);
+      await view.open(values);
+      if (values.q) return;
       suggest();
       view.form.elements.q.focus({ preventScroll: true });
     },
