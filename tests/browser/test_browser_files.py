@@ -101,9 +101,7 @@ def test_a_deleted_file_is_restored_and_the_list_follows_the_collection(
     expect(page.get_by_label("Collection", exact=True)).to_have_value("second")
 
 
-def test_files_go_into_a_new_collection_by_name(
-    own_server: WebServer, client: FacetsClient, open_page: Opening
-) -> None:
+def test_files_go_into_a_new_collection(own_server: WebServer, client: FacetsClient, open_page: Opening) -> None:
     page = open_page(f"{own_server.url}#files")
     expect(page.get_by_label("Name of the new collection")).to_have_value("documents")
     page.get_by_label("Name of the new collection").fill("Not allowed")

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from asking import RULES, ask, enter_key, example, open_view, settled
+from asking import RULES, ask, enter_key, example, open_view
 from axe_playwright_python.sync_playwright import Axe
 from conftest import WebServer
 from facets_client import Document, FacetsClient
