@@ -1,4 +1,4 @@
-"""Chats and subtitles: one document per conversation, whose lines are ``Name: text``."""
+"""Plain text, chats and subtitles: one document per conversation, whose lines are ``Name: text``."""
 
 import datetime
 import itertools
@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
-from facets_client.load.rows import EXCERPT_CHARS, Rejection, Row, Rows
+from facets_client.load.pages import HtmlPage, document, read_decoded
+from facets_client.load.rows import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
+from facets_client.load.source import Source
 
 _GAP_S = 4 * 3600.0  # a longer silence ends a conversation
 _MAX_CHARS = 20_000  # of a conversation
@@ -123,8 +125,6 @@ def chat_rows(rows: Rows) -> Rows:
 
 
 def _teams_messages(items: Sequence[Mapping[str, Any]]) -> Iterator[_Message]:
-    from facets_client.load.pages import HtmlPage
-
     answered = {item.get("replyToId") for item in items}
     for item in items:
         if item["messageType"] != "message":
@@ -151,7 +151,16 @@ _WHATSAPP = re.compile(
 _LEFT_OUT = re.compile(r"\u200e.*|<[^>]*omitted>|<attached: [^>]*>|.* \(file attached\)", re.IGNORECASE)
 
 
-def whatsapp_conversations(text: str) -> list[Row | Rejection]:
+def read_text(source: Source, options: ReadOptions) -> Rows:
+    """A whole file as one text."""
+    text = read_decoded(source, options, "text")
+    if isinstance(text, Rejection):
+        yield text
+    else:
+        yield from _whatsapp_conversations(text) or [document(text)]
+
+
+def _whatsapp_conversations(text: str) -> list[Row | Rejection]:
     """The conversations of an exported chat; empty if the text is none."""
     matches = [_WHATSAPP.fullmatch(line) for line in text.lstrip("\ufeff").split("\n", 20)[:20]]
     if not matches or not matches[0] or sum(match is not None for match in matches) < 2:
@@ -195,7 +204,13 @@ _VOICE = re.compile(r"<v[. ]+([^>]+)>")
 _TAG = re.compile(r"</?[^>]*>|\{\\[^}]*\}")
 
 
-def subtitle_text(text: str) -> str:
+def read_subtitles(source: Source, options: ReadOptions) -> Rows:
+    """The spoken text of SRT or WebVTT."""
+    text = read_decoded(source, options, "subtitles")
+    yield text if isinstance(text, Rejection) else document(_subtitle_text(text))
+
+
+def _subtitle_text(text: str) -> str:
     """The spoken text of subtitles in SRT or WebVTT; a line begins with the speaker's name where it is known."""
     lines: list[str] = []
     speaker = ""

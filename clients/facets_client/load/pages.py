@@ -1,4 +1,4 @@
-"""Text, Markdown, reStructuredText, HTML and PDF files: one document per file, or per page of a PDF."""
+"""Markdown, reStructuredText, HTML and PDF files: one document per file, or per page of a PDF."""
 
 import codecs
 import itertools
@@ -8,28 +8,12 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from facets_client.load.chats import subtitle_text, whatsapp_conversations
 from facets_client.load.rows import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
 from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
 
 MAX_FILE_BYTES = 64 * 2**20  # limit of a file that is read as one text
 _MAX_TABLE_CELL_CHARS = 300  # longer cells are treated as columns of a page layout
 _MAX_DEPTH = 20  # maximum, for nested lists and quotations
-
-
-def read_text(source: Source, options: ReadOptions) -> Rows:
-    """A whole file as one text."""
-    text = read_decoded(source, options, "text")
-    if isinstance(text, Rejection):
-        yield text
-    else:
-        yield from whatsapp_conversations(text) or [document(text)]
-
-
-def read_subtitles(source: Source, options: ReadOptions) -> Rows:
-    """The spoken text of SRT or WebVTT."""
-    text = read_decoded(source, options, "subtitles")
-    yield text if isinstance(text, Rejection) else document(subtitle_text(text))
 
 
 _ADORNMENT = re.compile(r"([!-/:-@[-`{-~])\1{2,}[ ]*")

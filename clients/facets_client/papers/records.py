@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from facets_client.core.requests import shown
 from facets_client.generated.types import Author, NewAuthor, Paper
-from facets_client.load.rows import Record, Rejection, read_jsonl
+from facets_client.load.json_rows import read_jsonl
+from facets_client.load.rows import Record, Rejection
 from facets_client.load.source import Source
 from facets_client.papers.messages import new_author_message, paper_message
 

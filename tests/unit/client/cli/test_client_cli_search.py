@@ -90,7 +90,7 @@ def test_index_waits_for_a_server_that_is_away_when_it_asks_for_the_collection(f
     world.faults["GetCollection"].extend([away] * 6)
     done = facets("index", "in.jsonl", "-c", "news", "--max-wait-s", 30)
     assert done.stderr.count("waiting for the server: away") == 1, "said once"
-    assert "1 stored" in done.stdout
+    assert "1 added" in done.stdout
     world.faults["GetCollection"].extend([away] * 50)
     assert "away" in facets("index", "in.jsonl", "-c", "news", "--max-wait-s", 0, code=3).stderr
 

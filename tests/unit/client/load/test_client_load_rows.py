@@ -9,7 +9,8 @@ import sys
 
 import pytest
 from facets_client.load.formats import find_files, format_of
-from facets_client.load.rows import MAX_ROW_BYTES, ReadOptions, Rejection, Row, read_json
+from facets_client.load.json_rows import read_json
+from facets_client.load.rows import MAX_ROW_BYTES, ReadOptions, Rejection, Row
 from facets_client.load.source import Source
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
