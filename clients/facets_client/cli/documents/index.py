@@ -22,6 +22,7 @@ from facets_client.cli.output import count_of, print_documents
 from facets_client.cli.settings import settings_of, those_that_exist
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
+from facets_client.documents.adding import DEFAULT_COLLECTION
 from facets_client.documents.encoding import EncodedBy, RayWorker, Worker, Workers, connect_to_ray
 from facets_client.documents.files import Columns, DocumentFiles, FileRecord
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, to_messages
@@ -97,7 +98,9 @@ def index(
         list[str] | None, Argument(metavar="[FILE]...", help="Files or folders; -: standard input.")
     ] = None,
     from_encoded: Annotated[Path | None, Option(metavar="FOLDER", help="Index a folder of 'facets encode'.")] = None,
-    create: Annotated[bool, Option("--create", help="Create the collection if it does not exist.")] = False,
+    create: Annotated[
+        bool, Option("--create", help="Create the collection if it does not exist; the default one is always created.")
+    ] = False,
     model: Annotated[str, Option(help="Model of the collection, with --create; one that the server serves.")] = "",
     search_field: SearchFieldOption = None,
     language: LanguageOption = "",
@@ -126,6 +129,7 @@ def index(
 
     \b
     Examples:
+      facets index letters/
       facets index articles.csv --collection news --create --text body --title headline
       facets index articles.csv -c news --dry-run
     """
@@ -188,7 +192,7 @@ def _open_collection(
     try:
         collection = client.get_collection(name)
     except NotFoundError as error:
-        if not create:
+        if not create and name != DEFAULT_COLLECTION:
             if error.reason == "NOT_FOUND" or not error.reason:
                 how = f"create it with --create, or name another with -c; {those_that_exist(client)}"
                 raise typer.BadParameter(f"{error.details}: {how}") from error

@@ -48,6 +48,8 @@ def test_a_name_of_a_file_is_no_text(facets, asked):
     ("asked", "code", "said"),
     [
         ("index table.txt -c news --format csv", 0, "2 documents: 2 added"),
+        ("index letter.txt", 0, "1 document: 1 added"),
+        ("index letter.txt -c nwes", 2, "'nwes' does not exist"),
         ("index semicolons.csv -c news", 0, "2 documents: 2 added"),
         ("index json.csv -c news", 2, "expected CSV, got JSON (use --format jsonl or --format json)"),
         ("index empty.csv -c news", 2, "empty.csv: is empty"),
