@@ -17,12 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 from facets.errors import FacetsError, NotReadyError
 from facets.language.interruption import interrupted_by
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.errors import CallCancelledError
 
 _TURN_S = 0.02  # of a thread on the processor, if others wait
 _OVERDUE_S = 0.1
@@ -77,15 +75,9 @@ class Waiter(Future[None]):
     async def ended(self) -> None:
         """``wait`` for coroutines; when cancelled, the wait has ended, possibly granted just before."""
         loop = asyncio.get_running_loop()
-        woken, waker = loop.create_future(), _wakers.setdefault(loop, _LoopWaker())
-        self.when_ended(lambda: waker.wake(loop, woken))
         timer = None if self.call.deadline is None else loop.call_at(self.call.deadline, self.check_call)
         try:
-            await woken
-            self.result()
-        except asyncio.CancelledError:
-            self.end(CallCancelledError("the caller cancelled the call"))
-            raise
+            await asyncio.wrap_future(self)
         finally:
             if timer is not None:
                 timer.cancel()
@@ -111,28 +103,6 @@ class PendingReply:
         return self.finish()
 
 
-class _LoopWaker:
-    """Wakes coroutines of one event loop from other threads, with one message to the loop per batch."""
-
-    def __init__(self) -> None:
-        self._woken: deque[asyncio.Future[None]] = deque()
-        self._is_scheduled = False
-
-    def wake(self, loop: asyncio.AbstractEventLoop, woken: "asyncio.Future[None]") -> None:
-        self._woken.append(woken)
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            loop.call_soon_threadsafe(self._run)
-
-    def _run(self) -> None:
-        self._is_scheduled = False  # reset first, so that a future added from now on schedules another run
-        while self._woken:
-            woken = self._woken.popleft()
-            if not woken.done():
-                woken.set_result(None)
-
-
-_wakers: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopWaker] = WeakKeyDictionary()
 WaiterT = TypeVar("WaiterT", bound=Waiter)
 
 
@@ -297,7 +267,7 @@ class FairLock:
             try:
                 await waiter.ended()
             except asyncio.CancelledError:
-                if waiter.exception() is None:  # granted just before
+                if not waiter.cancelled() and waiter.exception() is None:  # granted just before
                     self.release(call)
                 raise
         _add_queue_time(call, started, time.monotonic() - started)
