@@ -1,9 +1,8 @@
 """Admission control: how many calls run, how many wait, and which call is refused.
 
-Callers that wait for permits take turns. A lone caller may use all permits but a reserved eighth; beside others it has
-at most half of all running and waiting calls. When the waiting room is full, the caller with the most waiting calls
-gives one up to a caller with fewer, else the new call is refused, with the time after which to retry. Messages of a
-stream wait instead: gRPC's flow control stops the sender.
+Callers that wait for permits take turns, and one caller may use all permits but a reserved eighth. When the waiting
+room is full, the caller with the most waiting calls gives one up to a caller with fewer, else the new call is refused,
+with the time after which to retry. Messages of a stream wait instead: gRPC's flow control stops the sender.
 """
 
 import threading
@@ -20,7 +19,6 @@ from facets_server.runtime.memory import MemoryBudget
 
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
 _MIN_RETRY_S, _MAX_RETRY_S = 0.05, 10.0
-_REFUSED_SHARE = 1 / 4  # rate at which a caller's refused calls retry, as a share of the rate of answered calls
 _RESERVED = 1 / 8  # share of the permits kept for callers that use less than that
 Permit = ExitStack  # the right to work on one call; given back by ``close`` or at the end of a ``with`` block
 
@@ -36,9 +34,7 @@ class Admission:
         self._permits = FairLock(num_permits, num_reserved=round(num_permits * _RESERVED))
         self.turns = Turns()
         self._streams: Counter[str] = Counter()  # by caller
-        self._requests: Counter[str] = Counter()
         self._mean_call_s = 0.05
-        self._next_retry: dict[str, float] = {}  # by caller: when its last refused call should retry
         self._is_draining = False
         self._last_end = time.monotonic()
         self._drain_listeners: list[Callable[[], None]] = []
@@ -95,26 +91,16 @@ class Admission:
 
     def check_room(self, call: CallContext) -> None:
         """Raises OverloadedError, before the message is read, for a call that ``admit`` would refuse."""
-        with self._lock:
-            self._check_share(call.caller)
         if not self._permits.has_room(call, self.config.max_queued_requests):
             raise self._overloaded()
 
     async def admit(self, call: CallContext) -> Permit:
         """Takes a permit for a call; waits until the end of the call."""
-        with self._lock:
-            self._check_share(call.caller)
-            self._requests[call.caller] += 1
         try:
             await self._permits.acquired(call, max_waiting=self.config.max_queued_requests)
-        except BaseException as error:
-            self._give_share_back(call.caller)
-            if isinstance(error, QueueFullError):
-                raise self._overloaded() from error
-            raise
-        permit = self._permit(call)
-        permit.callback(self._give_share_back, call.caller)
-        return permit
+        except QueueFullError as error:
+            raise self._overloaded() from error
+        return self._permit(call)
 
     @contextmanager
     def stream_slot(self, call: CallContext) -> Iterator[None]:
@@ -136,18 +122,6 @@ class Admission:
             with self._lock:
                 self._streams -= Counter((call.caller,))
                 self._last_end = time.monotonic()
-
-    def _check_share(self, caller: str) -> None:
-        limit = max(1, (self.config.max_concurrent_requests + self.config.max_queued_requests) // 2)
-        if limit <= self._requests[caller] < self._requests.total():
-            problem = f"{limit} calls of the caller run or wait, the limit of one caller beside others"
-            raise OverloadedError(problem, retry_after_s=self._staggered_retry_s(caller))
-
-    def _give_share_back(self, caller: str) -> None:
-        with self._lock:
-            self._requests -= Counter((caller,))  # drops callers with a count of 0
-            if caller not in self._requests:
-                self._next_retry.pop(caller, None)
 
     def _permit(self, call: CallContext) -> Permit:
         permit = Permit()
@@ -172,11 +146,3 @@ class Admission:
         num_ahead = self.num_waiting + self.num_running
         seconds = self._mean_call_s * num_ahead / self.config.max_concurrent_requests
         return min(max(seconds, _MIN_RETRY_S), _MAX_RETRY_S)
-
-    def _staggered_retry_s(self, caller: str) -> float:
-        """Like ``_retry_after_s``, but spreads out a caller's refused calls, so that they do not all retry at once."""
-        now = time.monotonic()
-        gap_s = self._mean_call_s / self.config.max_concurrent_requests / _REFUSED_SHARE
-        retry_at = max(now + self._retry_after_s(), self._next_retry.get(caller, now) + gap_s)
-        self._next_retry[caller] = min(retry_at, now + _MAX_RETRY_S)
-        return self._next_retry[caller] - now
