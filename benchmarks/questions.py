@@ -191,9 +191,8 @@ def index_files(target: str, name: str, path: Path, model: str, columns: Sequenc
     options = ["--collection", name, "--create", *(("--model", model) if model else ())]
     options += columns
     command = [sys.executable, "-c", "from facets_client.cli import main; main()", "--target", target, "index"]
-    with tempfile.TemporaryDirectory(prefix="facets-questions-state-") as state:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": state}
-        done = subprocess.run([*command, str(path), *options], env=environment, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([*command, str(path), *options], env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"facets index {path}: exit code {done.returncode}: {done.stdout}{done.stderr}")
 

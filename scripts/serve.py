@@ -81,7 +81,6 @@ def show_samples(options: argparse.Namespace) -> None:
                     raise
             time.sleep(0.2)
     data_dir = options.data_dir.resolve()
-    os.environ["XDG_STATE_HOME"] = str(data_dir / "state")  # so that a new data directory gets the samples again
     for words in COMMANDS:
         print("\n$ facets", " ".join(f'"{word}"' if " " in word else word for word in words), flush=True)
         rejected = ["--rejected", str(data_dir / "samples.rejected.jsonl")] if words[0] == "index" else []

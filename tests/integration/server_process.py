@@ -100,7 +100,7 @@ def client_environment(folder: Path, **more: str) -> dict[str, str]:
     """Environment of a program that finds all packages and keeps its state below ``folder``."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
     paths = os.pathsep.join(str(ROOT / room) for room in ("", "proto", "clients", "server"))
-    return {**kept, "PYTHONPATH": paths, "XDG_STATE_HOME": str(folder / "state"), **NO_BACKGROUND, **more}
+    return {**kept, "PYTHONPATH": paths, "XDG_DATA_HOME": str(folder), **NO_BACKGROUND, **more}
 
 
 def server_command(*arguments: str) -> list[str]:

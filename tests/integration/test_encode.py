@@ -153,7 +153,7 @@ def test_an_interrupted_command_goes_on_and_makes_the_same_files(command, folder
     killed.kill()
     killed.wait(30)
     (folder / "broken" / "part-00000003.parquet.partial").write_bytes(b"half")
-    if (folder / "broken" / "encoding.state.json").exists():
+    if not (folder / "broken" / "encoding.json").exists():
         refused = "encoding is not complete: run facets encode again"
         assert refused in command.done("index", "--from-encoded", "broken", "-c", "x", "--dry-run", code=2)
         command.done(*command.encode, "--out", "broken", code=1)

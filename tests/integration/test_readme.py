@@ -46,7 +46,7 @@ def run(command: list[str], environment: dict[str, str], *, cwd: Path = ROOT) ->
 @pytest.fixture(scope="module")
 def command_line(server_target: str, channel: object, environment: dict[str, str]) -> str:
     """Output of the quickstart of the command line, whose collection the next quickstart searches."""
-    state = environment["XDG_STATE_HOME"]
+    state = environment["XDG_DATA_HOME"] + "/state"
     lines = block("Search your own files").replace(" --create", f" --create --rejected {state}.rejected")
     return run(["bash", "-euxc", lines], {**environment, "FACETS_TARGET": server_target})
 

@@ -5,7 +5,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,56 +18,64 @@ from facets_client.documents.encoding import EncodedBy
 from facets_client.documents.messages import DocumentMessage
 from facets_client.generated.types import Document
 from facets_client.load.formats import InputFile
+from facets_client.load.outputs import whole_file
 from facets_client.load.rows import EXCERPT_CHARS, Record
 from facets_client.load.runner import Settled
 from facets_client.load.source import InputError
-from facets_client.load.state import Place, whole_file
 
 require_extra("parquet", "pyarrow")
 import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
 _MANIFEST = "encoding.json"
-_STATE = "encoding.state.json"
+_PARTS = "part-*"
+_FAULTS = "faults"  # in the footer of a part: position of a document in its batch -> what is wrong with it
 _HALF_PRECISION_BYTES = 16 * 2**20  # larger facets are sent in half precision, as a server keeps them
 
 
 class EncodedFolder:
-    """Writer of the folder, one part per batch; InputError when the folder holds something else."""
+    """Writer of the folder, one part per batch; InputError when the folder holds something else.
+
+    A part is named by its documents and the model, and appears when it is complete: one that exists is not encoded
+    again.
+    """
 
     def __init__(self, path: Path, encoded_by: EncodedBy) -> None:
-        self.state_path = path / _STATE
         self._path = path
         self._encoded_by = encoded_by
-        self._num_parts = 0
-        is_ours = (path / _MANIFEST).exists() or self.state_path.exists()
-        if path.exists() and not is_ours and any(path.iterdir()):
+        self._parts: list[str] = []
+        if path.exists() and any(file.name != _MANIFEST and not file.match(_PARTS) for file in path.iterdir()):
             raise InputError(f"{path}: is not empty and holds no encoded documents: expected a folder of its own")
         path.mkdir(parents=True, exist_ok=True)
         (path / _MANIFEST).unlink(missing_ok=True)
 
-    def begin(self, place: Place) -> None:
-        """Continues after the parts of a saved position."""
-        self._num_parts = place.totals.get("num_parts", 0)
+    def write(
+        self, documents: Sequence[DocumentMessage], encode: Callable[[Sequence[DocumentMessage]], list[Document | str]]
+    ) -> Path:
+        """Writes a part, unless it exists; its footer lists what is wrong with the documents that are left out."""
+        digest = hashlib.sha256(json.dumps(asdict(self._encoded_by)).encode())
+        for document in documents:
+            digest.update(document.SerializeToString(deterministic=True))
+        path = self._path / f"part-{digest.hexdigest()[:32]}.parquet"
+        if not path.exists():
+            encoded = encode(documents)
+            faults = {number: fault for number, fault in enumerate(encoded) if isinstance(fault, str)}
+            whole = (document for document in encoded if isinstance(document, Document))
+            write_parquet(path, whole, metadata={_FAULTS: json.dumps(faults)})
+        return path
 
-    def write(self, records: Sequence[Record[DocumentMessage]], encoded: Sequence[Document | str]) -> Settled:
-        """Writes a part; documents that could not be read are rejected."""
-        self._num_parts += 1
-        rejections = [
-            record.rejected("unreadable_text", rule)
-            for record, rule in zip(records, encoded, strict=True)
-            if isinstance(rule, str)
-        ]
-        documents = [document for document in encoded if isinstance(document, Document)]
-        write_parquet(_part(self._path, self._num_parts), documents)
-        return Settled(rejections, {"num_parts": 1})
+    def take(self, records: Sequence[Record[DocumentMessage]], part: Path) -> Settled:
+        """Adds a part to the folder, and rejects the documents that it leaves out."""
+        self._parts.append(part.name)
+        faults = json.loads(pq.read_metadata(part).metadata[_FAULTS.encode()])
+        return Settled([records[int(number)].rejected("unreadable_text", fault) for number, fault in faults.items()])
 
     def finish(self) -> None:
-        """Marks the folder as complete and deletes the parts of an earlier, longer input."""
-        last_part = _part(self._path, self._num_parts)
-        for path in self._path.glob("part-*.parquet"):
-            if path > last_part:
+        """Marks the folder as complete and deletes the parts of another input."""
+        for path in self._path.glob(_PARTS):
+            if path.name not in self._parts:
                 path.unlink()
-        manifest = {"made_by": asdict(self._encoded_by), "num_parts": self._num_parts}
+        manifest = {"made_by": asdict(self._encoded_by), "parts": self._parts}
         with whole_file(self._path / _MANIFEST) as partial:
             partial.write_text(json.dumps(manifest, indent=1))
 
@@ -79,44 +87,32 @@ class EncodedDocuments(AbstractContextManager["EncodedDocuments"]):
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
-        if (path / _STATE).exists():
-            raise InputError(f"{path}: encoding is not complete: run facets encode again to continue")
         try:
             manifest = json.loads((path / _MANIFEST).read_bytes())
         except (OSError, ValueError) as error:
+            if any(path.glob(_PARTS)):
+                raise InputError(f"{path}: encoding is not complete: run facets encode again to continue") from error
             raise InputError(f"{path}: expected a folder that facets encode has written: {error}") from error
         self.encoded_by = EncodedBy(**manifest["made_by"])
-        self._parts = [_part(path, number) for number in range(1, manifest["num_parts"] + 1)]
+        self._parts = [path / name for name in manifest["parts"]]
         missing = [part.name for part in self._parts if not part.is_file()]
         if missing:
             raise InputError(f"{path}: {missing[0]} is missing: run facets encode again")
-        stats = [part.stat() for part in self._parts]
-        self._ends = np.cumsum([stat.st_size for stat in stats]).tolist()
-        self.size: int | None = self._ends[-1] if self._ends else 0
+        self.size: int | None = sum(part.stat().st_size for part in self._parts)
         self.position = 0
-        identity = [manifest, [(stat.st_size, stat.st_mtime_ns) for stat in stats]]
-        self.digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
     def check(self) -> None:
         """Does nothing: columns were chosen when the documents were encoded."""
 
-    def read(self, place: Place) -> Iterator[Record[Document]]:
-        """The documents after a position, in order."""
-        for index, part in enumerate(self._parts):
-            after = place.line if index == place.file else 0
-            if index >= place.file:
-                for line, document in enumerate(_read_part(part), start=1):
-                    if line > after:
-                        excerpt = document.text[:EXCERPT_CHARS]
-                        yield Record(document, document.id, line, excerpt, file=index, name=part.name)
-            self.position = self._ends[index]
+    def read(self) -> Iterator[Record[Document]]:
+        """The documents, in order."""
+        for part in self._parts:
+            for line, document in enumerate(_read_part(part), start=1):
+                yield Record(document, document.id, line, document.text[:EXCERPT_CHARS], name=part.name)
+            self.position += part.stat().st_size
 
     def __exit__(self, *exc_info: object) -> None:
         """Does nothing: no file stays open."""
-
-
-def _part(path: Path, number: int) -> Path:
-    return path / f"part-{number:08d}.parquet"
 
 
 def _read_part(part: Path) -> Iterator[Document]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from facets_client.core.extras import require_extra
 from facets_client.generated.types import Document, Span, TokenStats
-from facets_client.load.state import whole_file
+from facets_client.load.outputs import whole_file
 
 require_extra("parquet", "pyarrow")
 import pyarrow as pa  # noqa: E402

@@ -13,15 +13,14 @@ from facets_client.cli.output import count_of, print_json, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
 from facets_client.generated.running import BulkRunner, BulkTask
+from facets_client.load.outputs import RejectedFile
 from facets_client.load.runner import BulkReport, BulkSettings
 from facets_client.load.source import BulkSource
-from facets_client.load.state import Place, RejectedFile, StateFile
 
 ItemT = TypeVar("ItemT")
 
 JsonLinesArgument = Annotated[str, Argument(help="JSON lines file (plain, gzip or xz); -: standard input.")]
 WindowOption = Annotated[int | None, Option(help="Number of concurrent requests.")]
-ResumeOption = Annotated[bool, Option("--resume/--restart", help="Continue an interrupted run, or start over.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,55 +55,34 @@ class BulkInput:
         if self.rejected_path.resolve() in {Path(path).resolve() for path in paths or (source.name,) if path != "-"}:
             raise typer.BadParameter(f"--rejected must not be the input itself, got {str(self.rejected_path)!r}")
 
-    def identity(self, **more: object) -> dict[str, object]:
-        """Values that identify this input, together with those of ``more``."""
-        return {"size": self.source.size, "digest": self.source.digest, **more}
-
-    def run(
-        self,
-        task: BulkTask[ItemT],
-        bulk: BulkSettings,
-        *,
-        state_file: StateFile | None = None,
-        resume: bool = True,
-        verb: str,
-    ) -> BulkReport:
-        """Runs a task over the input, from the saved position or from the beginning."""
-        place = self._first_place(state_file, verb) if state_file and resume else Place()
+    def run(self, task: BulkTask[ItemT], bulk: BulkSettings, *, verb: str) -> BulkReport:
+        """Runs a task over the input."""
         size, is_waiting = self.source.size, False
-        again = "to continue" if state_file else "to start again"
         with progress_bar("percent", quiet=self.settings.quiet) as bar:
             bar_task = bar.add_task("", total=size)
 
-            def show(place: Place, position: int, waiting: str) -> None:
+            def show(report: BulkReport, waiting: str) -> None:
                 nonlocal is_waiting
-                description = f"{_progress_text(place, position, size, verb)} {waiting}".strip()
-                bar.update(bar_task, completed=position, description=description)
+                description = f"{_progress_text(report, size, verb)} {waiting}".strip()
+                bar.update(bar_task, completed=report.position, description=description)
                 if waiting:
                     self.settings.note_waiting(waiting, is_first=not is_waiting)
                 is_waiting = bool(waiting)
 
-            runner = BulkRunner(
-                task,
-                self.source,
-                bulk,
-                rejected=RejectedFile(self.rejected_path, keep_bytes=place.rejected_bytes),
-                state_file=state_file,
-                place=place,
-                on_progress=show,
-            )
+            rejected = RejectedFile(self.rejected_path)
+            runner = BulkRunner(task, self.source, bulk, rejected=rejected, on_progress=show)
             try:
                 return runner.run()
-            except KeyboardInterrupt:
-                message = f"interrupted {_place_text(runner.place, verb)}; run the same command {again}"
-                raise CommandError(message, "CANCELLED", ExitCode.INTERRUPTED) from None
-            except FacetsClientError:
-                self.settings.note(f"stopped {_place_text(runner.place, verb)}; run the same command {again}")
-                raise
+            except (KeyboardInterrupt, FacetsClientError) as error:
+                so_far = f"after {_progress_text(runner.report, None, verb)}; run the same command again"
+                if isinstance(error, FacetsClientError):
+                    self.settings.note(f"stopped {so_far}")
+                    raise
+                raise CommandError(f"interrupted {so_far}", "CANCELLED", ExitCode.INTERRUPTED) from None
 
     def end(self, report: BulkReport, kind: str, sentence: str, **fields: object) -> None:
         """Prints the result of a run over ``kind``, as JSON with more fields; exit code 1 if records were rejected."""
-        num_rejected = report.place.num_rejected
+        num_rejected = report.num_rejected
         if self.settings.json:
             rates = {"duration_s": report.duration_s, f"{kind}_per_s": report.records_per_s}
             file = str(self.rejected_path) if num_rejected else None
@@ -116,27 +94,10 @@ class BulkInput:
             self.settings.note(f"{rejected} rejected, see {self.rejected_path}")
             raise typer.Exit(ExitCode.REJECTED)
 
-    def _first_place(self, state_file: StateFile, verb: str) -> Place:
-        saved = state_file.load()
-        if saved is None:
-            return Place()
-        place, is_same_input = saved
-        if not is_same_input:
-            self.settings.note("the input or what is done with it changed since the interrupted run: starting over")
-            return Place()
-        if place.line or place.file:
-            self.settings.note(f"continuing {_place_text(place, verb)}")
-        return place
 
-
-def _progress_text(place: Place, position: int, size: int | None, verb: str) -> str:
+def _progress_text(report: BulkReport, size: int | None, verb: str) -> str:
     """Such as ``400 of about 1,000 records: 398 stored, 2 rejected``."""
-    records = count_of(place.num_records, "record")
-    if size is not None and 0 < position < size:
-        records = f"{place.num_records:,} of about {place.num_records * size // position:,} records"
-    return f"{records}: {place.num_done:,} {verb}, {place.num_rejected:,} rejected"
-
-
-def _place_text(place: Place, verb: str) -> str:
-    where = f"line {place.line} of file {place.file + 1}" if place.file else f"line {place.line}"
-    return f"after {where} ({place.num_done} {verb}, {place.num_rejected} rejected)"
+    records = count_of(report.num_records, "record")
+    if size is not None and 0 < report.position < size:
+        records = f"{report.num_records:,} of about {report.num_records * size // report.position:,} records"
+    return f"{records}: {report.num_done:,} {verb}, {report.num_rejected:,} rejected"

@@ -38,7 +38,7 @@ Exit codes: 0 done; 1 done, but some records were rejected; 2 wrong usage or inp
 serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted.
 
 Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_CA_CERT, FACETS_COLLECTION, FACETS_SERVER_DATA_DIR,
-FACETS_SERVER_IDLE_S, NO_COLOR, XDG_DATA_HOME, XDG_STATE_HOME.
+FACETS_SERVER_IDLE_S, NO_COLOR, XDG_DATA_HOME.
 """
 
 

@@ -20,7 +20,6 @@ from facets_client.generated.types import Document
 from facets_client.load.formats import FORMATS, find_files, format_of_name
 from facets_client.load.rows import ReadOptions, Record, Rejection, has_undecodable
 from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
-from facets_client.load.state import Place
 
 Texts = Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="One or more texts.")]
 FileOption = Annotated[
@@ -165,7 +164,7 @@ def _documents(name: str) -> Iterator[Document]:
     if os.path.isdir(name):
         raise InputError(f"{name}: expected a file, got a folder")
     with DocumentFiles(find_files([name], options), Columns(), options) as source:
-        for record in source.read(Place()):
+        for record in source.read():
             if isinstance(record, Rejection):
                 raise InputError(record.message if name in record.message else f"{name}: {record.message}")
             if isinstance(record, Record):

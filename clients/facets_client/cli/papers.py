@@ -1,7 +1,6 @@
 """``facets recommend``: authors, citations, papers, find, bulk, assign, add-papers and add-authors."""
 
 import csv
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from rich.padding import Padding
 from rich.text import Text
 from typer import Argument, Option
 
-from facets_client.cli.bulk import BulkInput, BulkOptions, JsonLinesArgument, ResumeOption, WindowOption
+from facets_client.cli.bulk import BulkInput, BulkOptions, JsonLinesArgument, WindowOption
 from facets_client.cli.failures import need_command
 from facets_client.cli.options import (
     TopKOption,
@@ -32,10 +31,10 @@ from facets_client.cli.output import clean, count_of, print_json, progress_bar, 
 from facets_client.cli.settings import call_with, settings_of
 from facets_client.core.extras import require_extra
 from facets_client.generated.types import CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
+from facets_client.load.outputs import whole_file
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import CallTask, Settled, batches
 from facets_client.load.source import InputError, Source
-from facets_client.load.state import StateFile, default_state_path, whole_file
 from facets_client.papers.assignment import assign as best_assignment
 from facets_client.papers.assignment import check_loads, conflicts_of
 from facets_client.papers.messages import BulkCandidates
@@ -321,25 +320,24 @@ def bulk(
 
             task = CallTask(
                 "papers",
-                lambda place: batches(map(with_exclusions, read_papers(source, need_id=True)), bulk_settings, place),
+                lambda: batches(map(with_exclusions, read_papers(source, need_id=True)), bulk_settings),
                 lambda papers: client.recommend_bulk(kind, papers, asked, model=model),
                 take,
                 window=bulk_settings.window,
             )
             report = bulk_input.run(task, bulk_settings, verb="answered")
-    place = report.place
     if unknown[0]:
         first = ", ".join(map(repr, unknown[1][:3]))
         entries = count_of(unknown[0], "entry of --candidates is", "entries of --candidates are")
         settings.note(f"{entries} unknown ({first}): add-authors adds them")
-    counts = {name: place.totals.get(name, 0) for name in ("num_rows", "num_empty")}
+    counts = {name: report.totals[name] for name in ("num_rows", "num_empty")}
     sentence = (
-        f"{count_of(place.num_done, 'paper')}: {count_of(counts['num_rows'], 'row')} in {out}, "
-        f"{counts['num_empty']} without a candidate, {place.num_rejected} rejected, "
+        f"{count_of(report.num_done, 'paper')}: {count_of(counts['num_rows'], 'row')} in {out}, "
+        f"{counts['num_empty']} without a candidate, {report.num_rejected} rejected, "
         f"{report.duration_s:.1f} s, {report.records_per_s:.0f} papers/s"
     )
     fields = {"num_unknown_candidates": unknown[0], "unknown_candidates": unknown[1], "out": str(out)}
-    bulk_input.end(report, "papers", sentence, num_papers=place.num_done, **counts, **fields)
+    bulk_input.end(report, "papers", sentence, num_papers=report.num_done, **counts, **fields)
 
 
 @app.command()
@@ -455,7 +453,6 @@ def add(
     context: typer.Context,
     file: JsonLinesArgument,
     options: BulkOptions,
-    resume: ResumeOption = True,
     model: PapersModelOption = "",
 ) -> None:
     """Add papers, or authors by their papers, without training.
@@ -480,16 +477,11 @@ def add(
         add_all: Callable[..., Any] = client.add_papers if kind == "papers" else client.add_authors
         task: CallTask[Any, Any] = CallTask(
             kind,
-            lambda place: batches(
-                (record for record in read(source) if record.line > place.line), bulk_settings, place
-            ),
+            lambda: batches(read(source), bulk_settings),
             lambda items: add_all(items, model=model),
             lambda records, reply: Settled(totals={name: getattr(reply, name) for name in counts}),
         )
-        full_name = file if file == "-" else str(Path(file).resolve())
-        state_path = default_state_path(os.environ, f"add-{kind}", client.target, model, full_name)
-        state_file = StateFile(state_path, bulk_input.identity(name=full_name, model=model))
-        report = bulk_input.run(task, bulk_settings, state_file=state_file, resume=resume, verb="added")
-    totals = {name: report.place.totals.get(name, 0) for name in counts}
+        report = bulk_input.run(task, bulk_settings, verb="added")
+    totals = {name: report.totals[name] for name in counts}
     shown = ", ".join(count_of(totals[name], singular) for name, singular in counts.items())
-    bulk_input.end(report, kind, f"added: {shown}; {report.place.num_rejected} rejected", **totals)
+    bulk_input.end(report, kind, f"added: {shown}; {report.num_rejected} rejected", **totals)

@@ -10,7 +10,6 @@ from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, to_me
 from facets_client.documents.session import AsyncUpsertSession
 from facets_client.generated.types import ModelVersion
 from facets_client.load.runner import Batch, BulkSettings, Settled, batches
-from facets_client.load.state import Place
 
 _FIRST_BATCH_BYTES = 16 * 1024
 _SECONDS_PER_BATCH = 0.5
@@ -18,7 +17,7 @@ _DELETED_AT_A_TIME = 1000
 
 
 class _Input(Protocol):
-    def read(self, place: Place) -> Iterator[FileRecord]: ...
+    def read(self) -> Iterator[FileRecord]: ...
 
 
 class AsyncIndexTask:
@@ -62,14 +61,13 @@ class AsyncIndexTask:
         self.num_removed = 0
         self.index_revision = 0  # of everything stored; pass it as min_revision to search it
 
-    async def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:
-        """The batches after a position, within the server's limits."""
+    async def read(self) -> Iterator[Batch[DocumentMessage]]:
+        """The batches of the input, within the server's limits."""
         limits = (await self._client.model()).limits
         max_bytes = min(limits.max_message_bytes or BATCH_BYTES, BATCH_BYTES)
         return batches(
-            to_messages(self._source.read(place), limits.max_message_bytes, self._seen),
+            to_messages(self._source.read(), limits.max_message_bytes, self._seen),
             self._settings,
-            place,
             max_records=limits.max_documents_per_upsert,
             max_bytes=lambda: min(max_bytes, self._max_batch_bytes),
         )

@@ -56,10 +56,10 @@ from facets_client.generated.types import (
     SearchMode,
 )
 from facets_client.load.formats import find_files
+from facets_client.load.outputs import RejectedList
 from facets_client.load.rows import ReadOptions
 from facets_client.load.runner import BulkSettings
 from facets_client.load.running import AsyncBulkRunner
-from facets_client.load.state import RejectedList
 
 _PATIENCE_S = 30.0  # for a server that is away or full
 _NOT_GIVEN: Any = ...  # None is a mistake: it must not turn the name of a collection into a query
@@ -286,14 +286,13 @@ class AsyncDocumentCalls(AsyncCalls):
                 files,
                 settings,
                 rejected=rejected,
-                on_progress=lambda place, position, waiting: on_progress and on_progress(place.num_done),
+                on_progress=lambda report, waiting: on_progress and on_progress(report.num_done),
             )
-            place = (await runner.run()).place
-        counts = {name: place.totals.get(name, 0) for name in ("num_added", "num_changed", "num_unchanged")}
+            report = await runner.run()
         return AddedFiles(
-            **counts,
+            **{name: report.totals[name] for name in ("num_added", "num_changed", "num_unchanged")},
             num_removed=task.num_removed,
-            num_rejected=place.num_rejected,
+            num_rejected=report.num_rejected,
             rejected=tuple(RejectedRecord(item.name, item.line, item.reason, item.message) for item in rejected.kept),
             notes=(*notes, *task.notes),
             index_revision=task.index_revision,

@@ -2,7 +2,6 @@
 
 import difflib
 import functools
-import hashlib
 import itertools
 import os
 import re
@@ -28,7 +27,6 @@ from facets_client.load.rows import (
     type_name,
 )
 from facets_client.load.source import InputError
-from facets_client.load.state import Place
 
 # Names of columns, in lower case, best first.
 TITLE_NAMES = ("title", "headline", "heading", "subject")
@@ -71,7 +69,6 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
         self._bytes_before = 0  # total of the files before the open one
         self._reader = ReaderProcess()
         self._first: Iterator[DocumentRecord] | None = None  # of the first file, after a check
-        self._digest = ""
         self._last_note = ""
 
     @property
@@ -85,17 +82,6 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
     def size(self) -> int | None:
         """Bytes of all files; None if one is a stream."""
         return None if None in self._sizes else sum(size or 0 for size in self._sizes)
-
-    @property
-    def digest(self) -> str:
-        """Digest of the only file's first bytes, else of the names, sizes and times of all files."""
-        if len(self.files) == 1 and not os.path.isdir(self.files[0].path):
-            if not self._digest:
-                self.check()
-            return self._digest
-        stats = ((os.path.abspath(file.path), os.stat(file.path)) for file in self.files)
-        listed = "\0".join(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}" for path, stat in stats)
-        return hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
 
     @property
     def position(self) -> int:
@@ -117,25 +103,19 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
             if len(self.files) == 1 or isinstance(error, ColumnError):
                 raise
 
-    def read(self, place: Place) -> Iterator[FileRecord]:
-        """The documents after a position, in order, and the end of each file.
+    def read(self) -> Iterator[FileRecord]:
+        """The documents, in order, and the end of each file.
 
         Among several files, an unreadable one counts as one rejection.
         """
         for index, file in enumerate(self.files):
             self._bytes_before = sum(size or 0 for size in self._sizes[:index])
             self._reader.position = 0
-            if index < place.file:
-                continue
-            after = place.line if index == place.file else 0
             is_complete = True
             for record in self._read_file(index, file):
                 is_complete = is_complete and not (isinstance(record, Rejection) and record.reason in LOSSES)
-                if record.line == 0:  # the file is rejected as a whole, which completes it
-                    yield replace(record, file=index + 1, name=file.label)
-                elif record.line > after:
-                    yield replace(record, file=index, name=file.label)
-            yield FileEnd(index, file.label, is_complete and file.path != "-")
+                yield replace(record, name=file.label)
+            yield FileEnd(file.label, is_complete and file.path != "-")
 
     def close(self) -> None:
         """Ends the process that reads."""
@@ -161,7 +141,6 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
         is_container = False
         number = 0
         for section, pairs in itertools.groupby(rows, key=lambda pair: pair[0]):
-            self._digest = self._digest or section.digest
             is_container = is_container or section.name != file.label or FORMATS[section.format].holds == "files"
             try:
                 for record in self._documents_of_section(section, (row for _, row in pairs), source):

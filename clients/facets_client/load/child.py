@@ -43,7 +43,6 @@ class Section:
 
     name: str
     format: str
-    digest: str = ""  # of the first bytes
     member: int = 0  # number of the file within the file; 0: the file itself
 
 
@@ -218,7 +217,7 @@ class _Reader:
         with Source(path, self._stdin, name=name) as source:
             form = format_of(source, options)
             form.require_reader()
-            section = Section(name, form.name, source.digest, self._num_members if depth else 0)
+            section = Section(name, form.name, self._num_members if depth else 0)
             self._allow_time()
             self._send("section", *astuple(section))
             if not source.peek(1):

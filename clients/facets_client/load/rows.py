@@ -86,7 +86,6 @@ class Rejection:
     message: str  # what, expected, got
     id: str = ""
     excerpt: str = ""
-    file: int = 0  # index of the file among the inputs
     name: str = ""  # label of the file
 
 
@@ -99,19 +98,17 @@ class Record(Generic[ItemT]):
     line: int
     excerpt: str
     num_bytes: int = 0  # on the wire
-    file: int = 0
     name: str = ""  # label of the file
 
     def rejected(self, reason: str, message: str) -> Rejection:
         """The rejection of this record."""
-        return Rejection(self.line, reason, message, self.id[:_MAX_ID_CHARS], self.excerpt, self.file, self.name)
+        return Rejection(self.line, reason, message, self.id[:_MAX_ID_CHARS], self.excerpt, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class FileEnd:
     """Follows the last record of each file."""
 
-    file: int  # index of the file among the inputs
     name: str  # label of the file, as in its records
     is_complete: bool  # no part of the file was damaged or unreadable: what it did not yield, it does not contain
 

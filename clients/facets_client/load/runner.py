@@ -19,7 +19,6 @@ from facets_client.errors import (
     UnavailableError,
 )
 from facets_client.load.rows import FileEnd, Record, Rejection
-from facets_client.load.state import Place
 
 ItemT = TypeVar("ItemT")
 ReplyT = TypeVar("ReplyT")
@@ -52,8 +51,6 @@ class Batch(Generic[ItemT]):
     records: list[Record[ItemT]] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
     ends: list[FileEnd] = field(default_factory=list)  # files that end with the batch or within it
-    file: int = 0  # the batch ends in this file
-    line: int = 0  # and with this line
     position: int = 0  # bytes of the input that had been read
     is_sent: bool = False
 
@@ -66,20 +63,19 @@ class Batch(Generic[ItemT]):
 def batches(
     records: Iterable[Record[ItemT] | Rejection | FileEnd],
     settings: BulkSettings,
-    place: Place,
     *,
     max_records: int = 0,
     max_bytes: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[Batch[ItemT]]:
-    """Groups the records after a position into batches, in order.
+    """Groups records into batches, in order.
 
     ``max_records`` is the server's limit per batch, 0 for none; ``max_bytes`` returns the maximum size of the next one.
     """
     size = min(settings.batch_size, max_records or settings.batch_size)
-    num_left = settings.limit - place.num_records if settings.limit else math.inf
+    num_left = settings.limit or math.inf
     batch: Batch[ItemT] = Batch()
     num_bytes = ENVELOPE_BYTES
-    for record in records if num_left > 0 else ():
+    for record in records:
         if isinstance(record, FileEnd):
             batch.ends.append(record)
             continue
@@ -92,7 +88,6 @@ def batches(
             num_bytes += num_added
         else:
             batch.rejections.append(record)
-        batch.file, batch.line = record.file, record.line
         num_left -= 1
         if num_left <= 0:
             break
@@ -144,14 +139,26 @@ def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Calla
             time.sleep(pause_s)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BulkReport:
-    """The result of a run. The counts of ``place`` include earlier parts of an interrupted run."""
+    """What a run has done."""
 
-    place: Place
-    duration_s: float
-    records_per_s: float = 0.0
+    num_records: int = 0  # rejected ones included
+    num_rejected: int = 0
+    totals: Counter[str] = field(default_factory=Counter)  # other counts
+    position: int = 0  # bytes of the input that are done
+    duration_s: float = 0.0
     num_reconnects: int = 0
+
+    @property
+    def num_done(self) -> int:
+        """Records that were not rejected."""
+        return self.num_records - self.num_rejected
+
+    @property
+    def records_per_s(self) -> float:
+        """Speed of the run, without rejected records."""
+        return self.num_done / max(self.duration_s, 1e-9)
 
 
 class CallTask(Generic[ItemT, ReplyT]):
@@ -160,7 +167,7 @@ class CallTask(Generic[ItemT, ReplyT]):
     def __init__(
         self,
         items_name: str,
-        read: Callable[[Place], Iterator[Batch[ItemT]]],
+        read: Callable[[], Iterator[Batch[ItemT]]],
         call: Callable[[list[ItemT]], ReplyT],
         take: Callable[[list[Record[ItemT]], ReplyT], Settled],
         *,

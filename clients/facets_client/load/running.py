@@ -1,23 +1,21 @@
-"""Processes a long input batch by batch and survives interruptions.
+"""Processes a long input batch by batch.
 
-Every record up to the position in the state file is durable, or listed as rejected. After a broken connection, a server
-crash, Ctrl-C or SIGKILL of this process, the run continues from there; batches in flight are sent again.
+After a broken connection or a crash of the server, the batches in flight are sent again. A run that was interrupted is
+run again from the beginning: tasks do nothing about records that are stored already.
 """
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from facets_client.core.asynchronous import in_thread
+from facets_client.load.outputs import RejectedFile, RejectedList
 from facets_client.load.runner import TRANSIENT, Batch, BulkReport, BulkSettings, Patience, Settled
 from facets_client.load.source import BulkSource
-from facets_client.load.state import Place, RejectedFile, RejectedList, StateFile
 
 ItemT = TypeVar("ItemT")
-SAVE_EVERY_S = 0.5
 
 
 class AsyncBulkTask(Protocol[ItemT]):
@@ -27,8 +25,8 @@ class AsyncBulkTask(Protocol[ItemT]):
     def max_under_way(self) -> int:
         """Maximum number of batches to send before the oldest is settled."""
 
-    async def read(self, place: Place) -> Iterator[Batch[ItemT]]:
-        """The batches after a position; called again after the connection was lost."""
+    async def read(self) -> Iterator[Batch[ItemT]]:
+        """The batches of the input; called again if there was no connection."""
 
     async def send(self, batch: Batch[ItemT]) -> None:
         """Starts processing a batch."""
@@ -44,10 +42,9 @@ class AsyncBulkTask(Protocol[ItemT]):
 
 
 class AsyncBulkRunner(Generic[ItemT]):
-    """One run over one input; ``place`` is the position that it has reached.
+    """One run over one input; ``report`` says what it has done so far.
 
-    ``on_progress`` is called after each batch, and before each pause with the server's message, with the position and
-    the bytes of input read up to it.
+    ``on_progress`` is called after each batch, and before each pause with the server's message.
     """
 
     def __init__(
@@ -57,38 +54,26 @@ class AsyncBulkRunner(Generic[ItemT]):
         settings: BulkSettings,
         *,
         rejected: RejectedFile | RejectedList,
-        on_progress: Callable[[Place, int, str], object],
-        state_file: StateFile | None = None,
-        place: Place | None = None,
+        on_progress: Callable[[BulkReport, str], object],
     ) -> None:
         self._task = task
         self._source = source
         self._settings = settings
         self._rejected = rejected
-        self._state_file = state_file
-        self.place = place or Place()
         self._on_progress = on_progress
         self._pending: deque[Batch[ItemT]] = deque()  # read but not settled; sent batches come first
-        self._position = 0
-        self._num_reconnects = 0
-        self._saved_at = 0.0
+        self.report = BulkReport()
 
     async def run(self) -> BulkReport:
-        """Processes the input to its end and deletes the saved position; after an error, the position is saved."""
+        """Processes the input to its end."""
         started = time.monotonic()
-        num_done_before = self.place.num_done
-        self._save(now=True)
         try:
             await self._work()
         finally:
             await self._task.abandon()
             self._rejected.close()
-            self._save(now=True)
-        if self._state_file:
-            self._state_file.remove()
-        duration_s = time.monotonic() - started
-        speed = (self.place.num_done - num_done_before) / max(duration_s, 1e-9)
-        return BulkReport(self.place, duration_s, speed, self._num_reconnects)
+        self.report.duration_s = time.monotonic() - started
+        return self.report
 
     async def _work(self) -> None:
         source: Iterator[Batch[ItemT]] | None = None
@@ -96,7 +81,7 @@ class AsyncBulkRunner(Generic[ItemT]):
         while True:
             try:
                 if source is None:
-                    source = await self._task.read(self.place)
+                    source = await self._task.read()
                 await self._fill_window(source)
                 if not self._pending:
                     await self._task.finish()
@@ -109,10 +94,9 @@ class AsyncBulkRunner(Generic[ItemT]):
                 await self._task.abandon()
                 for batch in self._pending:
                     batch.is_sent = False
-                self._num_reconnects += 1
+                self.report.num_reconnects += 1
                 pause_s = patience.pause_s(error)
-                self._save(now=True)
-                self._on_progress(self.place, self._position, error.details)
+                self._on_progress(self.report, error.details)
                 await asyncio.sleep(pause_s)
 
     async def _fill_window(self, source: Iterator[Batch[ItemT]]) -> None:
@@ -132,23 +116,10 @@ class AsyncBulkRunner(Generic[ItemT]):
             index += 1
 
     def _take(self, batch: Batch[ItemT], settled: Settled) -> None:
-        rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.file, item.line))
+        rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.name, item.line))
         self._rejected.write(rejections)
-        reached = batch if batch.records or batch.rejections else self.place
-        self.place = replace(
-            self.place,
-            file=reached.file,
-            line=reached.line,
-            num_records=self.place.num_records + len(batch.records) + len(batch.rejections),
-            num_rejected=self.place.num_rejected + len(rejections),
-            rejected_bytes=self._rejected.num_bytes,
-            totals=dict(Counter(self.place.totals) + Counter(settled.totals)),
-        )
-        self._position = batch.position
-        self._save(now=False)
-        self._on_progress(self.place, self._position, "")
-
-    def _save(self, *, now: bool) -> None:
-        if self._state_file and (now or time.monotonic() - self._saved_at > SAVE_EVERY_S):
-            self._state_file.save(self.place)
-            self._saved_at = time.monotonic()
+        self.report.num_records += len(batch.records) + len(batch.rejections)
+        self.report.num_rejected += len(rejections)
+        self.report.totals.update(settled.totals)
+        self.report.position = batch.position
+        self._on_progress(self.report, "")

@@ -2,7 +2,6 @@
 
 import codecs
 import gzip
-import hashlib
 import io
 import lzma
 import sys
@@ -58,10 +57,6 @@ class BulkSource(Protocol):
         """Size in bytes; None if unknown."""
 
     @property
-    def digest(self) -> str:
-        """Differs between different inputs."""
-
-    @property
     def position(self) -> int:
         """Bytes read so far, out of ``size``."""
 
@@ -109,7 +104,6 @@ class Source(AbstractContextManager["Source"]):
         self.size = Path(path).stat().st_size if not self._is_stdin and Path(path).is_file() else None
         self._stored = _Peekable(self._raw)
         head = self._stored.peek(_STREAM_HEAD_BYTES if self.size is None else _FILE_HEAD_BYTES)
-        self.digest = hashlib.sha256(head).hexdigest()
         self.compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), "plain")
         self._uncompressed = _Peekable(_uncompressed(self._stored, self.compression))
         self.stream = io.BufferedReader(self._uncompressed, _BUFFER_BYTES)

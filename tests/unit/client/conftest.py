@@ -22,10 +22,9 @@ def short_retries(monkeypatch):
 
 @pytest.fixture
 def environment(tmp_path):
-    """Environment of a subprocess that finds the client, installed or not, and keeps its state to itself."""
+    """Environment of a subprocess that finds the client, installed or not."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
     kept["PYTHONPATH"] = os.pathsep.join(str(ROOT / folder) for folder in ("clients", "proto"))
-    kept["XDG_STATE_HOME"] = str(tmp_path / "state")
     kept["FACETS_TARGET"] = "127.0.0.1:1"  # no background server
     return kept
 
@@ -47,7 +46,6 @@ def world(server):
 def facets(server, tmp_path, monkeypatch):
     """Runs ``facets`` in a folder of its own; checks its exit code and that standard error is no traceback."""
     monkeypatch.setenv("FACETS_TARGET", server.target)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.parent / f"{tmp_path.name}-state"))
     monkeypatch.chdir(tmp_path)
 
     def run(*args, code=0, stdin=None):

