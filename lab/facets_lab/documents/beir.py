@@ -46,10 +46,10 @@ def read_beir(folder: Path) -> RetrievalData:
     """
     if not folder.is_dir():
         raise InvalidInputError(f"{folder}: expected a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv")
-    corpus, queries, qrels = (_find(folder, name) for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"))
+    queries, qrels = _find(folder, "queries.jsonl"), _find(folder, "qrels/test.tsv")
     documents = {
         key: "\n".join(part for part in (record.title or "", record.text) if part.strip())
-        for key, record in _by_id(_DocumentRecord, corpus).items()
+        for key, record in read_corpus(folder).items()
     }
     texts = {key: record.text for key, record in _by_id(_QueryRecord, queries).items()}
     judgements = _read_judgements(qrels, texts, documents)
@@ -62,6 +62,11 @@ def read_beir(folder: Path) -> RetrievalData:
         queries={query: texts[query] for query in kept},
         judgements={query: judgements[query] for query in kept},
     )
+
+
+def read_corpus(folder: Path) -> dict[str, "DocumentRecord"]:
+    """The documents of a BEIR folder by id."""
+    return _by_id(DocumentRecord, _find(folder, "corpus.jsonl"))
 
 
 def sampled(
@@ -96,23 +101,27 @@ def _number_as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-class _DocumentRecord(Record):
+class DocumentRecord(Record):
+    """A document of a BEIR folder."""
+
     id: Annotated[str, BeforeValidator(_number_as_text), Field(alias="_id", min_length=1)]
     title: str | None = None
     text: str
 
 
-class _QueryRecord(_DocumentRecord):
+class _QueryRecord(DocumentRecord):
     text: NonBlank
 
 
-class _PairRecord(Record):
+class PairRecord(Record):
+    """A question and a text that answers it."""
+
     query: NonBlank
     positive: NonBlank
 
 
-def _by_id(kind: type[_DocumentRecord], path: Path) -> dict[str, _DocumentRecord]:
-    records: dict[str, _DocumentRecord] = {}
+def _by_id(kind: type[DocumentRecord], path: Path) -> dict[str, DocumentRecord]:
+    records: dict[str, DocumentRecord] = {}
     for place, record in read_records(kind, path):
         if record.id in records:
             raise InvalidInputError(f"{place}: expected a new _id, got {record.id!r} again")
@@ -146,7 +155,7 @@ def read_pairs(path: Path) -> RetrievalData:
     document_ids: dict[str, str] = {}
     query_ids: dict[str, str] = {}
     judgements: dict[str, dict[str, int]] = {}
-    for _, pair in read_records(_PairRecord, path):
+    for _, pair in read_records(PairRecord, path):
         document_id = document_ids.setdefault(pair.positive, f"d{len(document_ids)}")
         query_id = query_ids.setdefault(pair.query, f"q{len(query_ids)}")
         judgements.setdefault(query_id, {})[document_id] = 1

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
-from facets.documents.answers import AnswerReader
 from facets.documents.collections import Collections
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoders import ModelEncoder
@@ -49,17 +48,15 @@ class Collection:
         *,
         top_k: int,
         reasons: bool = False,
-        reader: AnswerReader | None = None,
     ) -> dict[SearchMode, list[tuple[SearchHit, ...]]]:
-        """Hits of every query, by mode; with ``reasons`` they have an answer.
+        """Hits of every query, by mode; with ``reasons`` they have an answer, chosen by facets and words.
 
-        ``reader``: chooses the answers; None: facets and words do. In mode facets a query in a script that the model
-        does not know has no hits.
+        In mode facets a query in a script that the model does not know has no hits.
         """
         curve = None
         if isinstance(self.model, PassageModel) and self.model.score_scale is not None:
             curve = RelevanceCurve(revision=self.model.revision, weights={}, scale=self.model.score_scale)
-        encoder = ModelEncoder(self.model, relevance=curve, reader=reader)
+        encoder = ModelEncoder(self.model, relevance=curve)
         collections = self.collections.using(lambda _: encoder)
         found: dict[SearchMode, list[tuple[SearchHit, ...]]] = {}
         for mode in modes:

@@ -21,6 +21,7 @@ from facets.model.network import Backbone
 from facets.model.passage_encoding import length_batches
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets.storage.files import write_atomically
+from facets_lab.documents.beir import PairRecord
 from facets_lab.evaluation.files import Record, read_records
 from facets_lab.training.corpus import expand_files, in_blocks, read_titled_documents
 from facets_lab.training.loop import BatchSize, ConfigFile, OptimizerConfig, TrainingConfig
@@ -117,7 +118,7 @@ def _read_wikipedia(source: SourceConfig, size: int, random_choice: random.Rando
 
 def _read_questions(source: SourceConfig, size: int, _random_choice: random.Random) -> Iterator[list[Passage]]:
     questions_of: dict[str, list[str]] = {}
-    for _, line in chain.from_iterable(read_records(_QuestionRecord, path) for path in expand_files(source.files)):
+    for _, line in chain.from_iterable(read_records(PairRecord, path) for path in expand_files(source.files)):
         if _fits(line.positive, source):
             questions_of.setdefault(line.positive.strip(), []).append(line.query.strip())
     passages = [Passage(text, tuple(dict.fromkeys(questions))) for text, questions in questions_of.items()]
@@ -135,11 +136,6 @@ def _read_papers(source: SourceConfig, size: int, random_choice: random.Random) 
         else:
             passages.append(Passage(abstract, (title,)))
     yield from in_blocks(passages, lambda _: 1, size)
-
-
-class _QuestionRecord(Record):
-    query: str
-    positive: str
 
 
 class _PaperRecord(Record):

@@ -6,8 +6,6 @@ question or say the same of something else.
 Shape suffixes: E examples, N different texts, D dimensions.
 """
 
-import json
-import lzma
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,13 +17,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from facets.config import Settings, Share
 from facets.language.sentences import sentences_of
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
-from facets_lab.evaluation.files import Record, read_json_lines, read_records
-from facets_lab.training.corpus import expand_files
+from facets_lab.documents.beir import PairRecord
+from facets_lab.evaluation.files import Record, read_records
+from facets_lab.training.corpus import expand_files, read_titled_documents
 from facets_lab.training.loop import ConfigFile
 
 EXAMPLES, NEIGHBOURS = "examples.jsonl", "neighbours.npy"
@@ -82,6 +82,9 @@ class Example:
     answers: tuple[int, ...] | None  # indices of all sentences that answer; None: at least one does
 
 
+_EXAMPLE = TypeAdapter(Example)
+
+
 class _WrittenText(Record):
     """A line of the written texts."""
 
@@ -121,18 +124,6 @@ def paragraph_matches(sentences: Sequence[str], paragraphs: Iterator[tuple[str, 
     return found
 
 
-def corpus_paragraphs(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """Title and text of each paragraph of packed articles."""
-    title = ""
-    for path in paths:
-        with lzma.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith("# "):
-                    title = line[2:].strip()
-                elif line.strip():
-                    yield title, line.strip()
-
-
 def labelled(source: str, question: str, sentence: str, place: tuple[str, str]) -> Example | None:
     """An example from a paragraph, if one of its sentences is the answer, up to details of the text."""
     heading, paragraph = place
@@ -150,7 +141,7 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
     pairs = Path(config.pairs)
 
     def pairs_of(name: str) -> list[tuple[str, str]]:
-        return [(str(row["query"]), str(row["positive"])) for _, row in read_json_lines(pairs / f"{name}.jsonl.xz")]
+        return [(row.query, row.positive) for _, row in read_records(PairRecord, pairs / f"{name}.jsonl.xz")]
 
     examples = []
     titled = [(question, *_titled(text)) for question, text in pairs_of("squad1_train_subset44articles")]
@@ -161,8 +152,14 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
     answers += [("qamr", *pair) for pair in pairs_of("qamr_question_sentence") if random.random() < config.qamr_share]
     sentences = sorted({sentence for _, _, sentence in answers})
     places = paragraph_matches(sentences, iter(sorted({(heading, text) for _, heading, text in titled})))
+    articles = (
+        (title, text)
+        for path in expand_files(config.corpus)
+        for title, paragraphs in read_titled_documents(path)
+        for text in paragraphs
+    )
     rest = [sentence for sentence in sentences if sentence not in places]
-    places |= paragraph_matches(rest, corpus_paragraphs(expand_files(config.corpus)))
+    places |= paragraph_matches(rest, articles)
     for source, question, sentence in answers:
         example = labelled(f"{source}-known", question, sentence, places[sentence]) if sentence in places else None
         examples.append(example or Example(source, question, "", tuple(sentences_in(sentence)[:3]), None))
@@ -328,18 +325,11 @@ def prepare_reader(config: ConfigFile, out: Annotated[Path, typer.Option(help="F
     settings = ReaderDataConfig.from_toml(config)
     examples = read_examples(settings)
     out.mkdir(parents=True, exist_ok=True)
-    rows = ([e.source, e.question, e.heading, e.sentences, e.answers] for e in examples)
-    (out / EXAMPLES).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    (out / EXAMPLES).write_bytes(b"".join(_EXAMPLE.dump_json(example) + b"\n" for example in examples))
     np.save(out / NEIGHBOURS, nearest_texts(load(settings.encoder, PassageModel), examples))
     typer.echo(f"{out}: {len(examples):,} examples", err=True)
 
 
 def load_examples(path: Path) -> list[Example]:
     """Examples as ``prepare_reader`` writes them."""
-    examples = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        source, question, heading, sentences, answers = json.loads(line)
-        examples.append(
-            Example(source, question, heading, tuple(sentences), None if answers is None else tuple(answers))
-        )
-    return examples
+    return [_EXAMPLE.validate_json(line) for line in path.read_bytes().splitlines()]

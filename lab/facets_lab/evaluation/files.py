@@ -1,7 +1,6 @@
 """Reads evaluation data: text files, plain or compressed. Errors name the file and the line."""
 
 import gzip
-import json
 import lzma
 import math
 import re
@@ -100,29 +99,14 @@ def parse_number(text: str, place: str, *, name: str) -> float:
     return value
 
 
-def read_json_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yields ``"FILE, line 3"`` and the JSON object of each line."""
+def read_records(kind: type[RecordT], path: Path) -> Iterator[tuple[str, RecordT]]:
+    """Yields ``"FILE, line 3"`` and the JSON object of each line, checked against a schema; blank lines are skipped."""
     for place, line in read_lines(path):
-        if skip_blank and not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-            json.dumps(record, ensure_ascii=False).encode("utf-8")  # rejects half of a surrogate pair
-        except (ValueError, RecursionError) as error:
-            got = str(error) if line.strip() else "an empty line"
-            raise InvalidInputError(f"{place}: expected a JSON object, got {got}") from error
-        if not isinstance(record, dict):
-            raise InvalidInputError(f"{place}: expected a JSON object, got {type(record).__name__}")
-        yield place, record
-
-
-def read_records(kind: type[RecordT], path: Path, *, skip_blank: bool = False) -> Iterator[tuple[str, RecordT]]:
-    """As ``read_json_lines``, with each object checked against a schema."""
-    for place, record in read_json_lines(path, skip_blank=skip_blank):
-        try:
-            yield place, kind.model_validate(record)
-        except ValidationError as error:
-            raise InvalidInputError(f"{place}: {_first_error(error)}") from error
+        if line.strip():
+            try:
+                yield place, kind.model_validate_json(line)
+            except ValidationError as error:
+                raise InvalidInputError(f"{place}: {_first_error(error)}") from error
 
 
 def require_rows(path: Path, rows: Sized) -> None:
@@ -134,8 +118,10 @@ def require_rows(path: Path, rows: Sized) -> None:
 def _first_error(error: ValidationError) -> str:
     first = error.errors()[0]
     field, cause = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
+    if first["type"] in ("json_invalid", "model_type"):
+        return f"expected a JSON object, got {str(first['input'])[:60]!r}: {first['msg']}"
     if first["type"] == "missing":
         return f"expected a field {field}, got none"
     if cause is not None:  # raised by one of our own validators
-        return f"{field} {getattr(cause, 'rule', cause)}, got {first['input']!r:.60}".lstrip()
+        return f"{field} {cause}, got {first['input']!r:.60}".lstrip()
     return f"expected {first['msg'].removeprefix('Input should be ')} as {field}, got {first['input']!r:.60}"

@@ -21,8 +21,8 @@ from facets.papers.confidence import FEATURES, PaperConfidence, features_of, tex
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
+from facets_lab.documents.beir import read_corpus
 from facets_lab.evaluation.comparison import Report
-from facets_lab.evaluation.files import read_json_lines
 from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun, Folders, Seed, Source
 from facets_lab.evaluation.statistics import expected_calibration_error, fit_logistic
 from facets_lab.papers.data import read_papers
@@ -106,11 +106,10 @@ def first_features(engine: PaperEngine, papers: Sequence[Paper]) -> dict[Candida
 
 def _read_texts(folder: Path, num_texts: int, drawing: random.Random) -> list[Paper]:
     """Reads documents as papers; a document without a title gets its first words as the title."""
-    file = next((path for path in sorted(folder.glob("corpus.jsonl*"))), folder / "corpus.jsonl")
     papers = []
-    for _, record in read_json_lines(file):
-        text = " ".join(str(record.get("text", "")).split())
-        title = str(record.get("title") or "").strip() or " ".join(text.split()[:_TITLE_WORDS])
+    for record in read_corpus(folder).values():
+        text = " ".join(record.text.split())
+        title = (record.title or "").strip() or " ".join(text.split()[:_TITLE_WORDS])
         if title:
             papers.append(Paper(title, text[:_TEXT_CHARS]))
     return _with_titles_alone(drawing.sample(papers, min(len(papers), num_texts)))

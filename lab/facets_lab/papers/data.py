@@ -94,7 +94,7 @@ def read_papers(path: Path) -> list[Paper]:
     An author is a name or ``{"name", "id"}``. Without ``year`` the year is taken from an id of the ACL Anthology.
     """
     papers: dict[str, Paper] = {}
-    for place, record in read_records(_PaperRecord, path, skip_blank=True):
+    for place, record in read_records(_PaperRecord, path):
         if record.id in papers:
             raise InvalidInputError(f"{place}: expected distinct ids, got {record.id!r} twice")
         # Real lists have empty names where an author was lost.

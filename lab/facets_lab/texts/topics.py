@@ -4,7 +4,6 @@ Shape suffixes: K topics, W words, D dimensions, N points of a curve.
 """
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from facets.model.score_curves import apply_curve, write_score_curves
 from facets.model.shipped import find_model
 from facets.texts.topics import CURVE, cohesion, facets_in_context, nearest_topic_words, topic_vectors, words_of_text
 from facets_lab.evaluation.comparison import Report
-from facets_lab.evaluation.files import read_json_lines
+from facets_lab.evaluation.files import Record, read_records
 from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun, Source
 from facets_lab.evaluation.statistics import expected_calibration_error
 from facets_lab.texts.calibration import fit_curve
@@ -29,18 +28,9 @@ _ABOUT = 0.5  # cosine above which a word is about a topic
 _DEFAULT_MODEL = "facets-en"
 
 
-def read_texts(path: Path) -> list[str]:
-    """The field ``text`` of each JSON line, or its ``sentences``."""
-    texts = []
-    for place, record in read_json_lines(path):
-        text = record.get("text", record.get("sentences"))
-        if isinstance(text, list):
-            text = " ".join(map(str, text))
-        if not isinstance(text, str):
-            names = ", ".join(record) or "no field"
-            raise InvalidInputError(f"{place}: expected a field text or sentences, got {names}")
-        texts.append(text)
-    return texts
+class _Text(Record):
+    text: str = ""
+    sentences: tuple[str, ...] = ()
 
 
 def cut_prompts(texts: Iterable[str], model: FacetModel, *, num_words: int) -> list[tuple[str, NDArray[np.float32]]]:
@@ -75,11 +65,14 @@ def calibrate_topics(
 ) -> Report:
     """Fit the likelihood of topics on one half of the texts, and measure it on the other half.
 
+    FILE has JSON lines with text or sentences.
+
     Example: facets-eval calibrate-topics wikipedia.jsonl --model models/facets-en --source Wikipedia
     """
     folder = find_model(name_or_path or _DEFAULT_MODEL)
     model = load(folder, FacetModel)
-    curve_2N, figures = fit_likelihood(model, read_texts(file))
+    texts = [record.text or " ".join(record.sentences) for _, record in read_records(_Text, file)]
+    curve_2N, figures = fit_likelihood(model, texts)
     if not dry_run:
         curves = {**model.score_curves, CURVE: curve_2N}
         write_score_curves(folder, model.revision, curves, source=source or file.name)

@@ -15,7 +15,6 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from glob import glob
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -57,28 +56,23 @@ def expand_files(patterns: Iterable[str | Path]) -> list[Path]:
     return list(files)
 
 
-def read_titled_documents(path: Path, *, blank_ends: bool = False) -> Iterator[tuple[str, list[str]]]:
+def read_titled_documents(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Title and paragraphs of each document of a file; documents without a paragraph are left out.
 
-    A line ``# Title`` starts a document; every other line is a paragraph. With ``blank_ends`` an empty line also ends a
-    document. ``.xz`` and ``.gz`` files are decompressed; only one document is in memory at a time.
+    A line ``# Title`` starts a document, an empty line ends it; every other line is a paragraph. ``.xz`` and ``.gz``
+    files are decompressed; only one document is in memory at a time.
     """
     title, paragraphs = "", list[str]()
     for line in read_texts(path):
         is_title = line.startswith(_TITLE)
-        if is_title or (blank_ends and not line):
+        if is_title or not line:
             if paragraphs:
                 yield title, paragraphs
             title, paragraphs = line.removeprefix(_TITLE).strip() if is_title else "", []
-        elif line:
+        else:
             paragraphs.append(line)
     if paragraphs:
         yield title, paragraphs
-
-
-def read_documents(path: Path) -> Iterator[list[str]]:
-    """Paragraphs of each document of a file; an empty line also starts a new document."""
-    return (paragraphs for _, paragraphs in read_titled_documents(path, blank_ends=True))
 
 
 def clean_paragraph(text: str) -> str:
@@ -237,7 +231,7 @@ def _most_frequent(words: Sequence[str], counts: NDArray[np.int64], *, max_words
 
 
 def _tokenized_blocks(files: Sequence[Path], num_workers: int) -> Iterator[_Block]:
-    documents = chain.from_iterable(map(read_documents, files))
+    documents = (paragraphs for file in files for _, paragraphs in read_titled_documents(file))
     blocks = in_blocks(documents, lambda paragraphs: sum(map(len, paragraphs)), BLOCK_CHARS)
     if num_workers == 1:
         yield from map(_tokenize_block, blocks)

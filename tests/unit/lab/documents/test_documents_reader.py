@@ -1,6 +1,7 @@
 """Training of the answer reader: its examples, and a run on a toy passage model."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from facets_lab.documents.reader_data import (
     paragraph_matches,
     written_examples,
 )
+from toy_retrieval import write_lines
 from toys import TOY_ENCODER, toy_word_pieces, toy_word_vectors
 
 from facets.model import PassageModel
@@ -77,10 +79,9 @@ def test_written_texts_name_sentences_that_exist_and_splits_are_apart() -> None:
 def config(tmp_path: Path) -> Path:
     network = NetworkEncoder(SentenceEncoder(ENCODER), toy_word_pieces(), window_tokens=16, device="cpu")
     PassageModel(network, toy_word_vectors(), name="toy", space="toy").save(tmp_path / "start")
-    rows = [
-        ["toy", f"where is weight {i}", "", [f"the weight {i} is in the garage", "a dog plays"], [0]] for i in range(8)
-    ]
-    (tmp_path / EXAMPLES).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    said = [(f"the weight {i} is in the garage", "a dog plays") for i in range(8)]
+    rows = [asdict(Example("toy", f"where is weight {i}", "", text, (0,))) for i, text in enumerate(said)]
+    write_lines(tmp_path / EXAMPLES, list(map(json.dumps, rows)))
     np.save(tmp_path / NEIGHBOURS, (np.arange(8)[:, None] + np.arange(1, 4)) % 8)
     encoder = ENCODER.to_dict()
     settings = {"name": "toy-reader", "data": str(tmp_path), "start": str(tmp_path / "start"), "num_steps": 2}

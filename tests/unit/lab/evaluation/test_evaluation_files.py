@@ -59,12 +59,10 @@ def test_lines_with_other_fields_are_refused(tmp_path: Path, line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "empty line"),
         ("{broken", "JSON object"),
-        ("null", "NoneType"),
+        ("null", "JSON object, got 'None'"),
         ("[" * 100_000, "recursion"),
-        ('{"n": ' + "9" * 5000 + "}", "digits"),
-        ('{"id": "1", "sentences": ["a \\ud800"], "references": ["a"]}', "surrogate"),
+        ('{"id": "1", "sentences": ["a \\ud800"], "references": ["a"]}', "hex escape"),
         ('{"id": "1", "sentences": ["a", 3], "references": ["a"]}', r"valid string as sentences\.1, got 3"),
         ('{"id": "1", "sentences": ["a"]}', "a field references, got none"),
     ],

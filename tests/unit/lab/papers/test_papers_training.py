@@ -25,7 +25,7 @@ def config(tmp_path: Path) -> PaperTrainingConfig:
     [
         ('{"id": "a"}', "a field title, got none"),
         ('{"id": "a", "title": " "}', "title must not be blank"),
-        ('{"id": "a", "title": "t", "authors": "Ann"}', "valid list as authors"),
+        ('{"id": "a", "title": "t", "authors": "Ann"}', "valid array as authors"),
         ('{"id": "a", "title": "t", "year": "1999"}', "valid integer as year"),
         ('{"id": "one", "title": "t"}', "distinct ids"),
     ],

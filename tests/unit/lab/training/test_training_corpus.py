@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from facets_lab.training.corpus import PackedCorpus, clean_paragraph, read_documents
+from facets_lab.training.corpus import PackedCorpus, clean_paragraph, read_titled_documents
 from toy_texts import packed_corpus
 
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
@@ -92,7 +92,7 @@ def test_bad_utf8_is_refused_with_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     path.write_bytes(b"# Title\nA good line.\nA b\xffd line.\n")
     with pytest.raises(InvalidInputError, match=r"bad\.txt, line 3: expected UTF-8"):
-        list(read_documents(path))
+        list(read_titled_documents(path))
     with pytest.raises(InvalidInputError, match="line 3"):
         packed_corpus([path], tmp_path / "p", workers=2)
     with pytest.raises(CheckpointError, match=r"meta\.json"):
@@ -108,7 +108,7 @@ def test_bad_settings_and_empty_corpora_are_refused(tmp_path: Path) -> None:
         path.write_text("Three good words.\n")
         packed_corpus([path], tmp_path / "p", min_count=9)
     with pytest.raises(ConfigError, match="cannot read"):
-        list(read_documents(tmp_path / "missing.txt"))
+        list(read_titled_documents(tmp_path / "missing.txt"))
 
 
 @pytest.mark.parametrize("name", ["meta.json", "tokens.npy"])
