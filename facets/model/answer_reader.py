@@ -15,15 +15,13 @@ from pydantic import Field
 from facets.arrays import Floats
 from facets.config import NonNegative, Positive, SentenceEncoderConfig, Settings
 from facets.devices import compute_device
-from facets.errors import CheckpointError
 from facets.model.answer_network import AnswerNetwork, asked, read_row
 from facets.model.base import ModelConfig
-from facets.model.checkpoint import fit_weights, read_config, revision_of, write_parts
-from facets.model.passage_checkpoint import packed_weights, read_passage_weights
+from facets.model.checkpoint import fit_weights, read_config, read_weights, revision_of
+from facets.model.passage_checkpoint import read_word_pieces
 from facets.model.precision import fastest_precision, wants_int8
 from facets.model.shipped import DEFAULT_READER, find_model
 from facets.model.word_pieces import WordPieces
-from facets.storage.files import write_whole
 
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _MOST = 30.0  # log-odds that count
@@ -111,16 +109,8 @@ class AnswerReader:
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
         """Loads a checkpoint; raises CheckpointError if it is incomplete or damaged."""
         config = read_config(folder, ReaderConfig)
-        weights = read_passage_weights(folder)
-        path = folder / "tokenizer.json"
-        try:
-            pieces = WordPieces.from_json(path.read_bytes())
-        except OSError as error:
-            raise CheckpointError(f"{path}: expected the reader's word pieces: {error}") from error
-        if len(pieces) != config.encoder.vocabulary_size:
-            expected = config.encoder.vocabulary_size
-            raise CheckpointError(f"{path}: has {len(pieces)} word pieces, the network expects {expected}")
-        network = fit_weights(folder, lambda: AnswerNetwork(config.encoder), weights)
+        pieces = read_word_pieces(folder, config.encoder)
+        network = fit_weights(folder, lambda: AnswerNetwork(config.encoder), read_weights(folder))
         revision = revision_of(*(folder / name for name in _FILES))
         return cls(network, pieces, config, revision=revision, device=device)
 
@@ -138,9 +128,3 @@ def load_reader(name_or_path: str | Path = DEFAULT_READER, *, device: str = "cpu
         1
     """
     return AnswerReader.from_folder(find_model(name_or_path), device=compute_device(device))
-
-
-def write_reader(folder: Path, config: ReaderConfig, network: AnswerNetwork, pieces: WordPieces) -> None:
-    """Writes a checkpoint, except its README."""
-    write_parts(folder, config, packed_weights(network.state_dict()))
-    write_whole(folder / "tokenizer.json", pieces.to_json())

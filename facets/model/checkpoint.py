@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 
 from facets.config import FacetModelConfig, NonNegative, Settings
 from facets.errors import CheckpointError, ConfigError, NotFoundError
-from facets.language.vectors import WordVectors
+from facets.language.vectors import WordVectors, dequantize, quantize
 from facets.model.base import ModelConfig
 from facets.model.precision import use_half_weights
 from facets.model.shipped import ENCODER_PREFIX, borrowed_folder
@@ -37,6 +37,7 @@ NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ConfigT = TypeVar("ConfigT", bound=Settings)
 
 _FORMAT = 1
+_SCALES_SUFFIX = ".scales"
 # Files that tell sentence-transformers which module encodes.
 _SENTENCE_TRANSFORMERS = {
     "modules.json": [{"idx": 0, "name": "0", "path": "", "type": "facets.model.multi_vector.FacetModule"}],
@@ -77,7 +78,7 @@ def revision_of(*files: Path) -> str:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of ``model.safetensors``, with floating point converted to float32; raises CheckpointError."""
+    """The tensors of ``model.safetensors``, bytes with scales as float32 too; raises CheckpointError."""
     path = folder / "model.safetensors"
     try:
         tensors = load_file(path)
@@ -86,7 +87,25 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{path}: tensor {name} has NaN or infinite values, expected finite ones")
+    try:
+        for name in [name for name in tensors if name + _SCALES_SUFFIX in tensors]:
+            scales = tensors.pop(name + _SCALES_SUFFIX).numpy()
+            tensors[name] = torch.from_numpy(dequantize(tensors[name].numpy(), scales))
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
     return {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+
+
+def packed_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights with matrices as bytes and scales, and others in half precision, as ``read_weights`` reads them."""
+    packed: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        if tensor.ndim == 2:
+            values, scales = quantize(tensor.detach().float().cpu().numpy())
+            packed |= {name: torch.from_numpy(values), name + _SCALES_SUFFIX: torch.from_numpy(scales)}
+        else:
+            packed[name] = tensor.half() if tensor.is_floating_point() else tensor
+    return packed
 
 
 def check_weights(folder: Path) -> None:

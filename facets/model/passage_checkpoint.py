@@ -14,21 +14,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
 from facets.config import AtLeastOne, Name, SentenceEncoderConfig
 from facets.errors import CheckpointError
-from facets.language.vectors import WordVectors, dequantize, quantize
 from facets.model.base import ModelConfig
-from facets.model.checkpoint import read_weights, write_parts
+from facets.model.checkpoint import packed_weights, write_parts
 from facets.model.word_pieces import WordPieces
 from facets.storage.files import write_whole
 
 TASK: Literal["passages"] = "passages"
 PASSAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json", "vectors.safetensors", "vocabulary.tsv")
-_SCALES_SUFFIX = ".scales"
 
 
 class PassageModelConfig(ModelConfig):
@@ -52,47 +49,20 @@ class PassageModelConfig(ModelConfig):
         return self
 
 
-def write_passage_checkpoint(
-    folder: Path, config: PassageModelConfig, weights: Mapping[str, Tensor], *, pieces: WordPieces, words: WordVectors
-) -> None:
-    """Writes a checkpoint, except its README, each file atomically."""
+def write_encoder(folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], pieces: WordPieces) -> None:
+    """Writes configuration, weights and word pieces, each file atomically."""
     write_parts(folder, config, packed_weights(weights))
     write_whole(folder / "tokenizer.json", pieces.to_json())
-    words.save(folder, quantized=True)
 
 
-def read_passage_weights(folder: Path) -> dict[str, Tensor]:
-    """Weights of the network, as float32; raises CheckpointError."""
-    tensors = read_weights(folder)
-    try:
-        for name in [name for name in tensors if name + _SCALES_SUFFIX in tensors]:
-            scales = tensors.pop(name + _SCALES_SUFFIX).half()
-            tensors[name] = torch.from_numpy(dequantize(tensors[name].numpy(), scales.numpy()))
-        return tensors
-    except ValueError as error:
-        raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from error
-
-
-def read_word_pieces(folder: Path, config: PassageModelConfig) -> WordPieces:
+def read_word_pieces(folder: Path, encoder: SentenceEncoderConfig) -> WordPieces:
     """The tokenizer; raises CheckpointError if its number of pieces is not that of the network, too."""
     path = folder / "tokenizer.json"
     try:
         pieces = WordPieces.from_json(path.read_bytes())
     except (OSError, CheckpointError) as error:
         raise CheckpointError(f"{path}: expected the model's word pieces: {error}") from error
-    expected = config.encoder.vocabulary_size
+    expected = encoder.vocabulary_size
     if len(pieces) != expected:
         raise CheckpointError(f"{path}: has {len(pieces)} word pieces, the network expects {expected}")
     return pieces
-
-
-def packed_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights in the form ``read_passage_weights`` reads: matrices as bytes with scales, others in half precision."""
-    packed: dict[str, Tensor] = {}
-    for name, tensor in weights.items():
-        if tensor.ndim == 2:
-            values, scales = quantize(tensor.detach().float().cpu().numpy())
-            packed |= {name: torch.from_numpy(values), name + _SCALES_SUFFIX: torch.from_numpy(scales)}
-        else:
-            packed[name] = tensor.half() if tensor.is_floating_point() else tensor
-    return packed

@@ -26,16 +26,10 @@ from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import QUESTIONS, SENTENCES, background_cosine, score_scale
 from facets.model.base import shared_tokenizer
-from facets.model.checkpoint import fit_weights, read_config, read_settings, read_words, revision_of
+from facets.model.checkpoint import fit_weights, read_config, read_settings, read_weights, read_words, revision_of
 from facets.model.contract import EncoderSettings, ModelDescription
 from facets.model.facet_reduction import ALIKE
-from facets.model.passage_checkpoint import (
-    PASSAGE_FILES,
-    PassageModelConfig,
-    read_passage_weights,
-    read_word_pieces,
-    write_passage_checkpoint,
-)
+from facets.model.passage_checkpoint import PASSAGE_FILES, PassageModelConfig, read_word_pieces, write_encoder
 from facets.model.passage_encoding import Cut, PassageEncoder, PassageFacets, WindowEncoder, cut_text
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.score_curves import ScoreCurves, read_score_curves
@@ -294,8 +288,8 @@ class PassageModel:
             window_tokens=self.max_tokens,
             training=training,
         )
-        weights = self.encoder.network.state_dict()
-        write_passage_checkpoint(folder, config, weights, pieces=self.encoder.pieces, words=self.words)
+        write_encoder(folder, config, self.encoder.network.state_dict(), self.encoder.pieces)
+        self.words.save(folder, quantized=True)
 
     @classmethod
     def describe(cls, folder: Path) -> ModelDescription:
@@ -323,8 +317,8 @@ class PassageModel:
             model: PassageModel = resolve_name("facets.model.facet_head:load_facet_head")(folder, device=device)
             return model
         config = read_config(folder, PassageModelConfig)
-        weights = read_passage_weights(folder)
-        pieces = read_word_pieces(folder, config)
+        weights = read_weights(folder)
+        pieces = read_word_pieces(folder, config.encoder)
         words = read_words(folder, config.encoder.width)
         network = fit_weights(folder, lambda: SentenceEncoder(config.encoder), weights)
         revision = revision_of(*(folder / name for name in PASSAGE_FILES))

@@ -32,14 +32,20 @@ from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.base import CheckpointModel, ModelConfig
-from facets.model.checkpoint import fit_weights, read_config, read_words, revision_of, write_parts
+from facets.model.checkpoint import (
+    fit_weights,
+    packed_weights,
+    read_config,
+    read_weights,
+    read_words,
+    revision_of,
+    write_parts,
+)
 from facets.model.contract import ModelDescription
 from facets.model.network import FacetDecoder
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
     PassageModelConfig,
-    packed_weights,
-    read_passage_weights,
     read_word_pieces,
 )
 from facets.model.passage_encoding import length_batches
@@ -304,10 +310,10 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         passages = read_config(source, PassageModelConfig)
         if passages.encoder != config.network.encoder:
             raise CheckpointError(f"{source}: expected the encoder that {folder} was made from, got another shape")
-        pieces = PatternPieces(read_word_pieces(source, passages), config.network.max_tokens)
+        pieces = PatternPieces(read_word_pieces(source, passages.encoder), config.network.max_tokens)
         words = read_words(source, passages.encoder.width)
         pieces_VW = encoder_pieces(source)
-        tensors = read_passage_weights(folder)
+        tensors = read_weights(folder)
         vectors = {name: tensors.pop(name).numpy().astype(np.float32) for name in TABLES if name in tensors}
         # Rounding to one byte loses unit length.
         vectors |= {name: unit_rows(rows) for name, rows in vectors.items() if name != TYPES}
@@ -333,7 +339,7 @@ def _revision_files(folder: Path, source: Path) -> list[Path]:
 
 def encoder_pieces(folder: Path) -> Tensor:
     """Word-piece vectors of a passage model, ``[V, W]`` float32."""
-    weights = read_passage_weights(folder)
+    weights = read_weights(folder)
     if _PIECES not in weights:
         raise CheckpointError(f"{folder}: expected a model of passages, its weights have no {_PIECES}")
     return weights[_PIECES].float()

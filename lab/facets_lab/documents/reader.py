@@ -16,9 +16,9 @@ from torch.nn import functional
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig
 from facets.model.answer_network import AnswerNetwork, ReadRow, asked, read_row
-from facets.model.answer_reader import AnswerReader, ReaderConfig, write_reader
-from facets.model.checkpoint import read_settings
-from facets.model.passage_checkpoint import read_passage_weights
+from facets.model.answer_reader import AnswerReader, ReaderConfig
+from facets.model.checkpoint import read_settings, read_weights
+from facets.model.passage_checkpoint import write_encoder
 from facets.model.shipped import find_model
 from facets.model.word_pieces import WordPieces
 from facets_lab.documents.reader_data import (
@@ -88,7 +88,7 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
         folder = find_model(config.start)
         self.pieces = WordPieces.from_json((folder / "tokenizer.json").read_bytes())
         self.network = AnswerNetwork(config.model)
-        weights = read_passage_weights(folder)
+        weights = read_weights(folder)
         is_reader = read_settings(folder).get("task") == "answers"
         (self.network if is_reader else self.network.encoder).load_state_dict(weights)
         self.network.encoder.pieces.requires_grad_(False)
@@ -191,7 +191,7 @@ def reader(config: ConfigFile, out: RunOut, resume: Resume = False, model_out: M
     facts |= {"seconds": round(result.seconds), "step": result.step}
     plain = ReaderConfig(name=settings.name, encoder=settings.model, training=facts)
     exported = calibrated(AnswerReader(trainer.network, trainer.pieces, plain))
-    write_reader(model_out or out / "model", exported, trainer.network, trainer.pieces)
+    write_encoder(model_out or out / "model", exported, trainer.network.state_dict(), trainer.pieces)
 
 
 def calibrated(reader: AnswerReader) -> ReaderConfig:

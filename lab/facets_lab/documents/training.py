@@ -19,7 +19,7 @@ from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.loading import load
 from facets.model.network import Backbone
-from facets.model.passage_checkpoint import PassageModelConfig, write_passage_checkpoint
+from facets.model.passage_checkpoint import PassageModelConfig, write_encoder
 from facets.model.passage_model import PassageModel
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, Texts, vectors_of
@@ -174,7 +174,8 @@ def export_passage_model(trainer: PassageTrainer, result: TrainingResult, out: P
         training={**facts, "seconds": round(result.seconds), "step": result.step},
     )
     words = encode_words(Path(config.words), teacher, max_words=config.num_words)
-    write_passage_checkpoint(out, exported, trainer.network.state_dict(), pieces=teacher.pieces, words=words)
+    write_encoder(out, exported, trainer.network.state_dict(), teacher.pieces)
+    words.save(out, quantized=True)
 
 
 def encode_words(path: Path, teacher: Backbone, *, max_words: int) -> WordVectors:

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.errors import ConfigError
-from facets.model.checkpoint import read_config
-from facets.model.passage_checkpoint import PassageModelConfig, read_passage_weights, read_word_pieces
+from facets.model.checkpoint import read_config, read_weights
+from facets.model.passage_checkpoint import PassageModelConfig, read_word_pieces
 from facets.model.passage_encoding import length_batches
 from facets.relations.model import PatternNetwork, PatternPieces, encoder_pieces
 from facets.relations.patterns import mirrored
@@ -100,15 +100,11 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
                 f"model.encoder must match the encoder of {folder}: {passages.encoder.to_dict()}, "
                 f"got {self.config.model.encoder.to_dict()}"
             )
-        pieces = read_word_pieces(folder, passages)
+        pieces = read_word_pieces(folder, passages.encoder)
         self.pieces = PatternPieces(pieces, self.config.model.max_tokens)
         pieces_VW = encoder_pieces(folder)
         network = PatternNetwork(self.config.model, pieces_VW)
-        weights = {
-            name: tensor.float()
-            for name, tensor in read_passage_weights(folder).items()
-            if not name.startswith("pieces.")
-        }
+        weights = {name: tensor for name, tensor in read_weights(folder).items() if not name.startswith("pieces.")}
         network.encoder.load_state_dict(weights, strict=False)
         starts = torch.stack([pieces_VW[int(pieces.ids([word])[0][0])] for word in _FIRST_WORDS])
         with torch.no_grad():

@@ -11,7 +11,8 @@ from toys import toy_word_pieces
 from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError, NotFoundError
 from facets.model.answer_network import AnswerNetwork
-from facets.model.answer_reader import AnswerReader, ReaderConfig, load_reader, write_reader
+from facets.model.answer_reader import AnswerReader, ReaderConfig, load_reader
+from facets.model.passage_checkpoint import write_encoder
 
 QUESTION = "who was in the lake?"
 TEXTS = [("the lake", ["a man was in the water", "the city is near"]), ("", ["the lake", "a dog", "the man"])]
@@ -25,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
         num_layers=1, width=32, num_heads=2, feedforward_dim=32, vocabulary_size=len(pieces), max_tokens=256
     )
     config = ReaderConfig(name="toy-reader", encoder=encoder, intercept=-1.0, slope=0.5)
-    write_reader(tmp_path / "reader", config, AnswerNetwork(encoder), pieces)
+    write_encoder(tmp_path / "reader", config, AnswerNetwork(encoder).state_dict(), pieces)
     return tmp_path / "reader"
 
 
