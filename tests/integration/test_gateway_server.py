@@ -146,15 +146,6 @@ def test_streams_answer_each_line_while_the_request_is_open(served: Served) -> N
     assert stream.received.startswith(b"HTTP/1.1 200 ")
 
 
-def test_calls_of_disconnected_clients_are_cancelled(served: Served) -> None:
-    body = json.dumps({"texts": ["the sea " * 3000] * 300}).encode()
-    head = f"POST {EMBED} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nX-Request-Id: gone-1\r\n"
-    with served.connect() as connection:
-        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    wait_until(lambda: f"gone-1 HTTP {EMBED} 499" in served.server.log(), timeout_s=LONG_S)
-    assert f"gone-1 {EMBED} OK" not in served.server.log()
-
-
 def test_a_dead_gateway_is_restarted_and_ends_with_a_killed_server(start: Callable[..., Served]) -> None:
     served = start()
     first = served.gateway_id()

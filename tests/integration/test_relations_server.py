@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from facets_client import FacetsClient
 from facets_client.cli import app
-from facets_client.errors import NotFoundError
 from relation_toys import TOY_RELATIONS
-from server_process import ServerProcess
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.skipif(
@@ -57,18 +55,6 @@ def test_entities_are_recognized_when_none_are_given(client):
     entities = [(entity.text, entity.type) for entity in found.entities]
     assert entities == [("Marie Curie", "person"), ("Warsaw", "place"), ("1867", "date")]
     assert all(pair.head.type != "date" for pair in found.pairs)
-
-
-def test_a_server_may_have_a_model_for_relations_alone(relation_model: Path, tmp_path: Path):
-    with (
-        ServerProcess(tmp_path / "data", relation_model) as server,
-        FacetsClient(server.target, timeout_s=60) as client,
-    ):
-        assert client.model().name == "toy-relations"
-        assert client.score_relations([BORN, BORN])[1].relations
-        with pytest.raises(NotFoundError, match="--model"):
-            client.embed(["a cat"])
-        assert client.health()["facets.v1.EmbeddingService"] == "SERVICE_UNKNOWN"
 
 
 def test_the_command_line_shows_relations(run):

@@ -6,15 +6,12 @@ import signal
 import socket
 import threading
 import time
-import urllib.request
 from pathlib import Path
 
 import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2, texts_pb2_grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from server_process import TOY_WORDS, free_port, run_server
-from waiting import wait_until
+from server_process import TOY_WORDS, run_server
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("FACETS_TARGET")), reason="needs server processes of its own")
 
@@ -46,30 +43,6 @@ def opening(token=""):
 def count(channel):
     stub = documents_pb2_grpc.DocumentServiceStub(channel)
     return stub.CountDocuments(documents_pb2.CountDocumentsRequest(collection="docs"), timeout=30).num_documents
-
-
-def test_documents_are_found_again_after_a_restart_without_encoding(spawn):
-    first = spawn()
-    create(first.channel)
-    stub = documents_pb2_grpc.DocumentServiceStub(first.channel)
-    documents = [documents_pb2.Document(id=f"{i}", text=text_of(i)) for i in range(50)]
-    stub.Upsert(documents_pb2.UpsertRequest(collection="docs", documents=documents), timeout=30)
-    request = documents_pb2.SearchRequest(
-        collection="docs", queries=[documents_pb2.SearchQuery(text=text_of(17))], top_k=5
-    )
-    before = stub.Search(request, timeout=30).results[0]
-    first.terminate()
-    assert first.process.wait(30) == 0
-    metrics_port = free_port()
-    second = spawn(arguments=["--metrics-port", str(metrics_port)])
-    after = documents_pb2_grpc.DocumentServiceStub(second.channel).Search(request, timeout=30).results[0]
-    assert [(hit.id, hit.score) for hit in after.hits] == [(hit.id, hit.score) for hit in before.hits]
-    assert after.hits[0].id == "17"
-    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as reply:
-        metrics = reply.read().decode()
-    encoded = next(line for line in metrics.splitlines() if line.startswith("facets_batch_texts_sum"))
-    assert float(encoded.split()[-1]) < len(documents)  # the warm-up and one query
-    assert "facets_queued_requests 0.0" in metrics
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="a thread is named by Linux alone")
@@ -117,35 +90,6 @@ def test_nothing_acknowledged_is_lost_and_nothing_twice_when_killed_in_a_stream(
         if not page_token:
             break
     assert listed == [(f"{i:06d}", text_of(i)) for i in range(num_batches * BATCH_SIZE)]
-
-
-def test_sigterm_turns_health_ends_running_calls_well_and_exits_with_0(spawn):
-    metrics_port = free_port()
-    server = spawn(arguments=["--metrics-port", str(metrics_port)])
-    stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)
-    health = health_pb2_grpc.HealthStub(server.channel)
-    updates = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=60)
-    assert next(updates).status == health_pb2.HealthCheckResponse.SERVING
-    texts = [" ".join(TOY_WORDS)] * 512
-    calls = [stub.Embed.future(texts_pb2.EmbedRequest(texts=texts), timeout=60) for _ in range(8)]
-    wait_until(lambda: num_arrived(metrics_port) >= len(calls))
-    server.terminate()
-    assert next(updates).status == health_pb2.HealthCheckResponse.NOT_SERVING
-    assert all(len(call.result().token_stats) == 512 for call in calls)
-    assert server.process.wait(30) == 0
-    assert "Traceback" not in server.log()
-
-
-def num_arrived(metrics_port):
-    """Calls of Embed that are running, waiting or done."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as reply:
-        lines = [line.rpartition(" ") for line in reply.read().decode().splitlines()]
-    counted = ("facets_running_requests", "facets_queued_requests")
-    return sum(
-        float(value)
-        for name, _, value in lines
-        if name in counted or (name.startswith("facets_requests_total") and "Embed" in name)
-    )
 
 
 def test_a_busy_port_is_one_sentence_and_code_2(toy_model, tmp_path):

@@ -22,7 +22,7 @@ from facets.errors import FacetsError, NotReadyError
 from facets.language.interruption import interrupted_by
 from facets_server.runtime.call_context import CallContext
 
-_TURN_S = 0.02  # of a thread on the processor, if others wait
+TURN_S = 0.02  # of a thread on the processor, if others wait
 _OVERDUE_S = 0.1
 _MAX_REMEMBERED_CALLERS = 1024  # callers without waiters whose virtual time is still ahead of the clock
 
@@ -319,7 +319,7 @@ class FairLock:
 class Turns:
     """Turns of worker threads on the processor: ``num_turns`` threads work at a time, and their callers take turns.
 
-    A thread gives up its turn at its first ``check_interrupted`` after ``_TURN_S``, if another thread waits, and while
+    A thread gives up its turn at its first ``check_interrupted`` after ``TURN_S``, if another thread waits, and while
     it waits for a model or a message. A turn without such a check ends after ``_OVERDUE_S``: its thread may be waiting
     for a lock whose holder waits for a turn.
     """
@@ -377,7 +377,7 @@ class Turns:
         work: _Work | None = getattr(_thread, "work", None)
         if work is None or work.turn is None:  # of a thread that only shares the context
             return
-        if time.monotonic() - self._began.get(work.turn, 0.0) < _TURN_S:
+        if time.monotonic() - self._began.get(work.turn, 0.0) < TURN_S:
             return
         with self._queue.changed:
             self._charge(work)

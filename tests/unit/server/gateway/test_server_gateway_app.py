@@ -1,7 +1,5 @@
 """The page, the probes, the Host header, other origins."""
 
-import asyncio
-
 import pytest
 from facets_server.gateway.app import PLAYGROUND
 from facets_server.gateway.errors import CallError
@@ -23,16 +21,6 @@ def test_readiness_is_that_of_the_server(answer, status):
     client = browser({CHECK: answer}).client
     assert client.get("/healthz").json() == {"status": "ok"}
     assert [client.get(path).status_code for path in ("/readyz", "/health")] == [status, status]
-
-
-def test_failed_calls_are_answered_on_the_event_loop(monkeypatch):
-    response, loops = CallError.response, []
-    monkeypatch.setattr(
-        CallError, "response", lambda error: loops.append(asyncio.get_running_loop()) or response(error)
-    )
-    client = browser({CHECK: CallError(StatusCode.RESOURCE_EXHAUSTED, "full")}).client
-    assert client.post(CHECK, json={}).status_code == 429
-    assert len(loops) == 1
 
 
 def test_files_have_fixed_types_a_strict_policy_and_etags():

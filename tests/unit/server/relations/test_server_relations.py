@@ -228,7 +228,7 @@ def addition(**fields):
         (extraction(), "texts", "0 items"),
         (extraction(text_of(TEXT, (0, 11)), text_of(" ")), "texts[1].text", "has no words"),
         (extraction(text_of(TEXT, (0, 11), (24, 99))), "texts[0].entities[1]", "99"),
-        (extraction(text_of(TEXT, (11, 0))), "texts[0].entities[0]", "[11, 0)"),
+        (extraction(*[text_of(TEXT)] * 40, text_of(TEXT, (11, 0))), "texts[40].entities[0]", "[11, 0)"),
         (extraction(text_of(TEXT, (24, 30), (0, 11), (6, 14))), "texts[0].entities[2]", "overlap"),
         (extraction(text_of(TEXT), text_of(TEXT, (0, 4_000_000_000))), "texts[1].entities[0]", "4000000000"),
         (extraction(text_of(TEXT, (0, 11)), gazetteer_names=["a"]), "texts[0].entities", "cannot be combined"),

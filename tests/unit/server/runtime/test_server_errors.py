@@ -213,28 +213,6 @@ def test_every_library_error_has_a_code_of_its_own_kind():
     assert status_of(ValueError("secret")).message == "internal error"
 
 
-def test_a_full_disk_stores_nothing_of_the_call_and_keeps_the_rest(make_server):
-    running = make_server(max_database_bytes=400_000)
-    running.engine.create_collection("news", model="fake", model_revision="r1", num_facets=3, dim=32)
-    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
-    stored = 0
-    with pytest.raises(grpc.RpcError) as raised:
-        for start in range(0, 10_000, 10):
-            batch = [documents_pb2.Document(id=f"{start + i}", text="cat " * 500) for i in range(10)]
-            stored += stub.Upsert(
-                documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=60
-            ).num_upserted
-    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    details = Failure(raised.value).details
-    assert details["ErrorInfo"].reason == "DISK_FULL"
-    assert "RetryInfo" not in details
-    assert running.engine.count("news").num_documents == stored > 0
-    reply = stub.Search(
-        documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")]), timeout=60
-    )
-    assert len(reply.results[0].hits) == 10
-
-
 @pytest.mark.parametrize("name", ["n" * 20_000, "\U0001f600" * 5_000])
 def test_an_error_with_a_huge_name_still_arrives(running, name):
     documents = documents_pb2_grpc.DocumentServiceStub(running.channel)
@@ -256,6 +234,14 @@ def test_foreign_page_tokens_are_refused(shared, documents, token):
     collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
     failure(collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token), INVALID)
     failure(documents.ListDocuments, documents_pb2.ListDocumentsRequest(collection="news", page_token=token), INVALID)
+
+
+def test_messages_over_the_limit_are_refused_and_the_connection_stays(shared):
+    raw = shared.channel.unary_unary("/facets.v1.EmbeddingService/Embed")
+    with pytest.raises(grpc.RpcError) as raised:
+        raw(bytes(shared.config.limits.max_message_bytes + 1), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    failure(raw, b"", INVALID)
 
 
 def test_compressed_messages_are_refused(embed):

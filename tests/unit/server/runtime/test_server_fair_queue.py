@@ -186,7 +186,7 @@ def test_a_closed_lock_refuses_waiting_and_new_calls():
 
 @pytest.fixture
 def short_turns(monkeypatch):
-    monkeypatch.setattr("facets_server.runtime.fair_queue._TURN_S", 0.003)
+    monkeypatch.setattr("facets_server.runtime.fair_queue.TURN_S", 0.003)
 
 
 class Worker(threading.Thread):

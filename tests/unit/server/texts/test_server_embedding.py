@@ -1,10 +1,10 @@
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import common_pb2, texts_pb2, texts_pb2_grpc
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -45,15 +45,6 @@ def test_token_stats_count_unknown_words_and_show_a_cut_text(running, stub):
     assert stats == [(3, 1, False), (2, 2, False), (2, 0, False), (most, 0, True), (most, 0, False)]
 
 
-def _open_when_queued(running, depth):
-    waiting = threading.Event()
-    for _ in range(1000):
-        if running.metric("facets_batch_queue_texts", model="fake") >= depth:
-            break
-        waiting.wait(0.01)
-    running.model.gate.set()
-
-
 def test_stream_answers_in_order_and_goes_on_after_a_bad_request(stub):
     requests = [
         texts_pb2.EmbedStreamRequest(sequence=7, request=texts_pb2.EmbedRequest(texts=["a cat", "a dog"])),
@@ -74,7 +65,8 @@ def test_a_failing_text_does_not_fail_its_neighbours(running, stub):
         assert running.model.started.wait(10)
         good = [pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=["cat"]), timeout=30) for _ in range(5)]
         bad = pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=["wine"]), timeout=30)
-        _open_when_queued(running, 6)
+        wait_until(lambda: running.metric("facets_batch_queue_texts", model="fake") >= 6)
+        running.model.gate.set()
         assert first.result() is not None
         assert all(call.result() for call in good)
         with pytest.raises(grpc.RpcError) as raised:
