@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -141,6 +141,7 @@ class PostgresDatabase:
             max_size=_MAX_CONNECTIONS,
             kwargs={"autocommit": True},
             configure=self._check_connection,
+            check=ConnectionPool.check_connection,  # replaces connections that broke while idle
             timeout=_TIMEOUT_S,
             reconnect_timeout=_TIMEOUT_S / 2,
             open=True,
@@ -290,32 +291,9 @@ class PostgresDatabase:
     def _transaction(self, action: str, begin: str) -> Iterator["psycopg.Connection[Any]"]:
         if self._closed:
             raise StoreClosedError(f"{self._name()} is closed and cannot be used")
-        with self._clear_errors(action):
-            connection = self._begun(begin)
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.info.transaction_status:  # not idle: an error occurred
-                    with suppress(Exception):
-                        connection.execute("ROLLBACK")
-                self._pool.putconn(connection)
-
-    def _begun(self, begin: str) -> "psycopg.Connection[Any]":
-        """A connection in a transaction; replaces connections that broke while idle."""
-        import psycopg
-
-        for is_last in (False, True):
-            connection = self._pool.getconn()
-            try:
-                connection.execute(begin)
-                break
-            except psycopg.OperationalError:
-                self._pool.putconn(connection)
-                if is_last:
-                    raise
-                self._pool.check()
-        return connection
+        with self._clear_errors(action), self._pool.connection() as connection:  # commits, or rolls back
+            connection.execute(begin)
+            yield connection
 
     def _name(self) -> str:
         return f"PostgreSQL document store {self.address}"
