@@ -103,7 +103,7 @@ def diagnose_collection(
 
     ``requests``: searches by facets, which are made with and without the index.
     """
-    all_rows = view.rows(record)
+    all_rows = view.document_rows(record).parts
     if not len(all_rows):
         raise InvalidInputError(f"collection {record.name!r} is empty: expected at least one document")
     generator = np.random.default_rng(_SEED)

@@ -322,7 +322,7 @@ class CollectionEngine:
             revision = view.check_revision(min_revision)
             # The creation time identifies the collection: unlike its number, it stays when it moves to another model.
             listing = (record.created_us, where, source)
-            after = read_page_token(page_token, store_id=self._store.store_id, listing=listing) if page_token else ""
+            after = read_page_token(page_token, store_id=self._store.store_id, listing=listing)
             rows = view.page(record, after=after, limit=page_size + 1, where=where, source=source)
             warnings = () if page_token else filter_warnings(view, record, where)
             if include_document:
@@ -343,7 +343,7 @@ class CollectionEngine:
             record = view.collection(name)
             revision = view.revision()
             listing = (record.created_us, "sources")
-            after = read_page_token(page_token, store_id=self._store.store_id, listing=listing) if page_token else ""
+            after = read_page_token(page_token, store_id=self._store.store_id, listing=listing)
             found = view.sources(record, after=after, limit=page_size + 1)
         sources = tuple(DocumentSource(source=source, num_documents=number) for source, number in found[:page_size])
         token = ""

@@ -100,9 +100,6 @@ class CollectionSource:
     @contextmanager
     def one_state(self) -> Iterator[CollectionRecord]:
         """Makes all reads in the block see one state; yields the collection in it."""
-        if not self._store.is_shared:  # the caller holds the write lock, so no one else writes
-            yield self._record
-            return
         with self._store.view() as self._view:
             try:
                 yield self._view.collection_unchanged(self._record)
@@ -120,7 +117,7 @@ class CollectionSource:
     def rows(self) -> NDArray[np.int64]:
         """Rows of all parts, ascending."""
         with self._open_view() as view:
-            return view.rows(self._record)
+            return view.document_rows(self._record).parts
 
     def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Sequence[TermCounts]]:
         """The given rows that exist and are intact, ascending, and their terms."""

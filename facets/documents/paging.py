@@ -20,7 +20,12 @@ def write_page_token(last: bytes, *, store_id: str, listing: Sequence[object]) -
 
 
 def read_page_token(token: str, *, store_id: str, listing: Sequence[object]) -> str:
-    """The key after which the page starts; raises InvalidInputError if the token was not written for this listing."""
+    """The key after which the page starts, empty for an empty token.
+
+    Raises InvalidInputError if the token was not written for this listing.
+    """
+    if not token:
+        return ""
     try:
         last = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)[_MAC_BYTES:]
         expected = write_page_token(last, store_id=store_id, listing=listing)

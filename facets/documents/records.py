@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from facets.documents.fields import SearchedText, searched_parts
 from facets.documents.types import DocumentPart, JsonValue
 from facets.errors import NotReadyError, WritesLostError
-from facets.language.languages import DEFAULT_LANGUAGE
 
 LostRevisions = Sequence[tuple[int, int]]
 """Pairs of revisions; those between the two were assigned by a PostgreSQL primary that no longer exists."""
@@ -43,7 +42,7 @@ class CollectionModel:
             "model_revision": self.model_revision,
             "space": self.space or f"{self.model}@{self.model_revision}",
             "code": "int8",  # how directions of facets are stored: there is no other way yet
-            "config": config_of(self.language),
+            "config": json.dumps({"language": self.language}),
             "num_facets": self.num_facets,
             "dim": self.dim,
             "search_fields": json.dumps(dict(self.search_fields), ensure_ascii=False),
@@ -80,16 +79,11 @@ class CollectionRecord(CollectionModel):
 COLLECTION_COLUMNS = ", ".join(field.name for field in fields(CollectionRecord)).replace("language", "config")
 
 
-def config_of(language: str) -> str:
-    """The column ``config``; it is ``{}`` in collections made before there were languages other than English."""
-    return json.dumps({"language": language})
-
-
 def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
     """A collection from its ``COLLECTION_COLUMNS``."""
     named = dict(zip(COLLECTION_COLUMNS.split(", "), values, strict=True))
     named |= {"search_fields": json.loads(str(named["search_fields"])), "state": CollectionState(str(named["state"]))}
-    named["language"] = json.loads(str(named.pop("config"))).get("language", DEFAULT_LANGUAGE)
+    named["language"] = json.loads(str(named.pop("config")))["language"]
     return CollectionRecord(**named)  # type: ignore[arg-type]  # the columns have these types
 
 

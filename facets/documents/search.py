@@ -113,7 +113,7 @@ class Searcher:
         with self._lock:
             rows = self._filtered.pop(key, None)
         if rows is None:
-            rows = view.rows(record, where)
+            rows = view.document_rows(record, where).parts
         with self._lock:
             self._filtered[key] = rows
             for old in list(self._filtered)[:-_FILTER_CACHE_SIZE]:

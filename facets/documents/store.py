@@ -34,7 +34,6 @@ from facets.documents.records import (
     DocumentRows,
     StoreWrite,
     collection_from,
-    config_of,
 )
 from facets.documents.view import CHUNKS_OF_GIVEN, StoreView
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
@@ -240,7 +239,7 @@ class DocumentStore:
             if record.language:
                 return write
             statement = "UPDATE collections SET config = ? WHERE number = ?"
-            writer.connection.execute(statement, (config_of(batch.language), record.number))
+            writer.connection.execute(statement, (json.dumps({"language": batch.language}), record.number))
             return replace(write, language=batch.language)
 
     def delete(

@@ -212,10 +212,6 @@ class StoreView:
             level = [(keys, item) for keys, item in level if isinstance(item, dict)]
         return list(names)
 
-    def rows(self, record: CollectionRecord, where: Filter | None = None) -> NDArray[np.int64]:
-        """Rows of all parts of the matching documents, ascending."""
-        return self.document_rows(record, where).parts
-
     def document_rows(self, record: CollectionRecord, where: Filter | None = None, source: str = "") -> DocumentRows:
         """The documents that match."""
         if where is not None or source:

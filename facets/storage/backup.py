@@ -78,7 +78,7 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
             files = {}
             for store, counter in stores:
                 name = str(store.relative_to(directory))
-                _make_private_parents(part / name, part)
+                make_private_directory((part / name).parent)
                 writes = _copy(store, part / name, counter)
                 num_bytes = (part / name).stat().st_size
                 files[name] = BackupFile(num_bytes=num_bytes, sha256=_digest(part / name), writes=writes)
@@ -215,7 +215,7 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
         with closing(DirectoryLock(directory)):
             write_whole(directory / UNFINISHED_RESTORE, f"{source}\n", durable=True, private=True)
             for name, file in files.items():
-                _make_private_parents(directory / name, directory)
+                make_private_directory((directory / name).parent)
                 for suffix in ("-wal", "-shm", "-mark"):
                     (directory / f"{name}{suffix}").unlink(missing_ok=True)
                 with write_atomically(directory / name, durable=True, private=True) as part:
@@ -285,11 +285,6 @@ def _has_schema(path: Path, schema: Schema) -> bool:
         header = file.read(_APPLICATION_ID.stop)
     application_id = schema.application_id.to_bytes(4, "big")
     return header.startswith(_SQLITE_MAGIC) and header[_APPLICATION_ID] == application_id
-
-
-def _make_private_parents(path: Path, directory: Path) -> None:
-    for folder in reversed(path.relative_to(directory).parents):
-        make_private_directory(directory / folder)
 
 
 def _digest(path: Path) -> str:
