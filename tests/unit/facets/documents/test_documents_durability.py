@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest, SearchResult, index_manager
-from facets.errors import DamagedError, DiskFullError, StorageError
+from facets.errors import DamagedError, DiskFullError
 from facets.index import live
 from facets.index.backends import make_backend
 from facets.index.snapshot import SnapshotIdentity, load_snapshot
@@ -271,13 +271,6 @@ def test_write_on_a_full_disk_is_refused_and_loses_nothing(
     engine = open_engine()
     assert engine.count("docs").num_documents == 20
     assert answers(search_all(engine)) == expected
-
-
-def test_second_engine_is_refused_with_directory_and_pid(engine: CollectionEngine, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="data is in use by this process"):
-        CollectionEngine.open(tmp_path / "data")
-    engine.close()
-    CollectionEngine.open(tmp_path / "data").close()
 
 
 def test_closing_does_not_wait_for_training(

@@ -37,105 +37,47 @@ def ids(result: SearchResult) -> list[str]:
     return [hit.id for hit in result.hits[0]]
 
 
-def test_collection_lifecycle(engine: CollectionEngine) -> None:
-    before = datetime.now(tz=UTC)
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("name", name) for name in ("", "A", "-a", "a b", "a/b", "a" * 65, "\u00e9", "a\n", "../x")),
+        *(("num_facets", number) for number in (0, 257)),
+        ("dim", 0),
+    ],
+)
+def test_bad_collection_is_refused(engine: CollectionEngine, field: str, value: object) -> None:
+    fields = {"name": "x", "model": "m", "model_revision": "r", "num_facets": 1, "dim": 8} | {field: value}
+    with pytest.raises(InvalidInputError) as caught:
+        engine.create_collection(**fields)  # type: ignore[arg-type]  # any value
+    assert caught.value.field == field
+
+
+def test_collections_are_described_listed_and_deleted(engine: CollectionEngine) -> None:
     made = engine.create_collection("a-1", model="m", model_revision="r", num_facets=3, dim=8)
     assert (made.name, made.model, made.model_revision, made.num_facets, made.dim) == ("a-1", "m", "r", 3, 8)
-    assert abs((made.create_time - before).total_seconds()) < 60
+    assert abs((made.create_time - datetime.now(tz=UTC)).total_seconds()) < 60
     assert engine.get_collection("a-1") == made
     assert [info.name for info in engine.list_collections()] == ["a-1", "docs"]
-    deleted = engine.delete_collection("a-1")
-    assert (deleted.revision, deleted.num_deleted) == (engine.revision, 0)
+    with pytest.raises(ConflictError, match="docs"):
+        engine.create_collection("docs", model="m", model_revision="r", num_facets=1, dim=8)
+    assert engine.delete_collection("a-1").revision == engine.revision
     with pytest.raises(NotFoundError) as caught:
         engine.get_collection("a-1")
     assert (caught.value.resource_type, caught.value.resource_name) == ("collection", "a-1")
 
 
-@pytest.mark.parametrize("name", ["", "A", "-a", "a b", "a/b", "a" * 65, "\u00e9", "a\n", "../x"])
-def test_bad_collection_name_is_refused(engine: CollectionEngine, name: str) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        engine.create_collection(name, model="m", model_revision="r", num_facets=1, dim=8)
-    assert caught.value.field == "name"
-
-
-def test_bad_collection_settings_are_refused(engine: CollectionEngine) -> None:
-    with pytest.raises(ConflictError, match="docs"):
-        engine.create_collection("docs", model="m", model_revision="r", num_facets=1, dim=8)
-    for num_facets, dim, field in ((0, 8, "num_facets"), (1, 0, "dim"), (257, 8, "num_facets")):
-        with pytest.raises(InvalidInputError) as caught:
-            engine.create_collection("x", model="m", model_revision="r", num_facets=num_facets, dim=dim)
-        assert caught.value.field == field
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda e: e.upsert("none", [document()]),
-        lambda e: e.get("none", ["a"]),
-        lambda e: e.delete("none", ids=["a"]),
-        lambda e: e.list_documents("none"),
-        lambda e: e.count("none"),
-        lambda e: e.search("none", SearchRequest(facets=np.ones((1, 2, 32)), top_k=1)),
-        lambda e: e.delete_collection("none"),
-    ],
-)
-def test_unknown_collection_is_not_found(engine: CollectionEngine, call: Callable[[CollectionEngine], object]) -> None:
-    with pytest.raises(NotFoundError, match="none"):
-        call(engine)
-
-
-def test_upsert_inserts_then_replaces(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
-    first = engine.upsert("docs", make_documents(10))
-    assert (first.num_inserted, first.num_updated) == (10, 0)
-    changed = [document("d0003", text="new", payload={"x": [1, {"y": None}]}), document("z")]
-    second = engine.upsert("docs", changed)
-    assert (second.num_inserted, second.num_updated) == (1, 1)
-    assert second.revision == first.revision + 1 == engine.revision
-    assert engine.count("docs").num_documents == 11
-    found = engine.get("docs", ["d0003"]).documents[0]
-    assert (found.text, found.payload, found.revision) == ("new", {"x": [1, {"y": None}]}, second.revision)
-    query = np.ones((1, 1, 32), dtype=np.float32)
-    hits = engine.search("docs", SearchRequest(facets=query, top_k=2)).hits[0]
-    assert [(hit.id, hit.score, hit.text) for hit in hits] == [("d0003", 1.0, "new"), ("z", 1.0, "t")]
-
-
-@pytest.mark.parametrize(
-    ("bad", "field"),
-    [
-        (document("a"), "documents[1].id"),
-        (document(""), "documents[1].id"),
-        (document("x\0"), "documents[1].id"),
-        (document("x" * (MAX_ID_BYTES + 1)), "documents[1].id"),
-        (document("\ud800"), "documents[1].id"),
-        (document("b", text="\udfff"), "documents[1].text"),
-        (document("b", text="x" * (MAX_DOCUMENT_BYTES + 1)), "documents[1].text"),
-        (document("b", payload={"x": "y" * MAX_PAYLOAD_BYTES}), "documents[1].payload"),
-        (document("b", payload={"x": float("nan")}), "documents[1].payload"),
-        (document("b", payload={"x": object()}), "documents[1].payload"),
-        (document("b", payload={"x": json.loads("[" * 40 + "]" * 40)}), "documents[1].payload"),
-        (document("b", payload={1: 2}), "documents[1].payload"),
-        (document("b", payload={"x": "goat\0s"}), "documents[1].payload"),  # SQLite's filters would take it for goat
-        (document("b", payload={"x": {"y\0": ["\\\\\0"]}}), "documents[1].payload"),
-        (document("b", payload=[1]), "documents[1].payload"),
-        (document("b", facet_embeddings=np.ones((3, 32))), "documents[1].facet_embeddings"),
-        (document("b", facet_embeddings=np.ones((2, 31))), "documents[1].facet_embeddings"),
-        (document("b", facet_embeddings=np.full((2, 32), np.nan)), "documents[1].facet_embeddings"),
-        (document("b", facet_embeddings=np.full((2, 32), -np.inf)), "documents[1].facet_embeddings"),
-        (document("b", facet_embeddings=np.full((2, 32), 1e300)), "documents[1].facet_embeddings"),
-        (document("b", facet_embeddings=np.ones((2, 32), dtype=int)), "documents[1].facet_embeddings"),
-    ],
-)
-def test_bad_document_is_refused_and_nothing_stored(engine: CollectionEngine, bad: Document, field: str) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        engine.upsert("docs", [document("a"), bad])
-    assert caught.value.field == field
-    assert engine.count("docs").num_documents == 0
-
-
-def test_duplicate_id_is_named_with_its_place(engine: CollectionEngine) -> None:
-    with pytest.raises(InvalidInputError, match="'twice', which is also the id of an earlier document") as caught:
-        engine.upsert("docs", [document("twice"), document("b"), document("twice")])
-    assert caught.value.path == ("documents", 2, "id")
+def test_unknown_collection_is_not_found(engine: CollectionEngine) -> None:
+    for call in (
+        lambda: engine.upsert("none", [document()]),
+        lambda: engine.get("none", ["a"]),
+        lambda: engine.delete("none", ids=["a"]),
+        lambda: engine.list_documents("none"),
+        lambda: engine.count("none"),
+        lambda: engine.search("none", SearchRequest(facets=np.ones((1, 2, 32)))),
+        lambda: engine.delete_collection("none"),
+    ):
+        with pytest.raises(NotFoundError, match="none"):
+            call()
 
 
 def test_too_large_batch_is_refused(engine: CollectionEngine) -> None:
@@ -143,6 +85,44 @@ def test_too_large_batch_is_refused(engine: CollectionEngine) -> None:
         engine.upsert("docs", [document()] * (MAX_BATCH_DOCUMENTS + 1))
     with pytest.raises(InvalidInputError, match="one str"):
         engine.get("docs", "abc")
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        *(
+            ("id", {"id": id}) for id in ("a", "", "x\0", "x" * (MAX_ID_BYTES + 1), "\ud800")
+        ),
+        *(("text", {"text": text}) for text in ("\udfff", "x" * (MAX_DOCUMENT_BYTES + 1))),
+        *(
+            ("payload", {"payload": payload})
+            for payload in (
+                {"x": "y" * MAX_PAYLOAD_BYTES},
+                {"x": float("nan")},
+                {"x": object()},
+                {"x": json.loads("[" * 40 + "]" * 40)},
+                {1: 2},
+                {"x": "goat\0s"},  # SQLite's filters would take it for goat
+                {"x": {"y\0": ["\\\\\0"]}},
+                [1],
+            )
+        ),
+        *(
+            ("facet_embeddings", {"facet_embeddings": facets})
+            for facets in (
+                *(np.ones(shape) for shape in ((3, 32), (2, 31))),
+                *(np.full((2, 32), number) for number in (np.nan, -np.inf, 1e300, 1)),
+            )
+        ),
+    ],
+)
+def test_bad_document_is_refused_and_nothing_stored(
+    engine: CollectionEngine, field: str, changes: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        engine.upsert("docs", [document("a"), document(**{"id": "b", **changes})])  # type: ignore[arg-type]
+    assert caught.value.path[:3] == ("documents", 1, field)
+    assert engine.count("docs").num_documents == 0
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
@@ -154,19 +134,6 @@ def test_magnitudes_survive_storage(engine: CollectionEngine, scale: float) -> N
     assert stored is not None
     np.testing.assert_allclose(stored, facets, atol=1e-2 * scale)
     np.testing.assert_allclose(np.linalg.norm(stored, axis=1), np.linalg.norm(facets, axis=1), rtol=1e-3)
-
-
-def test_delete_by_id_and_by_filter(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
-    engine.upsert("docs", make_documents(10))
-    result = engine.delete("docs", ids=["d0001", "none"])
-    assert result.num_deleted == 1
-    assert engine.delete("docs", where=Equals("even", True)).num_deleted == 5
-    assert engine.count("docs").num_documents == 4
-    found = engine.search("docs", SearchRequest(facets=np.ones((1, 1, 32), dtype=np.float32), top_k=20))
-    assert sorted(ids(found)) == ["d0003", "d0005", "d0007", "d0009"]
-    for arguments in ({}, {"ids": ["a"], "where": Equals("even", True)}):
-        with pytest.raises(InvalidInputError):
-            engine.delete("docs", **arguments)  # type: ignore[arg-type]
 
 
 def test_another_collection_of_the_same_name_is_not_the_one_seen(
@@ -222,14 +189,6 @@ def test_search_matches_reference(
     assert shared >= 0.9 * 60
 
 
-@pytest.mark.parametrize("weights", [[[0.0, 0.0]], [[-1.0, 2.0]], [[np.nan, 1.0]], [[1.0]], [[1.0, 1.0], [1.0, 1.0]]])
-def test_bad_weights_are_refused(engine: CollectionEngine, weights: list[list[float]]) -> None:
-    with pytest.raises(InvalidInputError, match="weights"):
-        engine.search(
-            "docs", SearchRequest(facets=np.ones((1, 2, 32), dtype=np.float32), top_k=1, weights=np.array(weights))
-        )
-
-
 def test_ties_are_broken_by_id(faiss_engine: CollectionEngine) -> None:
     faiss_engine.upsert("docs", [document(f"tie{n:03}") for n in reversed(range(300))])
     faiss_engine.maintain()
@@ -241,20 +200,20 @@ def test_ties_are_broken_by_id(faiss_engine: CollectionEngine) -> None:
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("field", "value"),
     [
-        np.ones((2, 32)),
-        np.ones((1, 2, 31)),
-        np.ones((0, 2, 32)),
-        np.ones((1, 0, 32)),
-        np.full((1, 2, 32), np.nan),
-        np.full((1, 2, 32), np.inf),
-        np.ones((1, 2, 32), dtype=int),
+        *(("facets", np.ones(shape)) for shape in ((2, 32), (1, 2, 31), (0, 2, 32), (1, 0, 32))),
+        *(("facets", np.full((1, 2, 32), number)) for number in (np.nan, np.inf, 1)),
+        *(
+            ("weights", np.array(own))
+            for own in ([[0.0, 0.0]], [[-1.0, 2.0]], [[np.nan, 1.0]], [[1.0]], [[1.0, 1.0]] * 2)
+        ),
     ],
 )
-def test_bad_query_is_refused(engine: CollectionEngine, query: NDArray[np.float32]) -> None:
-    with pytest.raises(InvalidInputError, match=r"^facets"):
-        engine.search("docs", SearchRequest(facets=query, top_k=1))
+def test_bad_query_is_refused(engine: CollectionEngine, field: str, value: NDArray[np.float32]) -> None:
+    request = SearchRequest(**{"facets": np.ones((1, 2, 32), dtype=np.float32), field: value})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=f"^{field}"):
+        engine.search("docs", request)
 
 
 def test_closed_engine_says_so(engine: CollectionEngine) -> None:

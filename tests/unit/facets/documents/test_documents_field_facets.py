@@ -92,27 +92,21 @@ def crane(second: list[float]) -> Document:
     return document("crane", {"title": TITLE}, BODY, facets, [TITLE, "It happened on the fourth of May."])
 
 
-def test_title_alone_met_by_facets_is_the_evidence(empty_engine: CollectionEngine) -> None:
-    hit = hit_of(empty_engine, [1.0, 0, 0, 0], None, crane([0.1, 1.0, 0, 0]))
-    assert hit.answer is not None
-    assert (hit.answer.field, hit.answer.text) == ("title", TITLE)
-    assert hit.evidence[0].second_span is not None
-    assert hit.evidence[0].second_span.field == "title"
-
-
-def test_text_that_meets_nearly_as_well_is_shown_before_the_title(empty_engine: CollectionEngine) -> None:
-    hit = hit_of(empty_engine, [1.0, 0, 0, 0], None, crane([0.9, 0.3, 0, 0]))
-    assert hit.answer is not None
-    assert (hit.answer.field, hit.answer.text) == ("", "It happened on the fourth of May.")
-    assert hit.evidence[0].second_span is not None
-    assert hit.evidence[0].second_span.field == "title", "that is what met best"
-
-
-def test_text_that_has_words_of_the_query_is_shown_before_the_title(empty_engine: CollectionEngine) -> None:
-    hit = hit_of(empty_engine, [1.0, 0, 0, 0], "crane accident hurt", crane([0.1, 1.0, 0, 0]))
-    assert hit.answer is not None
-    assert (hit.answer.field, hit.answer.text) == ("", "Nobody was hurt.")
-    assert hit.matched_words == ("crane", "accident", "hurt")
+@pytest.mark.parametrize(
+    ("second", "words", "field", "answer"),
+    [
+        ([0.1, 1.0, 0, 0], None, "title", TITLE),
+        ([0.9, 0.3, 0, 0], None, "", "It happened on the fourth of May."),  # nearly as close
+        ([0.1, 1.0, 0, 0], "crane accident hurt", "", "Nobody was hurt."),
+    ],
+)
+def test_text_goes_before_the_title_if_it_says_nearly_as_much(
+    empty_engine: CollectionEngine, second: list[float], words: str | None, field: str, answer: str
+) -> None:
+    hit = hit_of(empty_engine, [1.0, 0, 0, 0], words, crane(second))
+    assert hit.answer is not None and (hit.answer.field, hit.answer.text) == (field, answer)
+    assert hit.evidence[0].second_span is not None and hit.evidence[0].second_span.field == "title"
+    assert hit.matched_words == tuple((words or "").split())
 
 
 def test_reindex_encodes_fields_and_may_change_them(empty_engine: CollectionEngine) -> None:

@@ -81,10 +81,6 @@ def test_words_of_fields_are_matched_and_cover_the_query(engine: CollectionEngin
     assert hit.signals["coverage"] == pytest.approx(1.0)
 
 
-def test_fields_that_are_not_named_are_not_searched(engine: CollectionEngine) -> None:
-    assert found(engine, "lovelace") == []
-
-
 def test_search_fields_of_a_collection_replace_the_default(open_engine: OpenEngine) -> None:
     engine = open_engine()
     engine.create_collection(

@@ -1,7 +1,6 @@
 """Collections search words by the rules of their language, which is given or that of their first documents."""
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from facets.documents.parts import split_text
 from facets.documents.store import SCHEMA, STORE_FILE
 from facets.errors import InvalidInputError
 from facets.storage.backup import back_up, restore
-from facets.storage.database import Database
 
 OpenEngine = Callable[..., CollectionEngine]
 GERMAN = "Die alten Häuser am Hafen wurden verkauft, und die neuen sind noch nicht fertig. Das Haus steht hier."
@@ -125,19 +123,6 @@ def test_language_moves_to_another_model(open_engine: OpenEngine) -> None:
     info = made.get_collection("docs")
     assert (info.model, info.language) == ("other", "de")
     assert hits(made, "Häusern")[0][0] == "a"
-
-
-def test_collections_from_before_there_were_languages_are_english(open_engine: OpenEngine, tmp_path: Path) -> None:
-    made = open_engine()
-    create(made, "en")
-    made.upsert("docs", [document("a", "The engines stalled.")])
-    made.close()
-    with closing(Database(tmp_path / "data" / STORE_FILE, SCHEMA)) as database, database.write() as connection:
-        connection.execute("UPDATE collections SET config = '{}'")
-    again = open_engine()
-    again.upsert("docs", [document("b", GERMAN)])
-    assert again.get_collection("docs").language == "en"
-    assert hits(again, "stalling engine") == [("a", ["engines", "stalled"])]
 
 
 NUM_SHARING = 60

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from facets.documents import (
     CollectionEngine,
-    CollectionRecord,
     Document,
     EncodedText,
     EngineConfig,
     SearchRequest,
     TargetModel,
 )
-from facets.documents.store import DocumentStore
 from facets.errors import NotFoundError, NotReadyError
 
 OpenEngine = Callable[..., CollectionEngine]
@@ -196,21 +194,6 @@ def test_deleted_collection_takes_its_copy_with_it(filled: CollectionEngine) -> 
     filled.upsert("docs", documents(1))
     assert filled.reindex("docs", target()).done
     assert_moved(filled, {"d1": "first text of 1"})
-
-
-def test_collection_deleted_while_its_move_is_given_up(
-    filled: CollectionEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled.reindex("docs", target(revision="older"), budget_s=0.0)
-    retire = DocumentStore.retire
-
-    def delete_first(store: DocumentStore, copy: CollectionRecord) -> None:
-        filled.delete_collection("docs")
-        retire(store, copy)
-
-    monkeypatch.setattr(DocumentStore, "retire", delete_first)
-    with pytest.raises(NotFoundError, match="'docs' was deleted"):
-        filled.reindex("docs", target())
 
 
 def test_crash_between_any_two_batches_loses_nothing(filled: CollectionEngine, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from facets.errors import DamagedError, DiskFullError, StorageError, StoreClosedError
+from facets.errors import DamagedError, StorageError, StoreClosedError
 from facets.storage.checksums import tables_with_checksums
 from facets.storage.database import Database, Schema
 
@@ -54,15 +54,6 @@ def test_block_that_fails_stores_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="stop"), database.write() as connection:
         connection.execute("INSERT INTO words VALUES ('goat')")
         raise ValueError("stop")
-    with database.read() as connection:
-        assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
-    database.close()
-
-
-def test_full_file_is_told_from_other_failures(tmp_path: Path) -> None:
-    database = Database(tmp_path / "words", ONE, max_bytes=40_000)
-    with pytest.raises(DiskFullError, match="list of words"), database.write() as connection:
-        connection.insert_rows("words", "word", [(f"{n:0500}",) for n in range(1000)])
     with database.read() as connection:
         assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
     database.close()
