@@ -2,8 +2,7 @@
 
 from facets.documents.collections import Collections
 from facets.documents.confidence import RelevanceCurve
-from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
-from facets.documents.encoding import check_whole
+from facets.documents.diagnosis import CollectionDiagnosis, CollectionMap
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.parts import EncodedText
@@ -32,7 +31,6 @@ from facets.documents.types import (
 from facets.index.config import EngineConfig
 
 __all__ = [
-    "MAX_DIAGNOSE_QUERIES",
     "AllOf",
     "AnyOf",
     "CollectionDiagnosis",
@@ -70,6 +68,5 @@ __all__ = [
     "StoredDocument",
     "TargetModel",
     "UpsertResult",
-    "check_whole",
     "rerank",
 ]

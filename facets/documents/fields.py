@@ -172,20 +172,6 @@ def searched_text(
     return SearchedText(text, tuple(field_texts), part.start, num_beside)
 
 
-def searched_parts(
-    text: str, payload: Mapping[str, JsonValue], fields: Mapping[str, float], *, parts: Sequence[DocumentPart] = ()
-) -> tuple[SearchedText, ...]:
-    """Text and searched fields of each part of a document; a single one if it has no parts."""
-    if len(parts) < 2:
-        return (searched_text(text, payload, fields),)
-    return tuple(
-        searched_text(
-            text[part.start : part.end], payload, fields, part=part, num_beside=len(text) - (part.end - part.start)
-        )
-        for part in parts
-    )
-
-
 def _lookup(payload: Mapping[str, JsonValue], name: str) -> tuple[str, object]:
     """The path of a field as the payload spells it, and its value."""
     value: object = payload

@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.fields import SearchedText, searched_parts
+from facets.documents.fields import SearchedText, searched_text
 from facets.documents.types import DocumentPart, JsonValue
 from facets.errors import NotReadyError, WritesLostError
 
@@ -32,8 +32,14 @@ class CollectionModel:
     def searched(
         self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[DocumentPart] = ()
     ) -> tuple[SearchedText, ...]:
-        """The text and searched fields of each part of a document."""
-        return searched_parts(text, payload, self.search_fields, parts=parts)
+        """The text and searched fields of each part of a document; a single one if it has no parts."""
+        if len(parts) < 2:
+            return (searched_text(text, payload, self.search_fields),)
+        inside = [text[part.start : part.end] for part in parts]
+        return tuple(
+            searched_text(own, payload, self.search_fields, part=part, num_beside=len(text) - len(own))
+            for part, own in zip(parts, inside, strict=True)
+        )
 
     def columns(self) -> dict[str, str | int]:
         """Values of the columns of the table ``collections`` that describe the model."""
