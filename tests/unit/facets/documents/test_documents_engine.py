@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from references import reference_search
 
 from facets.documents import CollectionEngine, Document, Equals, SearchRequest, SearchResult
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
@@ -22,15 +21,6 @@ MakeFacets = Callable[..., NDArray[np.float32]]
 def document(id: str = "a", **changes: object) -> Document:
     values: dict[str, object] = {"id": id, "text": "t", "facet_embeddings": np.ones((2, 32))}
     return Document(**{**values, **changes})  # type: ignore[arg-type]
-
-
-def expected_hits(documents: list[Document], query: NDArray[np.float32], top_k: int) -> list[str]:
-    half = np.stack([entry.facet_embeddings for entry in documents])
-    half = (half / np.linalg.norm(half, axis=2, keepdims=True)).astype(np.float16)
-    weighted = query / np.linalg.norm(query, axis=1, keepdims=True) / len(query)
-    scores = reference_search(weighted[None], half)[0]
-    order = sorted(range(len(documents)), key=lambda n: (-scores[n], documents[n].id))
-    return [documents[n].id for n in order[:top_k]]
 
 
 def ids(result: SearchResult) -> list[str]:
@@ -90,9 +80,7 @@ def test_too_large_batch_is_refused(engine: CollectionEngine) -> None:
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
-        *(
-            ("id", {"id": id}) for id in ("a", "", "x\0", "x" * (MAX_ID_BYTES + 1), "\ud800")
-        ),
+        *(("id", {"id": id}) for id in ("a", "", "x\0", "x" * (MAX_ID_BYTES + 1), "\ud800")),
         *(("text", {"text": text}) for text in ("\udfff", "x" * (MAX_DOCUMENT_BYTES + 1))),
         *(
             ("payload", {"payload": payload})
@@ -170,33 +158,6 @@ def test_foreign_page_token_is_refused(engine: CollectionEngine, make_documents:
         with pytest.raises(InvalidInputError) as caught:
             engine.list_documents(name, page_token=bad, where=filter)
         assert caught.value.field == "page_token"
-
-
-@pytest.mark.parametrize("exact", [False, True])
-def test_search_matches_reference(
-    faiss_engine: CollectionEngine, make_documents: MakeDocuments, make_facets: MakeFacets, exact: bool
-) -> None:
-    documents = make_documents(650)
-    queries = make_facets(6, 3, 32, seed=9)
-    result = faiss_engine.search("docs", SearchRequest(facets=queries, top_k=10, exact=exact))
-    assert result.index_kind == faiss_engine.get_collection("docs").index_kind == "faiss-ivf-int8"
-    assert result.exhaustive or not exact
-    expected = [expected_hits(documents, query, 10) for query in queries]
-    found = [[hit.id for hit in hits] for hits in result.hits]
-    if exact:
-        assert found == expected
-    shared = sum(len(set(one) & set(other)) for one, other in zip(found, expected, strict=True))
-    assert shared >= 0.9 * 60
-
-
-def test_ties_are_broken_by_id(faiss_engine: CollectionEngine) -> None:
-    faiss_engine.upsert("docs", [document(f"tie{n:03}") for n in reversed(range(300))])
-    faiss_engine.maintain()
-    faiss_engine.upsert("docs", [document("tie-a"), document("tie999")])
-    result = faiss_engine.search(
-        "docs", SearchRequest(facets=np.ones((1, 1, 32), dtype=np.float32), top_k=4, exact=True)
-    )
-    assert ids(result) == ["tie-a", "tie000", "tie001", "tie002"]
 
 
 @pytest.mark.parametrize(

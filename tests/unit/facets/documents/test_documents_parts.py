@@ -116,26 +116,22 @@ def test_a_page_ends_where_its_documents_have_too_many_bytes(
     books: CollectionEngine, monkeypatch: pytest.MonkeyPatch, include_facets: bool, most: int
 ) -> None:
     books.upsert("docs", [book(f"z{place}", ["Word " * 20, "More. " * 10], seed=place) for place in range(4)])
-    every = books.list_documents("docs", include_facets=include_facets)
-    sizes = {
-        one.id: len(one.text)
-        + len(json.dumps(one.payload, separators=(",", ":")))
-        + (0 if one.facet_embeddings is None else len(one.facet_embeddings) * 4 * (DIM + 2))
-        for one in every.documents
-    }
+    sizes = {}
+    for one in books.list_documents("docs", include_facets=True).documents:
+        assert one.facet_embeddings is not None
+        num_bytes = len(one.text) + len(json.dumps(one.payload, separators=(",", ":")))
+        sizes[one.id] = num_bytes + include_facets * len(one.facet_embeddings) * 4 * (DIM + 2)
     monkeypatch.setattr(engine_module, "MAX_READ_BYTES", most)
-    token, pages = "", []
+    token, pages = "", list[list[str]]()
     while token or not pages:
         page = books.list_documents("docs", page_token=token, include_facets=include_facets)
         pages.append([one.id for one in page.documents])
         token = page.next_page_token
-    assert [id for page in pages for id in page] == [one.id for one in every.documents]
-    assert 1 < len(pages) < len(sizes) and all(pages)
-    for page, following in pairwise(pages):
-        assert len(page) == 1 or sum(sizes[id] for id in page) <= most
-        assert sum(sizes[id] for id in [*page, following[0]]) > most
-    last = every.documents[-1].id
-    assert [one.id for one in books.get("docs", [last], include_facets=include_facets).documents] == [last]
+    assert [id for ids in pages for id in ids] == list(sizes) and 1 < len(pages) < len(sizes)
+    for ids, following in pairwise(pages):
+        assert len(ids) == 1 or sum(sizes[id] for id in ids) <= most
+        assert sum(sizes[id] for id in [*ids, following[0]]) > most
+    assert len(books.get("docs", [pages[-1][-1]], include_facets=include_facets).documents) == 1
     with pytest.raises(InvalidInputError, match="ask for fewer at a time"):
         books.get("docs", list(sizes), include_facets=include_facets)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facets.documents import CollectionEngine, Document, DocumentPart
-from facets.documents.fields import searched_parts
+from facets.documents.fields import searched_text
 from facets.documents.parts import LONGEST_WHOLE_CHARS, check_sections, split_text, with_parts
 from facets.errors import InvalidInputError
 from facets.language.sentences import sentences_of
@@ -24,13 +24,8 @@ def assert_whole(text: str, parts: tuple[DocumentPart, ...]) -> None:
 
 def test_a_short_text_stays_one_part() -> None:
     text = ("# Cranes\n\n" + PROSE * 50)[:LONGEST_WHOLE_CHARS]
-    assert split_text(text) == () == split_text("")
-    assert (
-        split_text(
-            text, (DocumentPart(start=0, end=0, headings=("A",)), DocumentPart(start=900, end=0, headings=("B",)))
-        )
-        == ()
-    )
+    sections = [DocumentPart(start=start, end=0, headings=(str(start),)) for start in (0, 900)]
+    assert split_text(text) == split_text(text, sections) == split_text("") == ()
 
 
 def test_parts_begin_with_sentences_and_overlap_by_nothing() -> None:
@@ -62,11 +57,6 @@ def test_headings_of_all_kinds_are_seen(first: str, second: str) -> None:
         "Cranes".casefold() in parts[0].headings[0].casefold() and "Bees".casefold() in parts[1].headings[-1].casefold()
     )
     assert len(parts[1].headings) == (2 if first[0] == "#" or first.startswith(("Cranes\n", "1 ")) else 1)
-
-
-def test_a_chapter_that_begins_with_its_page_is_seen() -> None:
-    parts = split_text("\f".join(f"Chapter {number}\n\n{PROSE * (20 + number)}" for number in (1, 2, 3)))
-    assert [(part.headings, part.page) for part in parts] == [((f"Chapter {number}",), number) for number in (1, 2, 3)]
 
 
 def test_comments_in_code_and_items_of_lists_are_no_headings() -> None:
@@ -169,7 +159,8 @@ def test_a_table_cut_into_parts_keeps_its_header_row() -> None:
     parts = split_text(text)
     assert len(parts) > 1 and all(text[part.start - 1] == "\n" for part in parts[1:])
     assert {part.headings[-1] for part in parts[1:]} == {"| Station | Parking | Lifts |"}
-    for searched in searched_parts(text, {}, {}, parts=parts)[1:]:
+    for part in parts[1:]:
+        searched = searched_text(text[part.start : part.end], {}, {}, part=part)
         first, parking, _ = searched.text.split("\t", 2)
         assert searched.said.startswith(f"{first}: Parking {parking}, Lifts ")
     assert searched.said.endswith("South 99: Parking 693, Lifts 4\nAll times are local.")
