@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from facets.language.blocks import blocks, is_plain_line
 from facets.language.markup import Hyphens, replaced
 
-_LONGEST_KEPT = 20_000  # characters; shorter readings are cached, because facets and words need them in turn
-_NUM_KEPT = 256
+_LONGEST_KEPT = 40_000  # characters; shorter readings are cached, because facets and words need them in turn
+_NUM_KEPT = 128
 
 
 class Reading(NamedTuple):

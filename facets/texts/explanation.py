@@ -101,7 +101,9 @@ def explain_encoded(
 def _read_tokens(model: TextModel, texts: Sequence[str]) -> Iterator[list[Token]]:
     """The tokens of each text as the model reads it, with their offsets in the original text."""
     readings = [read(text) for text in texts]
-    for reading, tokens in zip(readings, model.tokenizer.tokenize([reading.text for reading in readings]), strict=True):
+    # One token more than the model reads shows that a text is truncated.
+    tokens_of = model.tokenizer.tokenize([reading.text for reading in readings], most=model.max_tokens + 1)
+    for reading, tokens in zip(readings, tokens_of, strict=True):
         spans_L2 = reading.original(np.array([(token.start, token.end) for token in tokens]).reshape(-1, 2))
         yield [Token(token.text, *span) for token, span in zip(tokens, spans_L2.tolist(), strict=True)]
 

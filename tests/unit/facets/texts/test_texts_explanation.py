@@ -1,5 +1,7 @@
 """Explanations: offsets, attention, nearest words, attended tokens."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -172,3 +174,16 @@ def test_explained_tokens_are_words_and_stand_where_the_text_has_them(sentences:
 def test_facets_of_a_text_without_a_known_word_have_no_words(sentences: FacetModel) -> None:
     (explanation,) = explain(sentences, ["\u732b\u304c\u72ac\u3092\u8ffd\u3046"])
     assert [facet.words for facet in explanation.facets] == [()] * len(explanation.facets)
+
+
+@pytest.mark.parametrize("part", [",", "$", "a b.\n\n\n\n"])
+def test_time_of_an_explained_score_grows_with_the_text(sentences: FacetModel, part: str) -> None:
+    def cost(num_chars: int, variant: int) -> float:
+        text = f"{variant} {part * (num_chars // len(part))}"
+        start = time.process_time()
+        score_pairs(sentences, [(text, f"{text} end")], "codebook", explain=True)
+        return time.process_time() - start
+
+    cost(1_000, 0)  # loads what is loaded on first use
+    short, long = (min(cost(num_chars, variant) for variant in range(3)) for num_chars in (8_000, 32_000))
+    assert long < 5 * short
