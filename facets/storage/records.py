@@ -101,16 +101,16 @@ class RecordStore:
             )
             return News(writes, [Record(*row) for row in cursor], is_all=not after)
 
-    def write(self, records: Sequence[Record], *, after: int) -> int:
+    def write(self, records: Sequence[Record], *, after: int | None = None) -> int:
         """Writes records in one durable transaction, replacing those of the same kind and key; returns its number.
 
-        ``after``: the last write that the caller knows of; a later one raises StoreAwayError.
+        ``after``: the last write that the caller knows of; a later one raises StoreAwayError. None: no check.
         """
         values = {(record.kind, record.key): record.value for record in records}
         with self._database.write() as connection:
             numbers = self._numbers(connection)
             writes = 0 if numbers is None else numbers[0]
-            if writes != after:
+            if after is not None and writes != after:
                 raise StoreAwayError(f"another server added to {self._owner} at the same time: try again")
             if numbers is None:
                 connection.insert_rows("record_owners", "owner, writes, renewed", [(self._owner, 0, 0)])
