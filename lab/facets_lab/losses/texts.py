@@ -1,4 +1,4 @@
-"""The loss of sentence models: reconstruct the neighbours' words, and not those of another text.
+"""The loss of sentence and phrase models: reconstruct the neighbours' words, and not those of another text.
 
 Shape suffixes: B texts, K facets, N targets, D dimensions.
 """

@@ -8,7 +8,7 @@ from facets_lab.program import run_program
 COMMANDS = {
     "pack": ("facets_lab.training.corpus:pack", "Split, tokenize and pack a corpus."),
     "words": ("facets_lab.language.word_vectors:words", "Make the word vectors of a packed corpus."),
-    "sentences": ("facets_lab.texts.training:sentences", "Train a model of sentences."),
+    "sentences": ("facets_lab.texts.training:sentences", "Train a model of sentences or phrases."),
     "prepare-passages": ("facets_lab.documents.data:prepare_passages", "Prepare data for a model of passages."),
     "passages": ("facets_lab.documents.training:passages", "Distil a model of passages, or fit a head to one."),
     "prepare-reader": ("facets_lab.documents.reader_data:prepare_reader", "Prepare data for the answer reader."),

@@ -23,7 +23,7 @@ from facets.errors import CheckpointError, ConfigError
 
 MakeTrainer = Callable[[], Trainer]
 
-CASES = ["sentences loss=kmeans", "relations", "papers"]
+CASES = ["sentences loss=kmeans", "sentences inputs=phrases", "relations", "papers"]
 
 
 def sentence_trainer(folder: Path, **changes: object) -> MakeTrainer:
