@@ -67,7 +67,7 @@ def home(tmp_path: Path, toy_model: Path) -> Iterator[Home]:
 
 def test_two_commands_on_a_fresh_machine(home: Home) -> None:
     said = home.index()
-    assert "4 stored" in said and str(home.data_dir) in said
+    assert "4 added" in said and str(home.data_dir) in said
     assert (home.data_dir / "server.sock").stat().st_mode & 0o777 == 0o700
     first = home.pid()
     found = json.loads(home.run("search", TEXTS[1], "-c", "docs", "--json"))
@@ -103,7 +103,8 @@ def test_a_load_starts_a_killed_server_again(home: Home) -> None:
     rows = [json.dumps({"id": str(row), "text": f"{row} {TEXTS[row % 4]}"}) + "\n" for row in range(3000)]
     (home.folder / "in.jsonl").write_text("".join(rows))
     load = home.start("index", "in.jsonl", "-c", "docs", "--create", "--batch-size", "4", "--window", "1", "--quiet")
-    wait_until(lambda: list((home.folder / "state").rglob("*.json")), timeout_s=120.0)
+    files = home.data_dir.glob
+    wait_until(lambda: sum(file.stat().st_size for file in files("documents.sqlite3*")) > 500_000, timeout_s=120.0)
     os.kill(home.pid(), signal.SIGKILL)
     _, err = load.communicate(timeout=240)
     assert (load.returncode, err) == (0, "")

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ from facets_client.cli.failures import CommandError
 from facets_client.cli.settings import Settings
 from facets_client.errors import UnavailableError
 from facets_client.load.runner import Batch, BulkSettings, Settled
-from waiting import wait_until
 
 FAKE = """
 import fcntl, os, signal, socket, sys, time
@@ -76,25 +74,6 @@ def test_commands_at_once_share_one_server(own):
     assert sorted(map(len, notes))[:2] == [0, 0]  # only one of them says that it starts a server
     assert str(own.data_dir) in "".join(notes)
     assert own.data_dir.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_killed_server_is_replaced(own):
-    own.join(print).close()
-    os.kill(pids(own)[0], signal.SIGKILL)
-    wait_until(lambda: not own.is_running())
-    assert own.socket.exists()  # left behind
-    own.join(print).close()
-    assert own.is_running()
-    assert len(pids(own)) == 2
-
-
-def test_stop_ends_the_server_once(own):
-    assert not own.stop()
-    assert not own.data_dir.exists()
-    own.join(print).close()
-    assert own.stop()
-    assert not own.is_running()
-    assert not own.stop()
 
 
 def test_a_command_waits_for_a_server_that_is_ending(own):

@@ -89,6 +89,11 @@ def test_embed_file_to_array(facets, tmp_path):
         (["embed", "caf\udcff"], "valid Unicode, got 'caf"),
         (["--ca-cert", "nope.pem", "health"], "No such file"),
         (["nope"], "No such command"),
+        (["serach", "dog"], "Did you mean 'search'?"),
+        *(
+            (asked.split(), "'blank.txt' is a file: \"$(cat blank.txt)\" gives its text")
+            for asked in ("embed blank.txt", "search blank.txt", "rerank dog blank.txt", "recommend authors blank.txt")
+        ),
         (["embed", "--nope"], "No such option"),
     ],
 )

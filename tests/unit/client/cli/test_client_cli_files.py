@@ -100,34 +100,6 @@ def test_parquet_with_its_types(facets, stored, tmp_path):
     assert "expected Parquet" in facets("index", "not.parquet", "-c", "news", code=2).stderr
 
 
-@NEEDS_FILES
-def test_a_folder_of_documents(facets, stored, tmp_path):
-    folder = tmp_path / "docs"
-    (folder / "deep").mkdir(parents=True)
-    (folder / ".hidden").mkdir()
-    (folder / ".hidden" / "x.txt").write_text("not this one")
-    (folder / "note.txt").write_text("A plain note.")
-    (folder / "deep" / "guide.md").write_text(
-        "---\ntitle: The guide\n---\n# Start\n\nUse *both* hands, [so](http://x).\n"
-    )
-    (folder / "page.html").write_text(
-        "<html><head><title>Caf\u00e9 &amp; bar</title><script>var x;</script></head><body><nav>Menu</nav>"
-        "<main><p>First<br>line</p><p>Second <b>one</b>.</p></main></body></html>"
-    )
-    make_pdf(folder / "report.pdf", ["Results were good.", "", "Costs rose."])
-    (folder / "photo.png").write_bytes(b"\x89PNG")
-    done = facets("index", "docs", "-c", "news")
-    assert "skipped files of other formats: .png (1)" in done.stderr and "name the files or a pattern" in done.stderr
-    assert "1 of 3 pages have no text" in done.stderr
-    assert stored() == {
-        "note.txt": ("A plain note.", {}),
-        "deep/guide.md": ("# Start\n\nUse both hands, so.", {"title": "The guide"}),
-        "page.html": ("First line\n\nSecond one.", {"title": "Caf\u00e9 & bar"}),
-        "report.pdf#1": ("Results were good.", {"page": 1}),
-        "report.pdf#3": ("Costs rose.", {"page": 3}),
-    }
-
-
 # What goes wrong
 
 
@@ -158,6 +130,7 @@ def test_other_encodings_are_found_and_told(facets, stored, tmp_path, encoding):
         (["a.csv", "--text", "Boddy"], ["no column 'Boddy'", "No, Headline, Body", "did you mean 'Body'?"]),
         (["a.csv", "--encoding", "klingon"], ["unknown encoding 'klingon'"]),
         (["other.csv"], ["no column is called text", "--text Antwort, which has the longest values"]),
+        (["json.csv"], ["expected CSV, got JSON", "use --format jsonl or --format json"]),
         (["sheet.csv"], ["expected CSV, got a ZIP archive or an office document"]),
         (["pictures"], ["no readable file in this folder: it has .png (2)", "readable suffixes: .jsonl"]),
         (["-", "a.csv"], ["must be the only input"]),
@@ -169,7 +142,7 @@ def test_mistakes_are_one_sentence(facets, stored, tmp_path, args, parts):
     (tmp_path / "a.csv").write_text(ARTICLES)
     (tmp_path / "other.csv").write_text("Frage,Antwort\nWas?,Das hier ist es.\n")
     (tmp_path / "sheet.csv").write_bytes(b"PK\x03\x04rest")
-    (tmp_path / "zeros.csv").write_bytes(bytes(range(256)) * 20)
+    (tmp_path / "json.csv").write_text('{"text": "a"}\n')
     (tmp_path / "object.json").write_text('{\n  "rows": []\n}\n')
     (tmp_path / "not.pdf").write_bytes(b"no, it is not")
     (tmp_path / "pictures").mkdir()
