@@ -1,4 +1,4 @@
-"""Short names for types of NumPy arrays."""
+"""Short names for types of NumPy arrays, and members of groups of consecutive rows."""
 
 from typing import TypeAlias
 
@@ -11,3 +11,10 @@ Doubles: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Ints32: TypeAlias = NDArray[np.int32]
 Vectors: TypeAlias = NDArray[np.floating]  # of any precision
+
+
+def take_groups(starts_N1: Ints, places_C: Ints) -> tuple[Ints, Ints]:
+    """Places of the members of some consecutive groups, in this order, and the offsets of these groups, ``[C + 1]``."""
+    counts_C = starts_N1[places_C + 1] - starts_N1[places_C]
+    starts_C1 = np.append(0, np.cumsum(counts_C))
+    return np.repeat(starts_N1[places_C] - starts_C1[:-1], counts_C) + np.arange(starts_C1[-1]), starts_C1

@@ -37,15 +37,6 @@ def starts_of(counts: Iterable[int]) -> NDArray[np.int64]:
     return np.cumsum([0, *counts], dtype=np.int64)
 
 
-def take_groups(
-    starts_N1: NDArray[np.int64], places_C: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of the members of some consecutive groups, in this order, and the offsets of these groups, ``[C + 1]``."""
-    counts_C = np.diff(starts_N1)[places_C]
-    starts_C1 = np.append(0, np.cumsum(counts_C))
-    return np.repeat(starts_N1[places_C] - starts_C1[:-1], counts_C) + np.arange(starts_C1[-1]), starts_C1
-
-
 def encode_units(units_TD: NDArray[np.floating]) -> Codes:
     """Directions as int8 codes, ``[T, D]``; the norm of a code has no meaning, zero stays zero.
 

@@ -111,14 +111,9 @@ def _shown_sentence(
     searched: SearchedText, sentence: Candidate, terms: QueryTerms | None, word_weights: Mapping[int, float]
 ) -> Span:
     """A sentence with its query words, cut if it is too long; if it states a problem, what solves it."""
-    text = next((one.text for one in searched.fields if one.name == sentence.field), searched.text)
-    whole = _Range(sentence.start, sentence.end)
-    words = _words(text, whole, terms)
-    query_words = [word for word in words if word.hash in word_weights]
-    middle = sum(query_words[len(query_words) // 2][1:]) // 2 if query_words else sum(whole) // 2
-    start, end = _shortened(text, whole, middle)
-    shown = _shown_words(words, word_weights, start, end)
-    span = Span(start=start, end=end, text=text[start:end], words=shown, field=sentence.field)
+    text, whole = searched.text_of(sentence.field), _Range(sentence.start, sentence.end)
+    span = _shown(text, whole, _words(text, whole, terms), word_weights, middle=sum(whole) // 2)
+    span = replace(span, field=sentence.field)
     return _with_row(searched, _solution_of(searched, span, terms, word_weights), terms)
 
 
@@ -167,7 +162,7 @@ def _solution_of(
     if not sections:
         return answer
     field = sections[0].field
-    text = next((one.text for one in searched.fields if one.name == field), searched.text)
+    text = searched.text_of(field)
     start, end = sections[0].start, max(section.end for section in sections if section.field == field)
     words = _words(text, _Range(start, end), terms)
     if end - start > _MAX_ANSWER_CHARS:
@@ -328,9 +323,15 @@ def _answer_in(
     assert chosen is not None
     if span is not None and weight <= sum(word_weights.values()) / 2:
         chosen = _with_one_neighbour(chosen, candidates, (span, *close_spans), text)
-    query_words = [word for word in words if word.hash in word_weights and chosen.start <= word.start < chosen.end]
-    middle = sum(query_words[len(query_words) // 2][1:]) if query_words else first + last
-    start, end = _shortened(text, chosen, middle // 2)
+    return _shown(text, chosen, words, word_weights, middle=(first + last) // 2)
+
+
+def _shown(text: str, sentence: _Range, words: list[_Word], word_weights: Mapping[int, float], *, middle: int) -> Span:
+    """A sentence with its query words; a long one is cut around the middle one of these, or around ``middle``."""
+    query_words = [word for word in words if word.hash in word_weights and sentence.start <= word.start < sentence.end]
+    if query_words:
+        middle = sum(query_words[len(query_words) // 2][1:]) // 2
+    start, end = _shortened(text, sentence, middle)
     return Span(start=start, end=end, text=text[start:end], words=_shown_words(words, word_weights, start, end))
 
 

@@ -8,6 +8,7 @@ as if the fields followed the text, so that they do not depend on them. Shape le
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ _GAP = "\n\n"
 _HEADINGS = "headings"
 _RULE = "\n|---|"
 _MAX_CONTEXT_CHARS = 300  # a longer field belongs to the first part of a document only
+_keys_of = lru_cache(maxsize=1024)(keys_of)  # the fields of a collection are looked up in every document
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,10 @@ class SearchedText:
         if not self.fields:
             return self.text
         return _GAP.join(part for part in (*(field.text for field in self.fields), self.text) if part.strip())
+
+    def text_of(self, field: str) -> str:
+        """Text of the field of this name; of the document or part if there is none."""
+        return next((own.text for own in self.fields if own.name == field), self.text)
 
     @property
     def continues_table(self) -> bool:
@@ -136,47 +142,39 @@ def check_search_fields(fields: Mapping[str, float], *, path: ErrorPath = ("sear
     return {name: float(weight) for name, weight in fields.items()}
 
 
-def searched_text(
-    text: str,
-    payload: Mapping[str, JsonValue],
-    fields: Mapping[str, float],
-    *,
-    part: DocumentPart | None = None,
-    num_beside: int = 0,
-) -> SearchedText:
-    r"""A text with the searched fields of its document, in the order of the fields.
+def field_texts(payload: Mapping[str, JsonValue], fields: Mapping[str, float]) -> tuple[FieldText, ...]:
+    r"""The searched fields of a document that have text, in the order of the fields.
 
     Strings are taken as they are, numbers as they are written, list items on separate lines; null, booleans, objects
-    and nested lists are ignored. Dots select keys inside objects; case is ignored if no key matches exactly. Every part
-    has the headings above it and the document's fields as context; long fields are context of the first part only.
+    and nested lists are ignored. Dots select keys inside objects; case is ignored if no key matches exactly.
 
     Example:
-        >>> searched = searched_text("", {"Title": "On bees", "tags": ["honey", 7, None]}, {"title": 2.0, "tags": 1.0})
-        >>> [(field.name, field.text) for field in searched.fields]
+        >>> found = field_texts({"Title": "On bees", "tags": ["honey", 7, None]}, {"title": 2.0, "tags": 1.0})
+        >>> [(field.name, field.text) for field in found]
         [('Title', 'On bees'), ('tags', 'honey\n7')]
     """
-    if part is None and not (payload and fields):
-        return SearchedText(text)
-    values = ((*_lookup(payload, name), weight) for name, weight in fields.items())
+    values = ((*_lookup(payload, name), weight) for name, weight in fields.items()) if payload else ()
     texts = ((path, "\n".join(_texts(value)), weight) for path, value, weight in values)
-    field_texts = [FieldText(path, value, weight) for path, value, weight in texts if value]
-    if part is None:
-        return SearchedText(text, tuple(field_texts))
+    return tuple(FieldText(path, text, weight) for path, text, weight in texts if text)
+
+
+def searched_part(text: str, fields: tuple[FieldText, ...], part: DocumentPart, num_beside: int = 0) -> SearchedText:
+    """The text of a part, the headings above it and the fields of its document, long ones in the first part only."""
     if part.start:
-        field_texts = [field for field in field_texts if len(field.text) <= _MAX_CONTEXT_CHARS]
+        fields = tuple(field for field in fields if len(field.text) <= _MAX_CONTEXT_CHARS)
     headings = "\n".join(heading for heading in part.headings if heading.strip() and heading not in text)
     if headings:
         if part.headings[-1].startswith("|"):
             headings += _RULE  # the header row of a table that continues in this part
-        field_texts.append(FieldText(_HEADINGS, headings, 1.0))
-    return SearchedText(text, tuple(field_texts), part.start, num_beside)
+        fields += (FieldText(_HEADINGS, headings, 1.0),)
+    return SearchedText(text, fields, part.start, num_beside)
 
 
 def _lookup(payload: Mapping[str, JsonValue], name: str) -> tuple[str, object]:
     """The path of a field as the payload spells it, and its value."""
     value: object = payload
     keys = []
-    for key in keys_of(name):
+    for key in _keys_of(name):
         if not isinstance(value, Mapping):
             return name, None
         if key not in value:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import starts_of, take_groups
+from facets.arrays import take_groups
+from facets.documents.codes import starts_of
 from facets.documents.confidence import SIGNALS, features_of
 from facets.documents.evidence import FoundText, Reasons, explain, matched_words
 from facets.documents.records import CollectionRecord

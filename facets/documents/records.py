@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.fields import SearchedText, searched_text
+from facets.documents.fields import SearchedText, field_texts, searched_part
 from facets.documents.types import DocumentPart, JsonValue
 from facets.errors import NotReadyError, WritesLostError
 
@@ -33,12 +33,12 @@ class CollectionModel:
         self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[DocumentPart] = ()
     ) -> tuple[SearchedText, ...]:
         """The text and searched fields of each part of a document; a single one if it has no parts."""
+        own_fields = field_texts(payload, self.search_fields)
         if len(parts) < 2:
-            return (searched_text(text, payload, self.search_fields),)
+            return (SearchedText(text, own_fields),)
         inside = [text[part.start : part.end] for part in parts]
         return tuple(
-            searched_text(own, payload, self.search_fields, part=part, num_beside=len(text) - len(own))
-            for part, own in zip(parts, inside, strict=True)
+            searched_part(own, own_fields, part, len(text) - len(own)) for part, own in zip(parts, inside, strict=True)
         )
 
     def columns(self) -> dict[str, str | int]:

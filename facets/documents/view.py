@@ -24,7 +24,7 @@ from facets.documents.codes import (
 )
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
 from facets.documents.encoding import encode_payload
-from facets.documents.fields import SearchedText, searched_text
+from facets.documents.fields import SearchedText, field_texts, searched_part
 from facets.documents.filters import Filter, keys_of, path_of
 from facets.documents.records import (
     COLLECTION_COLUMNS,
@@ -54,7 +54,8 @@ class Passage(StoredDocument):
 
     def searched(self, fields: Mapping[str, float]) -> SearchedText:
         """Text of the passage and its searched fields."""
-        return searched_text(self.text, self.payload, fields, part=self.part if self.num_parts > 1 else None)
+        own = field_texts(self.payload, fields)
+        return searched_part(self.text, own, self.part) if self.num_parts > 1 else SearchedText(self.text, own)
 
 
 # Chunks of the codes of given rows, see `facets.documents.codes.split_codes`.

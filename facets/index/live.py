@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.arrays import Floats, Ints
+from facets.arrays import Floats, Ints, take_groups
 from facets.errors import IndexFormatError
 from facets.index.base import FacetIndex, FacetSource, IndexBackend, ReadWriteLock
 from facets.index.candidates import Candidates, select_candidates
@@ -150,9 +150,8 @@ class LiveIndex:
             known = [own for own in held if own is not None]
             if sum(len(rows) for rows, _, _ in known) == len(rows_C):
                 rows, codes, counts = (np.concatenate(own) for own in zip(*known, strict=True))
-                order = np.argsort(rows)
-                firsts, starts = (np.cumsum(counts) - counts)[order], np.append(0, np.cumsum(counts[order]))
-                return codes[np.repeat(firsts - starts[:-1], counts[order]) + np.arange(len(codes))], starts
+                taken, starts = take_groups(np.append(0, np.cumsum(counts)), np.argsort(rows))
+                return codes[taken], starts
         return None
 
     def is_due(self) -> bool:

@@ -3,7 +3,7 @@
 Shape suffixes: B texts, L tokens.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -15,13 +15,12 @@ from torch import Tensor, nn
 
 from facets.arrays import Ints
 from facets.config import Name, Settings
-from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors, num_words_in
 from facets.model.contract import ModelDescription
+from facets.model.passage_encoding import length_batches
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
-RowT = TypeVar("RowT", bound=Sized)
 
 # Tokens per forward pass, padding included: enough for efficient matrix products, few enough for the CPU cache.
 _BATCH_TOKENS = 4096
@@ -85,27 +84,13 @@ class CheckpointModel(Generic[NetworkT, ConfigT]):
         num_known = np.count_nonzero(self.words.vocabulary.rows(words) < len(self.words))
         return bool(num_known >= _LEAST_KNOWN * len(words))
 
-    @staticmethod
-    def _nonempty(rows: list[RowT]) -> list[RowT]:
-        """Checks that every text has a token."""
-        for position, row in enumerate(rows):
-            if not len(row):
-                raise InvalidInputError("has no words, expected at least one", path=("texts", position))
-        return rows
-
     def _batches(
         self, rows: Sequence[NDArray[np.integer]], max_tokens: int = _BATCH_TOKENS
     ) -> Iterator[tuple[Ints, Tensor, Tensor]]:
         """Batches of similar length, longest first: indexes into ``rows``, padded rows ``[B, L]``, lengths ``[B]``."""
-        lengths_B = np.fromiter((len(r) for r in rows), dtype=np.int64, count=len(rows))
-        order_B = np.argsort(-lengths_B, kind="stable")
-        start = 0
-        while start < len(order_B):
-            # The first text of a batch is its longest, so it decides how many texts fit the token budget.
-            width = int(lengths_B[order_B[start]])
-            batch = order_B[start : start + max(1, max_tokens // (width + 1))]
-            mask_BL = np.arange(max(1, width)) < lengths_B[batch][:, None]
+        lengths_B = np.array([len(row) for row in rows], dtype=np.int64)
+        for batch in length_batches(lengths_B + 1, max_tokens=max_tokens, pads=True):  # with <eos>
+            mask_BL = np.arange(max(1, lengths_B[batch[0]])) < lengths_B[batch][:, None]
             rows_BL = np.zeros(mask_BL.shape, dtype=np.int64)
             rows_BL[mask_BL] = np.concatenate([rows[i] for i in batch])
             yield batch, torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths_B[batch]).to(self._device)
-            start += len(batch)

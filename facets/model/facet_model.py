@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from facets.arrays import Floats, Ints
+from facets.errors import InvalidInputError
 from facets.language.reading import read
 from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors
@@ -83,7 +84,11 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
 
     def tokenize_nonempty(self, texts: Sequence[str]) -> list[Ints]:
         """``tokenize``; raises InvalidInputError for a text without words."""
-        return self._nonempty(self.tokenize(texts))
+        rows = self.tokenize(texts)
+        for position, row in enumerate(rows):
+            if not len(row):
+                raise InvalidInputError("has no words, expected at least one", path=("texts", position))
+        return rows
 
     @torch.inference_mode()
     def encode_rows(self, rows: Sequence[Ints]) -> Floats:

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.arrays import take_groups
 from facets.errors import NotFoundError
 from facets.index.exact import CodedQuery, document_codes
 from facets.language.interruption import check_interrupted
@@ -191,12 +192,9 @@ class CandidateTable:
         self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank
     ) -> NDArray[np.float32]:
         """Greatest cosine with a candidate's papers, ``[N, C]``; 0 without papers."""
-        counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
         result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
-        filled = np.flatnonzero(counts_C)
-        counts = counts_C[filled]
-        first_pairs = np.cumsum(counts) - counts
-        pairs = np.repeat(self.starts[rows_C[filled]] - first_pairs, counts) + np.arange(int(counts.sum()))
+        pairs, starts_C1 = take_groups(self.starts, rows_C)
+        filled = np.flatnonzero(np.diff(starts_C1))
         papers_P, documents_IW = self.papers[pairs], bank.documents
         # Copying many papers takes longer than comparing all of them.
         if _GATHERED_SHARE * len(papers_P) < len(documents_IW):
@@ -204,7 +202,7 @@ class CandidateTable:
         step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(papers_P), len(documents_IW)))
         for first in range(0, len(documents_NW) if len(filled) else 0, step):
             cosines_IN = documents_IW @ documents_NW[first : first + step].T
-            result[filled, first : first + step] = np.maximum.reduceat(cosines_IN[papers_P], first_pairs, axis=0)
+            result[filled, first : first + step] = np.maximum.reduceat(cosines_IN[papers_P], starts_C1[filled], axis=0)
         return np.ascontiguousarray(result.T)
 
     def added(self, rows_C: NDArray[np.int64], bank: PaperBank) -> NDArray[np.int64]:
@@ -222,10 +220,8 @@ class CandidateTable:
 
         ``words_share``: weight of the cosine of words in a similarity; the cosine of passages has the rest.
         """
-        counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
-        first_pairs = np.cumsum(counts_C) - counts_C
-        pairs = np.repeat(self.starts[rows_C] - first_pairs, counts_C) + np.arange(int(counts_C.sum()))
-        own_P = self.papers[pairs] - bank.num_trained
+        pairs, starts_C1 = take_groups(self.starts, rows_C)
+        counts_C, own_P = np.diff(starts_C1), self.papers[pairs] - bank.num_trained
         passages_PE, words_PM = (1.0 - words_share) * bank.passages[own_P], bank.words[own_P]
         group_P1 = np.repeat(4.0 * np.arange(len(rows_C)), counts_C)[:, None]  # cosines of two groups are 2 apart
         used_C = np.minimum(counts_C, _NEAREST_PASSAGES)
@@ -242,7 +238,7 @@ class CandidateTable:
             sorted_PN = group_P1 - np.sort(group_P1 - similar_PN, axis=0)
             for place in range(_NEAREST_PASSAGES):
                 has = used_C > place
-                result[has, part] += sorted_PN[first_pairs[has] + place]
+                result[has, part] += sorted_PN[starts_C1[:-1][has] + place]
         return np.ascontiguousarray((result / used_C[:, None]).T, dtype=np.float32)
 
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:

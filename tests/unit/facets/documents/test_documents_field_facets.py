@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EncodedText, SearchRequest, TargetModel
-from facets.documents.fields import SearchedText, searched_text
+from facets.documents.fields import SearchedText, field_texts
 from facets.documents.types import DocumentPart, SearchHit
 
 TITLE, BODY = "Crane accident at Lyon", "It happened on the fourth of May. Nobody was hurt."
-SAID = searched_text(BODY, {"title": TITLE, "tags": ["port", "harbour"]}, {"title": 2.0, "tags": 1.0})
+SAID = SearchedText(BODY, field_texts({"title": TITLE, "tags": ["port", "harbour"]}, {"title": 2.0, "tags": 1.0}))
 
 
 def place_of(part: str) -> tuple[int, int]:
@@ -26,7 +26,7 @@ def kept(*spans: tuple[int, int], said: SearchedText = SAID) -> list[list[int]]:
 
 def test_model_reads_fields_before_the_text() -> None:
     assert SAID.read == f"{TITLE}\n\nport\nharbour\n\n{BODY}"
-    assert searched_text(BODY, {}, {"title": 2.0}).read == BODY
+    assert SearchedText(BODY, field_texts({}, {"title": 2.0})).read == BODY
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,9 @@ def test_span_over_a_border_lies_where_most_of_it_is() -> None:
     st.data(),
 )
 def test_every_span_keeps_the_letters_it_had(text: str, values: list[str], data: st.DataObject) -> None:
-    said = searched_text(text, {f"f{n}": value for n, value in enumerate(values)}, {f"f{n}": 1.0 for n in range(3)})
+    said = SearchedText(
+        text, field_texts({f"f{n}": value for n, value in enumerate(values)}, {f"f{n}": 1.0 for n in range(3)})
+    )
     start = data.draw(st.integers(0, len(said.read)))
     end = data.draw(st.integers(start, len(said.read)))
     first, last = kept((start, end), said=said)[0]
@@ -61,7 +63,7 @@ def test_every_span_keeps_the_letters_it_had(text: str, values: list[str], data:
 
 
 def document(id: str, payload: dict[str, object], text: str, facets: NDArray[np.floating], spans: object) -> Document:
-    said = searched_text(text, payload, {"title": 2.0})  # type: ignore[arg-type]  # JSON
+    said = SearchedText(text, field_texts(payload, {"title": 2.0}))  # type: ignore[arg-type]  # JSON
     places = [(said.read.index(part), said.read.index(part) + len(part)) for part in spans]  # type: ignore[attr-defined]
     return Document(
         id=id,

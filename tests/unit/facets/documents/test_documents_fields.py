@@ -7,7 +7,7 @@ import pytest
 
 from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.codes import count_terms, hash_terms
-from facets.documents.fields import searched_text
+from facets.documents.fields import SearchedText, field_texts
 from facets.documents.types import JsonValue
 from facets.errors import InvalidInputError
 
@@ -93,7 +93,7 @@ def test_search_fields_of_a_collection_replace_the_default(open_engine: OpenEngi
 
 
 def test_words_of_a_field_count_as_often_as_it_weighs() -> None:
-    said = searched_text("bees fly", {"title": "bees bees", "note": "wasp"}, {"title": 2.0, "note": 0.1})
+    said = SearchedText("bees fly", field_texts({"title": "bees bees", "note": "wasp"}, {"title": 2.0, "note": 0.1}))
     counted = count_terms(said, "en", id="bees")
     counts = dict(zip(counted.hashes.tolist(), counted.counts.tolist(), strict=True))
     assert [counts[hash] for hash in hash_terms(["bee", "fli", "wasp"])] == [5, 1, 1]
@@ -114,12 +114,12 @@ def test_words_of_a_field_count_as_often_as_it_weighs() -> None:
     ],
 )
 def test_values_of_any_kind_are_read_or_passed_over(payload: dict[str, JsonValue], texts: list[str]) -> None:
-    assert [one.text for one in searched_text("", payload, {"title": 2.0}).fields] == texts
+    assert [one.text for one in field_texts(payload, {"title": 2.0})] == texts
 
 
 def test_a_key_with_a_dot_stands_in_quotes() -> None:
     payload: dict[str, JsonValue] = {"V1.0": {"note": "Bees"}, "v1": {"0": "wasps"}}
-    fields = searched_text("", payload, {'"v1.0".note': 1.0, "v1.0": 1.0}).fields
+    fields = field_texts(payload, {'"v1.0".note': 1.0, "v1.0": 1.0})
     assert [(one.name, one.text) for one in fields] == [('"V1.0".note', "Bees"), ("v1.0", "wasps")]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facets.documents import CollectionEngine, Document, DocumentPart
-from facets.documents.fields import searched_text
+from facets.documents.fields import searched_part
 from facets.documents.parts import LONGEST_WHOLE_CHARS, check_sections, split_text, with_parts
 from facets.errors import InvalidInputError
 from facets.language.sentences import sentences_of
@@ -160,7 +160,7 @@ def test_a_table_cut_into_parts_keeps_its_header_row() -> None:
     assert len(parts) > 1 and all(text[part.start - 1] == "\n" for part in parts[1:])
     assert {part.headings[-1] for part in parts[1:]} == {"| Station | Parking | Lifts |"}
     for part in parts[1:]:
-        searched = searched_text(text[part.start : part.end], {}, {}, part=part)
+        searched = searched_part(text[part.start : part.end], (), part)
         first, parking, _ = searched.text.split("\t", 2)
         assert searched.said.startswith(f"{first}: Parking {parking}, Lifts ")
     assert searched.said.endswith("South 99: Parking 693, Lifts 4\nAll times are local.")
