@@ -8,18 +8,17 @@ from typing import Any
 
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
-from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
-from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request
+from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.middleware import Checked
 from facets_server.gateway.openai import OPENAI_ROUTES
 from facets_server.gateway.openapi import openapi
@@ -57,7 +56,7 @@ class _Pages(StaticFiles):
         return response
 
 
-def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorRegistry) -> ASGIApp:
+def create_app(upstream: Upstream, config: ServerConfig) -> ASGIApp:
     """Creates the application; the caller closes ``upstream``."""
     http = config.http
     keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
@@ -85,7 +84,6 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
     handlers: dict[Any, Any] = {
         CallError: _on_call_error,
         HTTPException: _on_http_exception,
-        ClientDisconnect: lambda request, error: PlainTextResponse(status_code=CLIENT_GONE),
         # A fixed text, because messages may quote the caller's text.
         Exception: lambda request, error: CallError(grpc.StatusCode.INTERNAL, "internal error").response(),
     }
@@ -95,7 +93,7 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
     app.state.backend = backend
     app.router.redirect_slashes = False
     app.router.default = pages
-    return Checked(app, config, registry, routes=[route.path for route in routes])
+    return Checked(app, config, routes=[route.path for route in routes])
 
 
 async def _live(request: Request) -> Response:

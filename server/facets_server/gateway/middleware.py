@@ -1,4 +1,4 @@
-"""Handles what every request needs: checks of host and framing, request id, headers, log line and metrics.
+"""Handles what every request needs: checks of host and framing, request id, headers and a log line.
 
 The host check prevents DNS rebinding: a foreign web page can make its own name resolve to this machine, and the browser
 then treats its scripts as ours. The ``Host`` header of their requests still has the foreign name.
@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Collection
 
 import grpc
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,31 +26,19 @@ logger = logging.getLogger(__name__)
 WORK = "work"  # name of the task in the state of a request: cancelled when its client is gone
 
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
-_TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Checked:
-    """Rejects foreign hosts and ambiguous lengths, observes requests, and hides messages of unexpected exceptions."""
+    """Rejects foreign hosts and ambiguous lengths, logs requests, and hides messages of unexpected exceptions.
 
-    def __init__(
-        self, app: ASGIApp, config: ServerConfig, registry: CollectorRegistry, *, routes: Collection[str]
-    ) -> None:
-        """Registers the metrics. ``routes``: paths with separate metrics; others are counted as ``pages``."""
+    ``routes``: paths that the log names; it calls others ``pages``, because a path may hold anything.
+    """
+
+    def __init__(self, app: ASGIApp, config: ServerConfig, *, routes: Collection[str]) -> None:
         self._app = app
         self._hosts = frozenset(name.lower() for name in config.http.allowed_hosts)
         self._only_local = is_loopback(config.host)
         self._routes = frozenset(routes)
-        self._requests = Counter(
-            "facets_http_requests", "HTTP requests by route and status", ["route", "status"], registry=registry
-        )
-        self._seconds = Histogram(
-            "facets_http_request_seconds",
-            "Time of an HTTP request in the gateway",
-            ["route"],
-            buckets=_TIME_BUCKETS,
-            registry=registry,
-        )
-        self._running = Gauge("facets_http_running_requests", "HTTP requests being answered", registry=registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -71,7 +58,6 @@ class Checked:
             await send(message)
             is_complete = message["type"] == "http.response.body" and not message.get("more_body")
 
-        self._running.inc()
         try:
             rejected = self._check(request)
             await (rejected.response() if rejected else self._app)(scope, receive, observed_send)
@@ -81,11 +67,8 @@ class Checked:
             if not is_complete:
                 raise ConnectionAbortedError from None  # makes the server close the connection
         finally:
-            self._running.dec()
-            seconds = time.monotonic() - started
-            self._requests.labels(route, str(status)).inc()
-            self._seconds.labels(route).observe(seconds)
-            logger.info("%s HTTP %s %d total_ms=%.1f", request_id, route, status, seconds * 1000)
+            total_ms = (time.monotonic() - started) * 1000
+            logger.info("%s HTTP %s %d total_ms=%.1f", request_id, route, status, total_ms)
 
     def _check(self, request: Request) -> CallError | None:
         if "content-length" in request.headers and "transfer-encoding" in request.headers:

@@ -4,18 +4,12 @@ Parsing HTTP and JSON takes processor time in Python; in the server's own proces
 server binds the port itself, to detect at start that it is in use, and restarts a gateway that dies.
 """
 
-import http.client
 import json
 import logging
 import socket
 import subprocess
 import sys
 import threading
-import urllib.request
-from collections.abc import Iterator
-
-from prometheus_client import Metric
-from prometheus_client.parser import text_string_to_metric_families
 
 from facets.errors import ConfigError
 from facets_server.runtime.config import HttpConfig, ServerConfig
@@ -24,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway")
 RESTART_DELAY_S = 1.0
-_SCRAPE_TIMEOUT_S = 2.0
 _BACKLOG = 1024
 
 
@@ -38,7 +31,6 @@ class GatewayProcess:
         self._config = config
         self._order = ""
         self._process = self._spawn()
-        self._metrics_port = 0
         self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="gateway", daemon=True)
 
@@ -74,18 +66,6 @@ class GatewayProcess:
         self._process.kill()  # the watcher may just have started another one
         self._process.wait()
 
-    def collect(self) -> Iterator[Metric]:
-        """Yields the gateway's metrics for the registry of the server; none while the gateway does not answer."""
-        if not self._metrics_port:
-            return
-        try:
-            url = f"http://127.0.0.1:{self._metrics_port}/metrics"
-            with urllib.request.urlopen(url, timeout=_SCRAPE_TIMEOUT_S) as reply:
-                text = reply.read().decode()
-        except (OSError, http.client.HTTPException):
-            return
-        yield from text_string_to_metric_families(text)
-
     def _spawn(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
             COMMAND,
@@ -105,16 +85,13 @@ class GatewayProcess:
             process.stdin.flush()
         except OSError:
             return False
-        line = process.stdout.readline()
-        self._metrics_port = json.loads(line)["metrics_port"] if line else 0
-        return bool(line)
+        return bool(process.stdout.readline())
 
     def _watch(self) -> None:
         while not self._stopping.is_set():
             code = self._process.wait()
             if self._stopping.is_set():
                 return
-            self._metrics_port = 0
             logger.error("the HTTP gateway ended with status %d and is started again", code)
             if not self._stopping.wait(RESTART_DELAY_S):
                 try:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 import grpc
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.runtime.errors import UnauthenticatedError
@@ -56,7 +56,6 @@ class BodyReader:
 
         Raises:
             CallError: The key or the body is invalid, or the body exceeds a limit.
-            ClientDisconnect: The client is gone.
         """
         self.check_key(request)
         stream, body = request.stream(), bytearray()
@@ -185,7 +184,7 @@ async def _decompressed(request: Request, stream: AsyncIterator[bytes]) -> Async
 
 async def discard(stream: AsyncIterator[bytes]) -> None:
     """Takes what a refused client is still sending, for a short time: it reads no reply before it has sent all."""
-    with suppress(TimeoutError, ClientDisconnect, StopAsyncIteration):
+    with suppress(TimeoutError, StopAsyncIteration):
         async with asyncio.timeout(_DISCARD_S):
             while True:
                 async with asyncio.timeout(_SILENCE_S):

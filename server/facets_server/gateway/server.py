@@ -12,7 +12,6 @@ import socket
 import ssl
 
 import uvicorn
-from prometheus_client import CollectorRegistry
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from facets.errors import ConfigError
@@ -103,7 +102,7 @@ class Gateway(uvicorn.Server):
     It stops after a signal, or when ``should_exit`` is set: after the last reply, or after ``drain_s`` seconds.
     """
 
-    def __init__(self, target: str, config: ServerConfig, *, registry: CollectorRegistry, token: str = "") -> None:
+    def __init__(self, target: str, config: ServerConfig, *, token: str = "") -> None:
         """Reads the certificates. ``target`` is the address of the gRPC server, ``token`` the secret shared with it.
 
         Raises:
@@ -113,7 +112,7 @@ class Gateway(uvicorn.Server):
         http, security = config.http, config.security
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages quote clients' input
         settings = uvicorn.Config(
-            create_app(self._upstream, config, registry=registry),
+            create_app(self._upstream, config),
             http=limited_protocol(http.max_connections, http.read_timeout_s),
             ws="none",
             lifespan="off",

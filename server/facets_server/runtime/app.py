@@ -74,7 +74,6 @@ class FacetsServer:
                 self._gateway = process.GatewayProcess(config)
                 closing.callback(self._gateway.stop, 0.0)
                 self.http_port = self._gateway.port
-                self.registry.register(self._gateway)
             metrics = CallMetrics(self.registry, self._admission)
             measure_process(self.registry, facets.__version__)
             self.registry.register(DataCollector(engine, config.data_dir))

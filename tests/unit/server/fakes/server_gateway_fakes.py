@@ -12,7 +12,6 @@ from facets_server.gateway.server import Gateway
 from facets_server.gateway.upstream import Caller
 from facets_server.runtime.config import AdmissionConfig, HttpConfig, SecurityConfig, ServerConfig
 from google.protobuf.message import Message
-from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 from waiting import wait_until
 
@@ -49,18 +48,13 @@ class Browser:
 
     Attributes:
         upstream: The fake gRPC server.
-        registry: Metrics of the application.
         client: The client.
     """
 
     def __init__(self, upstream: FakeUpstream, config: ServerConfig) -> None:
         self.upstream = upstream
-        self.registry = CollectorRegistry()
-        app = create_app(upstream, config, registry=self.registry)  # type: ignore[arg-type]
+        app = create_app(upstream, config)  # type: ignore[arg-type]
         self.client = TestClient(app, base_url="http://localhost", client=("192.0.2.7", 5000))
-
-    def metric(self, name: str, **labels: str) -> float:
-        return self.registry.get_sample_value(name, labels) or 0.0
 
 
 def browser(answers: dict | None = None, *, host: str = "127.0.0.1", **http: object) -> Browser:
@@ -86,7 +80,7 @@ def listening(
     gateways: list[Gateway] = []
 
     async def serve() -> None:
-        gateways.append(Gateway(target, config, registry=CollectorRegistry()))
+        gateways.append(Gateway(target, config))
         await gateways[0].serve([bound])
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)

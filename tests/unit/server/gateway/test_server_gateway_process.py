@@ -8,7 +8,7 @@ from facets_server.gateway import process
 from facets_server.runtime.config import HttpConfig, ServerConfig
 from waiting import wait_until
 
-PROGRAM = """import sys; sys.stdin.readline(); print('{"metrics_port": 0}', flush=True); sys.stdin.readline()"""
+PROGRAM = """import sys; sys.stdin.readline(); print('ready', flush=True); sys.stdin.readline()"""
 
 
 def test_a_dead_gateway_is_restarted_even_when_starting_fails_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
