@@ -1,4 +1,4 @@
-"""How the store keeps facets and terms: int8 codes, magnitudes, spans, term counts, and checksums over all of them.
+"""How the store keeps facets and terms: int8 codes, magnitudes, spans and term counts.
 
 Zero facets have no code. The facets of several documents are concatenated, since a long document has more than K.
 Shape letters: N documents, T facets of all documents, C chosen documents, K facets of a document, D dimensions.
@@ -160,25 +160,3 @@ def terms_from_bytes(blob: bytes) -> TermCounts:
         np.frombuffer(body, dtype="<u4", count=size).astype(np.uint32),
         np.frombuffer(body, dtype="<u2", offset=4 * size).astype(np.uint16),
     )
-
-
-def document_checksum(
-    text: str, *, id: str, payload: str, source: str, num_tokens: int | None, num_read: int | None, num_parts: int
-) -> int:
-    """CRC-32 of a document; if there are several parts, their texts have separate checksums."""
-    checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{source}\0{payload}\0".encode()))
-    if num_parts != 1:
-        checksum = zlib.crc32(f"\0{num_parts} parts".encode(), checksum)
-    if (num_tokens, num_read) == (None, None):
-        return checksum
-    return zlib.crc32(f"\0{num_tokens} {num_read}".encode(), checksum)
-
-
-def part_checksum(text: str, *, start: int, headings: str, page: int) -> int:
-    """CRC-32 of a part of a document; ``headings`` as stored."""
-    return zlib.crc32(text.encode(), zlib.crc32(f"{start} {page} {headings}\0".encode()))
-
-
-def facets_checksum(norms: bytes, codes: bytes, spans: bytes | None) -> int:
-    """CRC-32 of the facets of a part."""
-    return zlib.crc32(spans or b"", zlib.crc32(codes, zlib.crc32(norms)))

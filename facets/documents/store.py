@@ -15,14 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import (
-    CHUNKS_PER_ROW,
-    codes_to_bytes,
-    document_checksum,
-    facets_checksum,
-    part_checksum,
-    terms_to_bytes,
-)
+from facets.documents.codes import CHUNKS_PER_ROW, codes_to_bytes, terms_to_bytes
 from facets.documents.dialects import KEPT_WRITES, POSTGRES, SQLITE, Dialect, create_sqlite_tables, postgres_schema
 from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
@@ -62,24 +55,14 @@ def _insert(
     for document, payload, num_parts, first_row, revision in zip(
         batch.documents, batch.payloads, counts.tolist(), first_rows, revisions, strict=True
     ):
-        id, num_tokens, num_read = document.id, document.num_tokens, document.num_read
         text = document.text if num_parts == 1 else ""
-        checksum = document_checksum(
-            text,
-            id=id,
-            payload=payload,
-            source=document.source,
-            num_tokens=num_tokens,
-            num_read=num_read,
-            num_parts=num_parts,
-        )
         key = (first_row, record.number, revision)
-        values = (id, *sql.payload_values(payload), text, num_tokens, num_read, num_parts, document.source)
-        documents.append((*key, row_checksum(checksum, *key), *values))
+        values = (text, document.num_tokens, document.num_read, num_parts, document.source)
+        checksum = row_checksum(*key, document.id, payload, *values)
+        documents.append((*key, checksum, document.id, *sql.payload_values(payload), *values))
         for row, part in enumerate(document.parts if num_parts > 1 else (), first_row):
             text, headings = document.text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
-            checksum = part_checksum(text, start=part.start, headings=headings, page=part.page)
-            checksum = row_checksum(checksum, row, first_row)
+            checksum = row_checksum(row, first_row, part.start, part.page, headings, text)
             parts.append((row, first_row, checksum, part.start, part.page, headings, text))
     all_codes = codes_to_bytes(batch.codes, batch.norms, batch.starts)
     for row, codes, spans, (start, end) in zip(
@@ -88,8 +71,7 @@ def _insert(
         norms = batch.norms[start:end].astype("<f4").tobytes()
         span_bytes = None if spans is None else spans.astype("<u4").tobytes()
         first_codes, more_codes = sql.split_codes(codes, len(norms) + len(span_bytes or b""))
-        checksum = row_checksum(facets_checksum(norms, codes, span_bytes), row)
-        facets.append((row, checksum, norms, first_codes, span_bytes))
+        facets.append((row, row_checksum(row, norms, codes, span_bytes), norms, first_codes, span_bytes))
         chunks += enumerate(more_codes, row * CHUNKS_PER_ROW)
     document_columns = f"id, {sql.payload_columns}, text, num_tokens, num_read, num_parts, source"
     insert_rows = writer.connection.insert_rows

@@ -16,9 +16,6 @@ from facets.documents.codes import (
     StoredFacets,
     codes_from_bytes,
     count_terms,
-    document_checksum,
-    facets_checksum,
-    part_checksum,
     starts_of,
     terms_from_bytes,
 )
@@ -367,22 +364,13 @@ class StoreView:
             row, first_row, collection, revision, checksum, num_tokens, num_read, num_parts = values[:8]
             id, source, payload, text, headings, part_text = map(_decoded, values[8:14])
             checksum_of_part, start, page = (value or 0 for value in values[14:])
-            expected = document_checksum(
-                text,
-                id=id,
-                payload=payload,
-                source=source,
-                num_tokens=num_tokens,
-                num_read=num_read,
-                num_parts=num_parts,
-            )
-            if checksum != row_checksum(expected, first_row, collection, revision):
+            own = (id, payload, text, num_tokens, num_read, num_parts, source)
+            if checksum != row_checksum(first_row, collection, revision, *own):
                 damaged |= dict.fromkeys(self._rows_of_damaged(row, first_row, num_parts), id)
                 continue
             if num_parts > 1:
                 text = part_text
-                expected = part_checksum(text, start=start, headings=headings, page=page)
-                if checksum_of_part != row_checksum(expected, row, first_row):
+                if checksum_of_part != row_checksum(row, first_row, start, page, headings, text):
                     damaged[row] = id
                     continue
             above = tuple(json.loads(headings)) if headings else ()
@@ -447,8 +435,7 @@ class StoreView:
         intact = {
             row
             for row, (checksum, norms, spans, codes) in found.items()
-            if checksum == row_checksum(facets_checksum(norms, codes, spans), row)
-            and len(norms) >= 4 * record.num_facets
+            if checksum == row_checksum(row, norms, codes, spans) and len(norms) >= 4 * record.num_facets
         }
         damaged = sorted(set(rows.tolist()) - intact)
         if damaged:
