@@ -50,12 +50,19 @@ def make_documents(make_facets: Callable[..., Facets]) -> Callable[..., list[Doc
 
 @pytest.fixture
 def open_engine(tmp_path: Path) -> Iterator[Callable[..., CollectionEngine]]:
-    """``open_engine(**config)`` opens ``tmp_path/data`` without a background thread; closed afterwards."""
+    """``open_engine(**config)`` opens ``tmp_path/data`` without a background thread; closed afterwards.
+
+    ``open_engine(documents, **config)`` also stores documents in a new collection ``docs``, and folds them.
+    """
     opened: list[CollectionEngine] = []
 
-    def open_(**settings: object) -> CollectionEngine:
+    def open_(documents: list[Document] | None = None, **settings: object) -> CollectionEngine:
         config = EngineConfig(**{"background": False, **settings})  # type: ignore[arg-type]  # any setting
         opened.append(CollectionEngine.open(tmp_path / "data", config))
+        if documents is not None:
+            opened[-1].create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+            opened[-1].upsert("docs", documents)
+            opened[-1].maintain()
         return opened[-1]
 
     yield open_
@@ -76,10 +83,7 @@ def faiss_engine(
     open_engine: Callable[..., CollectionEngine], make_documents: Callable[..., list[Document]]
 ) -> CollectionEngine:
     """An engine whose collection ``docs`` has 600 documents in FAISS and 50 in the exact tail."""
-    opened = open_engine(exact_max_facets=1000)
-    opened.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
     documents = make_documents(650)
-    opened.upsert("docs", documents[:600])
-    opened.maintain()
+    opened = open_engine(documents[:600], exact_max_facets=1000)
     opened.upsert("docs", documents[600:])
     return opened

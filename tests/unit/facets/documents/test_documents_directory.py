@@ -18,10 +18,7 @@ MakeDocuments = Callable[..., list[Document]]
 @pytest.fixture
 def closed(open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path) -> Path:
     """A data directory with a snapshot, closed."""
-    with open_engine(exact_max_facets=100) as engine:
-        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-        engine.upsert("docs", make_documents(100))
-        engine.maintain()
+    open_engine(make_documents(100), exact_max_facets=100).close()
     return tmp_path / "data"
 
 
@@ -32,10 +29,7 @@ def open_(directory: Path) -> CollectionEngine:
 def test_files_are_for_this_user_alone(open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        engine = open_engine(exact_max_facets=100)
-        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-        engine.upsert("docs", make_documents(100))
-        engine.maintain()
+        engine = open_engine(make_documents(100), exact_max_facets=100)
         files = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
         modes = {path.name: path.stat().st_mode & 0o777 for path in files}
         engine.close()
@@ -107,9 +101,7 @@ def test_manifest_of_a_newer_release_is_refused(closed: Path) -> None:
 def test_deleted_directory_takes_no_writes(
     open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path, replaced: bool
 ) -> None:
-    engine = open_engine(exact_max_facets=100)
-    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-    engine.upsert("docs", make_documents(100))
+    engine = open_engine(make_documents(100), exact_max_facets=100)
     engine.check_directory()
     shutil.rmtree(tmp_path / "data")
     if replaced:
@@ -133,15 +125,10 @@ def test_engine_of_a_moved_directory_leaves_the_one_in_its_place_alone(
     open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
 ) -> None:
     """Neither its snapshots nor SQLite's log: the second engine is killed, and all it acknowledged is there."""
-    first = open_engine(exact_max_facets=100, snapshot_every_writes=1000)
-    first.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-    first.upsert("docs", make_documents(100, prefix="first-"))
-    first.maintain()  # an index that is not saved
+    # Its index is not saved.
+    first = open_engine(make_documents(100, prefix="first-"), exact_max_facets=100, snapshot_every_writes=1000)
     (tmp_path / "data").rename(tmp_path / "moved")
-    second = open_engine(exact_max_facets=100, snapshot_every_writes=10)
-    second.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-    second.upsert("docs", make_documents(60, prefix="second-"))
-    second.maintain()
+    second = open_engine(make_documents(60, prefix="second-"), exact_max_facets=100, snapshot_every_writes=10)
     before = {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
     assert {"1.index", "documents.sqlite3-wal"} < {path.name for path in before}
     with pytest.raises(StoreGoneError, match="moved"):

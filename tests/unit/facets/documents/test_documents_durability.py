@@ -62,10 +62,7 @@ def answers(result: SearchResult) -> list[list[tuple[str, float]]]:
 @pytest.fixture
 def saved(open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path) -> tuple[Path, object]:
     """A closed data directory with a FAISS snapshot of 600 documents, and the answers it gave."""
-    engine = open_engine(exact_max_facets=1000)
-    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-    engine.upsert("docs", make_documents(600))
-    engine.maintain()
+    engine = open_engine(make_documents(600), exact_max_facets=1000)
     expected = answers(search_all(engine))
     engine.close()
     assert (tmp_path / "data" / "indexes" / "1.index").is_file()
@@ -185,10 +182,7 @@ def test_one_document_with_damaged_facets_is_named_and_left_out(
 ) -> None:
     documents = make_documents(600)
     victim = documents[300]
-    with open_engine(exact_max_facets=1000) as engine:
-        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-        engine.upsert("docs", documents)
-        engine.maintain()
+    open_engine(documents, exact_max_facets=1000).close()
     if not with_snapshot:
         (tmp_path / "data" / "indexes" / "1.index").unlink()
     with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:

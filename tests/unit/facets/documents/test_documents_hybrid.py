@@ -29,9 +29,7 @@ def document(id: str, text: str, facet: int = 0) -> Document:
 
 @pytest.fixture
 def engine(open_engine: OpenEngine) -> CollectionEngine:
-    made = open_engine()
-    made.create_collection("docs", model="m", model_revision="1", num_facets=2, dim=32)
-    made.upsert("docs", [document(id, text, facet) for facet, (id, text) in enumerate(TEXTS.items())])
+    made = open_engine([document(id, text, facet) for facet, (id, text) in enumerate(TEXTS.items())])
     return made
 
 
@@ -125,14 +123,14 @@ def test_both_signals_are_exact_whichever_side_found_the_document(engine: Collec
 
 
 def test_mode_without_what_it_needs_is_refused(engine: CollectionEngine) -> None:
-    with pytest.raises(InvalidInputError, match="texts"):
-        engine.search("docs", SearchRequest(facets=query_facets(0), mode="hybrid", top_k=1))
-    with pytest.raises(InvalidInputError, match=r"^facets"):
-        engine.search("docs", SearchRequest(texts=["a"], top_k=1))
-    with pytest.raises(InvalidInputError, match="texts"):
-        engine.search("docs", SearchRequest(facets=query_facets(0), texts=["a", "b"], top_k=1))
-    with pytest.raises(InvalidInputError, match="mode"):
-        engine.search("docs", SearchRequest(facets=query_facets(0), texts=["a"], mode="magic", top_k=1))  # type: ignore[arg-type]
+    facets = query_facets(0)
+    for field, options in (
+        ("texts", {"facets": facets, "mode": "hybrid"}),
+        ("facets", {"texts": ["a"]}),
+        ("texts", {"facets": facets, "texts": ["a", "b"]}),
+    ):
+        with pytest.raises(InvalidInputError, match=f"^{field}"):
+            engine.search("docs", SearchRequest(**options))  # type: ignore[arg-type]
 
 
 def test_scores_of_sentence_spaces_are_absolute(open_engine: OpenEngine) -> None:

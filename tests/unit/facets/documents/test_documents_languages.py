@@ -84,6 +84,9 @@ def test_the_first_documents_give_a_collection_its_language(open_engine: OpenEng
     made.upsert("docs", [document("b", FRENCH)])
     made.delete("docs", ids=["a", "b"])
     made.upsert("docs", [document("c", GERMAN)])
+    nothing = EncodedText(np.eye(2, 32, dtype=np.float32))
+    shape = {"num_facets": 2, "dim": 32}
+    made.reindex("docs", TargetModel(model="m", model_revision="2", encode=lambda texts: [nothing], **shape))
     assert made.get_collection("docs").language == "de"
     made.close()
     back_up(tmp_path / "data", tmp_path / "backup", [(tmp_path / "data" / STORE_FILE, SCHEMA.counter)])
@@ -110,19 +113,6 @@ def test_of_two_first_writes_the_earlier_decides(open_engine: OpenEngine, monkey
     assert {id for id, _ in hits(made, "cheval")} == {"second"}
     made.close()
     assert {id for id, _ in hits(open_engine(), "cheval")} == {"second"}
-
-
-def test_language_moves_to_another_model(open_engine: OpenEngine) -> None:
-    made = open_engine()
-    create(made)
-    nothing = EncodedText(np.eye(2, 32, dtype=np.float32))
-    shape = {"num_facets": 2, "dim": 32}
-    target = TargetModel(model="other", model_revision="1", encode=lambda texts: [nothing] * len(texts), **shape)
-    made.upsert("docs", [document("a", GERMAN)])
-    made.reindex("docs", target)
-    info = made.get_collection("docs")
-    assert (info.model, info.language) == ("other", "de")
-    assert hits(made, "Häusern")[0][0] == "a"
 
 
 NUM_SHARING = 60

@@ -227,10 +227,7 @@ def test_crash_between_any_two_batches_loses_nothing(filled: CollectionEngine, t
 
 
 def test_replaced_documents_are_deleted_and_their_room_used_again(open_engine: OpenEngine, tmp_path: Path) -> None:
-    engine = open_engine(exact_max_facets=100)
-    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-    engine.upsert("docs", documents(*range(300)))
-    engine.maintain()
+    engine = open_engine(documents(*range(300)), exact_max_facets=100)
     engine.reindex("docs", target())
     engine.maintain()
     engine.close()

@@ -31,10 +31,7 @@ def best(
 
 
 def fill(open_engine: OpenEngine, documents: list[Document]) -> None:
-    with open_engine(exact_max_facets=1000) as engine:
-        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-        engine.upsert("docs", documents)
-        engine.maintain()
+    open_engine(documents, exact_max_facets=1000).close()
 
 
 @pytest.mark.parametrize(("wanted_by", "where"), [("search", 0.4), ("exact", 0.7), ("folding", 0.5)])
