@@ -174,8 +174,8 @@ class DocumentStore:
             yield StoreView(connection, self._dialect)
 
     @contextmanager
-    def _write(self) -> Iterator[_Writer]:
-        with self.database.write() as connection:
+    def _write(self, *, frees_space: bool = False) -> Iterator[_Writer]:
+        with self.database.write(frees_space=frees_space) as connection:
             yield _Writer(connection, self._dialect)
 
     def create_collection(self, name: str, model: CollectionModel) -> CollectionRecord:
@@ -188,7 +188,7 @@ class DocumentStore:
 
     def delete_collection(self, record: CollectionRecord) -> tuple[int, list[CollectionRecord]]:
         """Deletes a collection with its documents, and a copy being built; returns the revision, and both."""
-        with self._write() as writer:
+        with self._write(frees_space=True) as writer:
             revision = writer.next_revision()
             writer.count_write(record, revision)
             copy = writer.copy_of(record)
@@ -234,7 +234,7 @@ class DocumentStore:
         documents: DocumentRows | None = None,
     ) -> StoreWrite:
         """Deletes documents by id, by filter and source, or by row."""
-        with self._write() as writer:
+        with self._write(frees_space=True) as writer:
             if ids is not None:
                 documents = writer.documents_by_id(record, ids)
             elif documents is None:
@@ -264,7 +264,7 @@ class DocumentStore:
 
     def delete_retired(self, limit: int) -> bool:
         """Deletes up to ``limit`` documents of a retired collection, then the collection; False if there is none."""
-        with self._write() as writer:
+        with self._write(frees_space=True) as writer:
             retired = next((one for one in writer.all_collections() if one.state is CollectionState.RETIRED), None)
             if retired is None:
                 return False

@@ -1,22 +1,24 @@
 """SQLite files: opening, schema, durable transactions, and errors with their cause."""
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from facets.errors import DamagedError, StoreClosedError, StoreFormatError, StoreGoneError
+from facets.errors import DamagedError, DiskFullError, StoreClosedError, StoreFormatError, StoreGoneError
 from facets.storage.checksums import damaged_rows, register_checksum
-from facets.storage.files import clear_errors, explain, make_private_file, place_of, sync_directory
+from facets.storage.files import clear_errors, explain, make_private_file, place_of, sync_directory, write_whole
 from facets.storage.mark import HighWaterMark
 
 VERSION = 1  # of every schema; written to the header of the file
 _PAGE_SIZE = 4096  # measured with facets of 10 x 256: 2 % overhead; pages of 8192 leave a third empty
 _CHECKPOINT_PAGES = 4096  # moves the log into the file every 16 MB
 _BUSY_TIMEOUT_S = 30.0
+_RESERVE_BYTES = 2 * _CHECKPOINT_PAGES * _PAGE_SIZE  # the log may grow to twice its size before the disk is full
 _FULL_CHECK_BYTES = 16 * 1024 * 1024  # smaller files are checked completely when opened: about 40 ms
 
 
@@ -68,6 +70,7 @@ class Database:
         self._title = schema.title
         self._schema = schema
         self._mark = HighWaterMark(path)
+        self._reserve = path.with_name(f"{path.name}-reserve")
         self._readers: list[SqliteConnection] = []
         self._readers_lock = threading.Lock()
         self._write_lock = threading.Lock()
@@ -169,14 +172,16 @@ class Database:
             self._mark.advance(self._schema.num_writes(self._writer))
 
     @contextmanager
-    def write(self) -> Iterator[SqliteConnection]:
+    def write(self, *, frees_space: bool = False) -> Iterator[SqliteConnection]:
         """One durable transaction: it is on disk when the block ends, or rolled back after an error.
 
         Only one write runs at a time. Raises StoreGoneError if the file was deleted or replaced while it was open.
+        ``frees_space``: the write deletes data, so it may use the space that is reserved for a full disk.
         """
         with self._write_lock, self._clear_errors("write"):
             self._check_open()
             self.check_place()
+            self._make_room() if frees_space else self._keep_reserve()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -186,6 +191,26 @@ class Database:
                     self._writer.execute("ROLLBACK")
             self.check_place()  # if the file was deleted during the write, the write is lost
             self._note_count()
+
+    def _keep_reserve(self) -> None:
+        """Reserves space beside a large store, so that deletes work when the disk is full; may raise DiskFullError."""
+        if self._reserve.exists() or self._path.stat().st_size < 2 * _RESERVE_BYTES:
+            return
+        num_free = shutil.disk_usage(self._path.parent).free
+        if num_free > 2 * _RESERVE_BYTES:
+            write_whole(self._reserve, bytes(_RESERVE_BYTES), private=True)
+        elif num_free + pragma(self._writer, "freelist_count") * _PAGE_SIZE < _RESERVE_BYTES // 2:
+            raise DiskFullError(
+                f"cannot write {self._title} {self._path}: the disk is full, its last {num_free} bytes are kept for "
+                "deletes; nothing of this call was stored, earlier writes are kept"
+            )
+
+    def _make_room(self) -> None:
+        """On a full disk, gives up the reserve and moves the log into the file, which empties the log."""
+        if shutil.disk_usage(self._path.parent).free < _RESERVE_BYTES:
+            self._reserve.unlink(missing_ok=True)
+            with suppress(sqlite3.OperationalError):  # the disk is fuller than the reserve can help
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def check_place(self) -> None:
         """Raises StoreGoneError if the file is not the one that was opened: takes a few microseconds."""

@@ -222,8 +222,11 @@ class PostgresDatabase:
             yield PostgresConnection(connection)
 
     @contextmanager
-    def write(self) -> Iterator[PostgresConnection]:
-        """One durable transaction. A lock serializes the writes of all servers, so revisions follow commit order."""
+    def write(self, *, frees_space: bool = False) -> Iterator[PostgresConnection]:
+        """One durable transaction. A lock serializes the writes of all servers, so revisions follow commit order.
+
+        ``frees_space``: see ``Database``; changes nothing.
+        """
         with self._transaction("write", "BEGIN") as connection:
             if not self._is_held():
                 connection.execute(_TAKE_LOCK, self._lock_key)

@@ -3,12 +3,14 @@
 import resource
 import shutil
 import sqlite3
-from contextlib import closing
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from facets.errors import DamagedError, StorageError, StoreClosedError
+from facets.errors import DamagedError, DiskFullError, StorageError, StoreClosedError
 from facets.storage.checksums import tables_with_checksums
 from facets.storage.database import Database, Schema
 
@@ -57,6 +59,39 @@ def test_block_that_fails_stores_nothing(tmp_path: Path) -> None:
     with database.read() as connection:
         assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
     database.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 144 MB; skips where this user may not mount one."""
+    (tmp_path / "disk").mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=144m", "tmpfs", tmp_path / "disk"], check=False).returncode:
+        pytest.skip("cannot mount a file system")
+    yield tmp_path / "disk"
+    subprocess.run(["umount", "--lazy", tmp_path / "disk"], check=True)
+
+
+def test_full_disk_takes_deletes_and_then_writes(small_disk: Path) -> None:
+    def add(numbers: range) -> None:
+        for number in numbers:
+            with database.write() as connection:
+                connection.insert_rows("words", "word", [(f"{number} {n} {'x' * 3000}",) for n in range(300)])
+
+    def delete(number: int) -> None:
+        with database.write(frees_space=True) as connection:
+            connection.execute("DELETE FROM words WHERE word LIKE ?", (f"{number} %",))
+
+    with closing(Database(small_disk / "words", ONE)) as database:
+        for round_number in range(1, 3):
+            with pytest.raises(DiskFullError):
+                add(range(round_number * 1000, round_number * 1000 + 500))
+            if round_number == 1:  # another program takes the rest
+                with suppress(OSError), (small_disk / "other").open("wb", buffering=0) as other:
+                    while other.write(bytes(4096)):
+                        pass
+            for number in range(20):
+                delete(round_number * 1000 + number)
+            add(range(round_number, round_number + 1))
 
 
 def test_closed_file_is_told_from_a_damaged_one(tmp_path: Path) -> None:
