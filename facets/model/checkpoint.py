@@ -38,11 +38,6 @@ ConfigT = TypeVar("ConfigT", bound=Settings)
 
 _FORMAT = 1
 _SCALES_SUFFIX = ".scales"
-# Files that tell sentence-transformers which module encodes.
-_SENTENCE_TRANSFORMERS = {
-    "modules.json": [{"idx": 0, "name": "0", "path": "", "type": "facets.model.multi_vector.FacetModule"}],
-    "config_sentence_transformers.json": {"model_type": "MultiVectorEncoder", "similarity_fn_name": "maxsim"},
-}
 
 
 class CheckpointConfig(ModelConfig):
@@ -54,10 +49,10 @@ class CheckpointConfig(ModelConfig):
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
 
-def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor]) -> None:
+def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor], **others: object) -> None:
     """Writes configuration and weights, floating point tensors in half precision; see ``write_parts``."""
     halves = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
-    write_parts(folder, config, halves, **_SENTENCE_TRANSFORMERS)
+    write_parts(folder, config, halves, **others)
 
 
 def write_parts(folder: Path, config: Settings, tensors: Mapping[str, Tensor], **others: object) -> None:

@@ -32,6 +32,11 @@ from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.shipped import borrowed_folder
 
 _COMPONENT_PREFIX = "common_component."
+# Files that tell sentence-transformers which module encodes.
+_SENTENCE_TRANSFORMERS = {
+    "modules.json": [{"idx": 0, "name": "0", "path": "", "type": "facets.model.multi_vector.FacetModule"}],
+    "config_sentence_transformers.json": {"model_type": "MultiVectorEncoder", "similarity_fn_name": "maxsim"},
+}
 
 
 class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
@@ -117,7 +122,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         """Writes a checkpoint folder, with the word vectors unless the configuration names another model's."""
         tensors = dict(self.network.state_dict())
         tensors |= {_COMPONENT_PREFIX + name: torch.from_numpy(v) for name, v in self.common_components.items()}
-        write_checkpoint(folder, self.config, tensors)
+        write_checkpoint(folder, self.config, tensors, **_SENTENCE_TRANSFORMERS)
         if self.config.words == ".":
             self.words.save(folder, quantized=True)
 

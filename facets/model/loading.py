@@ -3,18 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload
+from typing import Any, Protocol, Self, TypeVar, overload
 
 from facets.devices import compute_device
 from facets.errors import CheckpointError, InvalidInputError
 from facets.extras import require_extra
 from facets.model.checkpoint import read_settings
-from facets.model.contract import Model, ModelDescription, ModelInfo
+from facets.model.contract import Model, ModelInfo
 from facets.model.facet_model import FacetModel
 from facets.model.shipped import ENCODER_PREFIX, find_model
-
-if TYPE_CHECKING:
-    from facets.model.passage_model import PassageModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ DEFAULT_MODEL = TASKS["sentences"].default
 
 class _Loadable(Model, Protocol):
     @classmethod
-    def describe(cls, folder: Path) -> ModelDescription: ...
+    def describe(cls, folder: Path) -> ModelInfo: ...
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self: ...
@@ -119,21 +116,13 @@ def load(
     task = task_of(folder)
     if kind is not None and task != expected:
         raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}")
-    if task == "passages" and "encoder_of" in read_settings(folder):  # a head; it imports this module
-        model: PassageModel = resolve_name("facets.model.facet_head:load_facet_head")(
-            folder, device=device, **of_encoder
-        )
-        return model
     model_class: type[_Loadable] = kind or resolve_name(TASKS[task].model)
-    return model_class.from_folder(folder, device=device)
+    return model_class.from_folder(folder, device=device, **of_encoder if task == "passages" else {})
 
 
 def describe(folder: Path) -> ModelInfo:
     """The description of the model in a checkpoint folder; its weights are not loaded. Raises as ``load``."""
-    task = task_of(folder)
-    if task == "passages" and "encoder_of" in read_settings(folder):
-        return load(folder)  # a head, whose encoder may be of any kind
-    model_class: type[_Loadable] = resolve_name(TASKS[task].model)
+    model_class: type[_Loadable] = resolve_name(TASKS[task_of(folder)].model)
     return model_class.describe(folder)
 
 

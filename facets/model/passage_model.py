@@ -8,12 +8,13 @@ Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries,
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -27,7 +28,7 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import QUESTIONS, SENTENCES, background_cosine, score_scale
 from facets.model.base import shared_tokenizer
 from facets.model.checkpoint import fit_weights, read_config, read_settings, read_weights, read_words, revision_of
-from facets.model.contract import EncoderSettings, ModelDescription
+from facets.model.contract import EncoderSettings, ModelInfo
 from facets.model.facet_reduction import ALIKE
 from facets.model.passage_checkpoint import PASSAGE_FILES, PassageModelConfig, read_word_pieces, write_encoder
 from facets.model.passage_encoding import Cut, PassageEncoder, PassageFacets, WindowEncoder, cut_text
@@ -292,8 +293,10 @@ class PassageModel:
         self.words.save(folder, quantized=True)
 
     @classmethod
-    def describe(cls, folder: Path) -> ModelDescription:
+    def describe(cls, folder: Path) -> ModelInfo:
         """The description of the model in a folder, without its weights; raises CheckpointError."""
+        if "encoder_of" in read_settings(folder):
+            return cls.from_folder(folder)  # a head, whose encoder may be of any kind
         config = read_config(folder, PassageModelConfig)
         revision = revision_of(*(folder / name for name in PASSAGE_FILES))
         sizes = config.num_facets, config.encoder.width, config.window_tokens
@@ -311,11 +314,14 @@ class PassageModel:
         return model
 
     @classmethod
-    def from_folder(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
-        """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
+    def from_folder(cls, folder: Path, *, device: str = "cpu", **of_encoder: Any) -> "PassageModel":
+        """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name.
+
+        ``of_encoder``: settings of ``facets.load`` for the encoder of a head.
+        """
         if "encoder_of" in read_settings(folder):  # by name, because it imports this module
-            model: PassageModel = resolve_name("facets.model.facet_head:load_facet_head")(folder, device=device)
-            return model
+            load_head: Callable[..., PassageModel] = resolve_name("facets.model.facet_head:load_facet_head")
+            return load_head(folder, device=device, **of_encoder)
         config = read_config(folder, PassageModelConfig)
         weights = read_weights(folder)
         pieces = read_word_pieces(folder, config.encoder)

@@ -201,8 +201,6 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder."""
         write_checkpoint(folder, self.config, self.network.state_without_words())
-        for name in ("modules.json", "config_sentence_transformers.json"):
-            (folder / name).unlink(missing_ok=True)  # facets of papers are not sentence embeddings
         self.words.save(folder, quantized=True)
         write_papers_part(folder, PapersPart(self.tables, self.settings, self.papers, self.sentences))
 
