@@ -120,7 +120,8 @@ export const FilterListSchema: GenMessage<FilterList> = /*@__PURE__*/
  */
 export type FieldCondition = Message<"facets.v1.FieldCondition"> & {
   /**
-   * Name of the field; dots reach into nested objects ("source.year").
+   * Name of the field; dots reach into nested objects (`source.year`). A key that contains a dot is quoted:
+   * `"v1.0".year`.
    *
    * @generated from field: string field = 1;
    */
