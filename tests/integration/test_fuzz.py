@@ -1,16 +1,15 @@
 """Any message of any rpc: the server answers or refuses, and never with a status that means a fault of its own."""
 
 from collections.abc import Iterator
-from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_server.gateway.protobuf_json import Rpc, rpcs
 from google.protobuf import message_factory
-from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -31,12 +30,6 @@ SERVER_FAULTS = {
     grpc.StatusCode.DEADLINE_EXCEEDED,
 }
 MAX_DEPTH = 4
-
-
-def rpcs() -> list[MethodDescriptor]:
-    names = sorted(entry.name for entry in files("facets_proto.v1").iterdir() if entry.name.endswith("_pb2.py"))
-    protos = [import_module(f"facets_proto.v1.{name.removesuffix('.py')}").DESCRIPTOR for name in names]
-    return [rpc for proto in protos for service in proto.services_by_name.values() for rpc in service.methods]
 
 
 def values(field: FieldDescriptor, depth: int) -> st.SearchStrategy[Any]:
@@ -84,19 +77,18 @@ def server(
         yield server
 
 
-@pytest.mark.parametrize("rpc", rpcs(), ids=lambda rpc: rpc.name)
+@pytest.mark.parametrize("rpc", rpcs().values(), ids=lambda rpc: rpc.path)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_no_message_makes_the_server_fail(server: ServerProcess, rpc: MethodDescriptor, data: st.DataObject) -> None:
-    path = f"/{rpc.containing_service.full_name}/{rpc.name}"
-    message = data.draw(messages(rpc.input_type))
+def test_no_message_makes_the_server_fail(server: ServerProcess, rpc: Rpc, data: st.DataObject) -> None:
+    message = data.draw(messages(rpc.request.DESCRIPTOR))
     try:
-        if rpc.client_streaming:
-            call = server.channel.stream_stream(path, request_serializer=lambda sent: sent.SerializeToString())
+        if rpc.is_stream:
+            call = server.channel.stream_stream(rpc.path, request_serializer=lambda sent: sent.SerializeToString())
             for _ in call(iter([message]), timeout=60):
                 pass
         else:
-            call = server.channel.unary_unary(path, request_serializer=lambda sent: sent.SerializeToString())
+            call = server.channel.unary_unary(rpc.path, request_serializer=lambda sent: sent.SerializeToString())
             call(message, timeout=60)
     except grpc.RpcError as error:
         assert error.code() not in SERVER_FAULTS, f"{error.code()}: {error.details()}"

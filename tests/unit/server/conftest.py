@@ -1,5 +1,7 @@
 """A server on localhost:0 around a fake model."""
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +45,19 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 def make_module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Running]]:
     """``make_server`` for servers that the tests of a module share."""
     yield from _servers(tmp_path_factory.mktemp("servers"))
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for localhost, signed by itself, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
 
 
 @pytest.fixture

@@ -99,21 +99,6 @@ def test_evidence_names_the_facets_that_met_and_their_words(running, documents):
     assert len(match.second_words) == 4
 
 
-def test_modes_rank_by_words_by_facets_or_by_both(running, documents):
-    fill(documents)
-    replies = {
-        mode: search(documents, queries=[text_query("the dog")], top_k=3, evidence=True, mode=mode).results[0].hits
-        for mode in documents_pb2.SearchMode.values()
-    }
-    assert replies[documents_pb2.SEARCH_MODE_UNSPECIFIED] == replies[documents_pb2.SEARCH_MODE_HYBRID]
-    both = replies[documents_pb2.SEARCH_MODE_HYBRID][0]
-    assert "dog" in both.matched_words and both.lexical_score > 0 and 0 <= both.score <= 1 and both.evidence
-    by_words = replies[documents_pb2.SEARCH_MODE_LEXICAL]
-    assert all("dog" in hit.text and hit.score == hit.lexical_score and not hit.evidence for hit in by_words)
-    by_facets = replies[documents_pb2.SEARCH_MODE_FACETS]
-    assert all(hit.score == hit.facets_score and not hit.matched_words for hit in by_facets)
-
-
 def test_a_collection_of_another_model_revision_is_refused(make_server, tmp_path):
     first = make_server(data_dir=tmp_path / "shared")
     stub = documents_pb2_grpc.CollectionServiceStub(first.channel)

@@ -1,27 +1,12 @@
 """TLS of the gateway: the certificates of the server, and those of callers where the server asks for them."""
 
-import shutil
 import ssl
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 from facets_server.runtime.config import SecurityConfig
 from server_gateway_fakes import listening
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for localhost, signed by itself, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make a certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
-    return certificate, key
 
 
 def get(port: int, context: ssl.SSLContext | bool, scheme: str = "https") -> httpx.Response:

@@ -149,15 +149,6 @@ def test_wrong_output_of_a_model_fails_the_call_and_not_the_worker(make_batcher,
     assert batcher.is_healthy()
 
 
-def test_a_callback_that_raises_fails_neither_the_call_nor_the_worker(make_batcher, recorder):
-    batcher = make_batcher()
-    pending = batcher.submit([row(2)], CallContext())
-    pending.when_ended(lambda: 1 / 0)
-    recorder.gate.set()
-    assert pending.columns()[1].tolist() == [2]
-    assert batcher.submit([row(3)], CallContext()).columns()[1].tolist() == [3]
-
-
 def refuses(batcher):
     gone = CallContext()
     gone.end()
