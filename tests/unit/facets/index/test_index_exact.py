@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -18,17 +19,14 @@ from facets.index.base import ReadWriteLock, first_places, paged
 from facets.index.candidates import Candidates
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex, best_columns, search_in_parts
-
-
-def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+from facets.language.vectors import unit_rows
 
 
 def made(
     device: str = "cpu", *, num_documents: int = 300, several: bool = False, preselect: bool | None = None
 ) -> ExactIndex:
     """Documents of four facets, some with zero ones; every other one takes two places where there are ``several``."""
-    facets = unit(np.random.default_rng(3).standard_normal((num_documents, 4, 32)))
+    facets = unit_rows(np.random.default_rng(3).standard_normal((num_documents, 4, 32)))
     facets[::5, 2:] = 0
     rows = np.arange(num_documents)
     index = ExactIndex(num_facets=4, dim=32, device=device, preselect=preselect)
@@ -38,7 +36,7 @@ def made(
 
 
 def queries(num: int) -> NDArray[np.float32]:
-    return unit(np.random.default_rng(4).standard_normal((num, 3, 32))) / np.float32(3)
+    return unit_rows(np.random.default_rng(4).standard_normal((num, 3, 32))) / np.float32(3)
 
 
 def assert_same(found: Candidates, expected: Candidates) -> None:
@@ -49,7 +47,7 @@ def assert_same(found: Candidates, expected: Candidates) -> None:
     )  # the second part of a query's code
 
 
-def test_fewer_queries_are_compared_at_a_time_where_memory_is_short() -> None:
+def test_fewer_queries_are_compared_at_a_time_where_memory_is_short_and_one_must_fit() -> None:
     index = made()
 
     def short(query: NDArray[np.float32]) -> Candidates:
@@ -59,8 +57,6 @@ def test_fewer_queries_are_compared_at_a_time_where_memory_is_short() -> None:
 
     assert_same(search_in_parts(queries(7), short, largest=7), index.search(queries(7), 10))
 
-
-def test_one_query_that_does_not_fit_is_an_error() -> None:
     def full(_: NDArray[np.float32]) -> Candidates:
         raise torch.OutOfMemoryError
 
@@ -158,10 +154,7 @@ def test_readers_that_waited_for_a_writer_go_before_all_further_writes() -> None
 
 def test_a_reader_that_fails_leaves_the_lock_to_others() -> None:
     lock = ReadWriteLock()
-    try:
-        with lock.read():
-            raise ValueError
-    except ValueError:
-        pass
+    with suppress(ValueError), lock.read():
+        raise ValueError
     with lock.write():
         pass

@@ -14,17 +14,14 @@ from facets.index.candidates import Meetings, meet, select_candidates
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex, document_codes
 from facets.index.faiss_index import FaissIndex
+from facets.language.vectors import unit_rows
 
 Rows = NDArray[np.int64]
 
 
-def unit(facets: NDArray[np.floating]) -> NDArray[np.float32]:
-    return (facets / np.linalg.norm(facets, axis=-1, keepdims=True)).astype(np.float32)
-
-
 def weighted(facets: NDArray[np.floating]) -> NDArray[np.float32]:
     """Queries whose facets weigh the same: norms are weights."""
-    return unit(facets) / np.float32(facets.shape[-2])
+    return unit_rows(facets) / np.float32(facets.shape[-2])
 
 
 def met_by(query: NDArray[np.floating], facets: NDArray[np.floating]) -> Meetings:
@@ -78,10 +75,10 @@ def test_exhaustive_search_finds_reference_best(
     kind: str, seed: int, num_documents: int, num_facets: int, query_facets: int, top_k: int, copies: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    facets = unit(rng.standard_normal((num_documents, num_facets, 32)))
+    facets = unit_rows(rng.standard_normal((num_documents, num_facets, 32)))
     facets[: copies + 1] = facets[0]  # documents that tie
     facets = facets.astype(np.float16)
-    queries = unit(rng.standard_normal((3, query_facets, 32)))
+    queries = unit_rows(rng.standard_normal((3, query_facets, 32)))
     queries[0, 0] = facets[0, 0]
     queries = weighted(queries)
     rows = rng.permutation(10 * num_documents)[:num_documents].astype(np.int64)
@@ -100,14 +97,14 @@ def test_exhaustive_search_finds_reference_best(
 
 def test_approximate_search_reaches_recall_target() -> None:
     rng = np.random.default_rng(2)
-    centers = unit(rng.standard_normal((40, 32)))
+    centers = unit_rows(rng.standard_normal((40, 32)))
 
     def texts(num: int) -> NDArray[np.float64]:
         """Two facets each, of one of ten topics of four clusters."""
         chosen = 4 * rng.integers(0, 10, (num, 1)) + rng.integers(0, 4, (num, 2))
         return centers[chosen] + 0.1 * rng.standard_normal((num, 2, 32))
 
-    facets = unit(texts(4000)).astype(np.float16)
+    facets = unit_rows(texts(4000)).astype(np.float16)
     queries = weighted(texts(50))
     index = fill("faiss", np.arange(4000), facets)
     assert isinstance(index, FaissIndex)
@@ -135,7 +132,7 @@ def test_the_best_by_the_sum_is_found_behind_many_that_are_better_by_one_facet()
 
 def test_few_found_by_several_facets_are_compared_wherever_their_codes_lie() -> None:
     rng = np.random.default_rng(5)
-    facets = unit(rng.standard_normal((3000, 4, 16))).astype(np.float16)
+    facets = unit_rows(rng.standard_normal((3000, 4, 16))).astype(np.float16)
     index = FaissIndex.train(facets.reshape(-1, 16)[:4000], num_facets=4, num_documents=200)  # so room has to be added
     for start in range(0, 3000, 500):
         index.add(np.arange(start, start + 500), facets[start : start + 500])
@@ -150,7 +147,7 @@ def test_few_found_by_several_facets_are_compared_wherever_their_codes_lie() -> 
 
 def test_some_thousand_facets_behind_a_filter_are_all_compared() -> None:
     rng = np.random.default_rng(9)
-    facets = unit(rng.standard_normal((3000, 4, 32)))
+    facets = unit_rows(rng.standard_normal((3000, 4, 32)))
     facets[::9, 1:] = 0
     facets = facets.astype(np.float16)
     index, queries = fill("faiss", np.arange(3000), facets), weighted(rng.standard_normal((4, 3, 32)))
@@ -164,7 +161,7 @@ def test_some_thousand_facets_behind_a_filter_are_all_compared() -> None:
 
 def test_exact_index_compacts_and_still_finds() -> None:
     rng = np.random.default_rng(4)
-    facets = unit(rng.standard_normal((9000, 2, 16))).astype(np.float16)
+    facets = unit_rows(rng.standard_normal((9000, 2, 16))).astype(np.float16)
     index = ExactIndex(num_facets=2, dim=16)
     for start in range(0, 9000, 700):
         index.add(np.arange(start, min(start + 700, 9000)), facets[start : start + 700])
@@ -178,7 +175,7 @@ def test_exact_index_compacts_and_still_finds() -> None:
 
 def test_purge_changes_no_answer() -> None:
     rng = np.random.default_rng(5)
-    facets = unit(rng.standard_normal((1000, 3, 32))).astype(np.float16)
+    facets = unit_rows(rng.standard_normal((1000, 3, 32))).astype(np.float16)
     index = fill("faiss", np.arange(1000), facets)
     assert isinstance(index, FaissIndex)
     index.remove(np.arange(0, 1000, 3))
@@ -194,7 +191,7 @@ def test_purge_changes_no_answer() -> None:
 
 
 def test_codes_of_the_store_are_held_as_they_are() -> None:
-    units = unit(np.random.default_rng(8).standard_normal((3000, 96)))
+    units = unit_rows(np.random.default_rng(8).standard_normal((3000, 96)))
     codes = encode_units(units)
     again, inverse, errors = document_codes(decode_units(codes).reshape(500, 6, 96))
     np.testing.assert_array_equal(again.reshape(-1, 96), codes)
@@ -207,7 +204,7 @@ def test_products_of_integers_are_those_of_the_reference_in_any_dimension(dim: i
     rng = np.random.default_rng(dim)
     facets = np.where(rng.random((120, 2, dim)) < 0.5, -1.0, 1.0)  # the largest codes there are
     facets[:60] = rng.standard_normal((60, 2, dim))
-    facets = unit(facets).astype(np.float16)
+    facets = unit_rows(facets).astype(np.float16)
     queries = weighted(np.concatenate([facets[90:93].astype(np.float32), rng.standard_normal((3, 2, dim))]))
     index, truth = fill("exact", np.arange(120), facets), reference_search(queries, facets)
     assert_contains_best(index, queries, truth, np.arange(120), 5)
@@ -216,17 +213,17 @@ def test_products_of_integers_are_those_of_the_reference_in_any_dimension(dim: i
 @pytest.mark.parametrize("kind", ["exact", "preselected", "faiss"])
 def test_zero_facets_are_none_and_padding_of_queries_weighs_nothing(kind: str) -> None:
     rng = np.random.default_rng(3)
-    facets = unit(rng.standard_normal((300, 4, 32)))
+    facets = unit_rows(rng.standard_normal((300, 4, 32)))
     facets[rng.random((300, 4)) < 0.5] = 0
     facets[7] = 0
     half = facets.astype(np.float16)
     index = fill(kind, np.arange(300), half)
     queries = np.zeros((6, 3, 32), dtype=np.float32)
-    queries[:, 1] = unit(rng.standard_normal((6, 32)))
+    queries[:, 1] = unit_rows(rng.standard_normal((6, 32)))
     truth = reference_search(queries, half)
     assert truth.min() < 0, "a zero facet would be better than these"
     assert_contains_best(index, queries, truth, np.arange(300), 10)
-    queries[3:, 2] = queries[3:, 0] = unit(rng.standard_normal((3, 32)))
+    queries[3:, 2] = queries[3:, 0] = unit_rows(rng.standard_normal((3, 32)))
     queries[3:] /= 3
     assert_contains_best(index, queries, reference_search(queries, half), np.arange(300), 10)
     assert 7 in index.search(queries, 300, exhaustive=True).rows[0]
@@ -237,7 +234,7 @@ def test_zero_facets_are_none_and_padding_of_queries_weighs_nothing(kind: str) -
 def test_collection_of_zero_facets_alone_is_built_and_searched() -> None:
     nothing = np.zeros((50, 2, 32), dtype=np.float16)
     index = fill("faiss", np.arange(50), nothing)
-    found = index.search(unit(np.ones((1, 1, 32))), 5, exhaustive=True)
+    found = index.search(unit_rows(np.ones((1, 1, 32))), 5, exhaustive=True)
     assert (found.rows >= 0).sum() >= 5 and found.scores.max() == 0
 
 
@@ -247,7 +244,7 @@ def test_meet_matches_reference(seed: int, query_facets: int, num_facets: int) -
     rng = np.random.default_rng(seed)
     facets = rng.standard_normal((7, num_facets, 32)).astype(np.float16)
     weights = rng.dirichlet(np.ones(query_facets)).astype(np.float32)
-    query = unit(rng.standard_normal((query_facets, 32))) * weights[:, None]
+    query = unit_rows(rng.standard_normal((query_facets, 32))) * weights[:, None]
     met = met_by(query, facets)
     np.testing.assert_allclose(met.scores, reference_search(query[None], facets)[0], atol=1e-6)
     np.testing.assert_allclose(met.shares.sum(axis=1), met.scores, atol=1e-6)
@@ -261,7 +258,7 @@ def test_a_document_as_a_whole_is_the_mean_of_its_facets(any_suffices: bool) -> 
     query = weighted(rng.standard_normal((2, 32)))
     met = meet(query, facets.reshape(-1, 32), np.arange(21) * 3, any_suffices=any_suffices)
     units = facets / np.maximum(np.linalg.norm(facets, axis=2, keepdims=True), 1e-9)
-    shares = unit(units.mean(axis=1)) @ query.T
+    shares = unit_rows(units.mean(axis=1)) @ query.T
     np.testing.assert_allclose(met.whole, shares.max(axis=1) if any_suffices else shares.sum(axis=1), atol=1e-5)
     np.testing.assert_allclose(met.whole[:2], met.scores[:2], atol=1e-6, err_msg="one facet is the whole document")
 

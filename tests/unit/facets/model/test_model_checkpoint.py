@@ -78,6 +78,7 @@ def test_weights_of_another_shape_are_refused(saved: tuple[FacetModel, Path]) ->
         ("model", "colour", 1),
         (None, "format", 99),
         (None, "task", None),
+        (None, "task", "weather"),
         (None, "name", ""),
         (None, "l1_weight", float("nan")),
         (None, "l1_weight", -1.0),

@@ -12,6 +12,7 @@ from tiny_encoders import LATE_LAYOUTS, LATE_WIDTH, tiny_encoder, tiny_late_inte
 
 import facets
 from facets.errors import CheckpointError, InvalidInputError
+from facets.language.vectors import unit_rows
 from facets.model import PassageModel
 from facets.model.late_interaction import LateInteractionEncoder, LateInteractionModel
 
@@ -38,10 +39,6 @@ def test_queries_as_long_as_the_model_reads_log_nothing(
     model.encode_queries([LONG])
     logging.getLogger("sentence_transformers.base.modules.transformer").warning("something else")
     assert caplog.messages == ["something else"]
-
-
-def units(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
 def scores(model: PassageModel) -> np.ndarray:
@@ -92,14 +89,11 @@ def test_facets_of_two_tokens_lie_within_a_sentence(folder: Path) -> None:
     assert model.num_facets < used.sum() <= 256
     np.testing.assert_allclose(np.linalg.norm(vectors[used], axis=1), 1.0, atol=1e-5)
     assert spans[used].max() == len(LONG)
-    np.testing.assert_allclose(model.embed([SHORT])[0], units(tokens_mean(peer, SHORT)), atol=2e-2)
+    mean = peer.encode_document([SHORT], convert_to_numpy=True)[0].mean(axis=0)
+    np.testing.assert_allclose(model.embed([SHORT])[0], unit_rows(mean), atol=2e-2)
     with pytest.raises(InvalidInputError, match="has no words"):
         model.encode_queries([" "])
     assert model.encode_queries([]).facets.shape == (0, 1, LATE_WIDTH)
-
-
-def tokens_mean(peer: MultiVectorEncoder, text: str) -> np.ndarray:
-    return peer.encode_document([text], convert_to_numpy=True)[0].mean(axis=0)
 
 
 def test_a_query_has_a_facet_for_each_token_up_to_a_bound(tmp_path: Path) -> None:

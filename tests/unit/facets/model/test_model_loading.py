@@ -3,7 +3,6 @@
 import json
 import logging
 import pkgutil
-import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,12 +27,6 @@ from facets.texts.topics import suggest_topics
 KINDS = {task: pkgutil.resolve_name(entry.model) for task, entry in TASKS.items()}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    toy_model().save(tmp_path / "toy")
-    return tmp_path / "toy"
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_the_default_of_a_class_is_loaded_where_nothing_is_named_and_meets_the_contract(task: str) -> None:
     model = load(None, KINDS[task])
@@ -47,20 +40,11 @@ def test_a_model_that_borrows_from_another_loads_by_a_relative_path(monkeypatch:
     assert load("models/facets-papers-en").name == "facets-papers-en"
 
 
-def test_a_model_of_another_task_is_refused(folder: Path) -> None:
+def test_a_model_of_another_task_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="expected a model for papers, got one for sentences"):
-        load(folder, PaperModel)
+        load("facets-en", PaperModel)
     with pytest.raises(TypeError, match="kind must be one of"):
-        load(folder, dict)  # type: ignore[type-var]
-
-
-def test_a_task_that_nobody_knows_is_refused(folder: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy)
-    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
-    (copy / "config.json").write_text(json.dumps(config | {"task": "weather"}), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="weather"):
-        load(copy)
+        load("facets-en", dict)  # type: ignore[type-var]
 
 
 MODULE = "toy_model_package"
@@ -128,18 +112,13 @@ CURVES = {
 }
 
 
-def test_curves_come_back(tmp_path: Path) -> None:
+def test_curves_come_back_for_their_model_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = write_score_curves(tmp_path, "r1", CURVES, source="people")
     read = read_score_curves(tmp_path, "r1")
-    assert set(read) == set(CURVES)
-    for name, curve_2N in CURVES.items():
-        np.testing.assert_array_equal(read[name], curve_2N)
+    assert {name: curve_2N.tolist() for name, curve_2N in read.items()} == {
+        name: curve_2N.tolist() for name, curve_2N in CURVES.items()
+    }
     assert json.loads(file.read_text())["source"] == "people"
-    assert [path.name for path in tmp_path.iterdir()] == ["calibration.json"]
-
-
-def test_curves_of_another_model_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write_score_curves(tmp_path, "r1", CURVES, source="people")
     with caplog.at_level(logging.WARNING):
         assert read_score_curves(tmp_path, "r2") == {}
     assert "r1" in caplog.text and "r2" in caplog.text

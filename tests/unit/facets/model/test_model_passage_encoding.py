@@ -6,21 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from facets.language.vectors import unit_rows
 from facets.model.facet_reduction import ALIKE, merged_facets, reduce_facets
 from facets.model.passage_encoding import Cut, cut_long, cut_windows, length_batches, sentence_bounds
 
 
-def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
-
-
 def test_one_facet_about_something_else_is_kept_among_many() -> None:
     random = np.random.default_rng(0)
-    topic = unit(random.standard_normal(64))
-    facets = unit(topic + 0.1 * random.standard_normal((480, 64)))
-    strange = unit(random.standard_normal(64))
+    topic = unit_rows(random.standard_normal(64))
+    facets = unit_rows(topic + 0.1 * random.standard_normal((480, 64)))
+    strange = unit_rows(random.standard_normal(64))
     for place in (0, 200, 480):
         few = reduce_facets(np.insert(facets, place, strange, axis=0), np.ones(481, np.float32), 16)
         assert (few.facets @ strange).max() > 0.999
@@ -30,21 +26,15 @@ def test_one_facet_about_something_else_is_kept_among_many() -> None:
 @given(st.integers(0, 10_000), st.integers(1, 12), st.floats(0.0, 1.5))
 def test_merged_facets_are_means_of_which_no_two_are_alike(seed: int, num_facets: int, spread: float) -> None:
     random = np.random.default_rng(seed)
-    facets = unit(random.standard_normal(8) + spread * random.standard_normal((2, num_facets, 8)))
+    facets = unit_rows(random.standard_normal(8) + spread * random.standard_normal((2, num_facets, 8)))
     weights = (random.random((2, num_facets)) > 0.2).astype(np.float32) * random.integers(1, 4, (2, num_facets))
     merged = merged_facets(facets, weights.astype(np.float32))
     for text in range(2):
         groups = merged.members[text].any(axis=1)
-        assert (merged.members[text].sum(axis=0) == (weights[text] > 0)).all(), (
-            "each is in one group, or weighs nothing"
-        )
-        found = merged.facets[text, groups]
-        for group, facet, closest in zip(
-            merged.members[text][groups], found, merged.closest[text][groups], strict=True
-        ):
-            mean = (facets[text] * weights[text][:, None])[group].sum(axis=0)
-            np.testing.assert_allclose(facet, mean / np.linalg.norm(mean), atol=1e-5)
-            assert group[closest]
+        members, found = merged.members[text][groups], merged.facets[text, groups]
+        assert (members.sum(axis=0) == (weights[text] > 0)).all(), "each is in one group, or weighs nothing"
+        np.testing.assert_allclose(found, unit_rows(members @ (facets[text] * weights[text][:, None])), atol=1e-5)
+        assert members[np.arange(len(members)), merged.closest[text][groups]].all()
         assert (found @ found.T - 2 * np.eye(len(found))).max(initial=-1) <= ALIKE + 1e-4
         assert (np.diff(merged.closest[text][groups]) > 0).all()
 
