@@ -76,7 +76,8 @@ class BulkInput:
             except (KeyboardInterrupt, FacetsClientError) as error:
                 so_far = f"after {_progress_text(runner.report, None, verb)}; run the same command again"
                 if isinstance(error, FacetsClientError):
-                    self.settings.note(f"stopped {so_far}")
+                    if runner.report.num_records:
+                        self.settings.note(f"stopped {so_far}")
                     raise
                 raise CommandError(f"interrupted {so_far}", "CANCELLED", ExitCode.INTERRUPTED) from None
 

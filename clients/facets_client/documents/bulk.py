@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol
 
 from facets_client.documents.files import FileRecord
@@ -28,8 +28,8 @@ class AsyncIndexTask:
     others of the same names, and nothing is deleted. A run that was interrupted is run again from the beginning:
     documents that are stored already are neither encoded nor written again.
 
-    Batches grow and shrink so that the server needs about half a second for each: Ctrl-C and the progress bar treat a
-    batch as a unit. Memory: about 80 bytes for each document, and the window.
+    ``prepare`` opens the collection. Batches grow and shrink so that the server needs about half a second for each:
+    Ctrl-C and the progress bar treat a batch as a unit. Memory: about 80 bytes for each document, and the window.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class AsyncIndexTask:
         collection: str,
         *,
         settings: BulkSettings,
+        prepare: Callable[[], Awaitable[object]],
         encoded_by: ModelVersion | None = None,
         keep: bool = False,
     ) -> None:
@@ -47,6 +48,7 @@ class AsyncIndexTask:
         self._collection = collection
         self._encoded_by = encoded_by
         self._settings = settings
+        self._prepare = prepare
         self._keep = keep
         self._session: AsyncUpsertSession | None = None
         self._num_under_way = 0
@@ -62,7 +64,8 @@ class AsyncIndexTask:
         self.index_revision = 0  # of everything stored; pass it as min_revision to search it
 
     async def read(self) -> Iterator[Batch[DocumentMessage]]:
-        """The batches of the input, within the server's limits."""
+        """The batches of the input, within the server's limits; opens the collection first."""
+        await self._prepare()
         limits = (await self._client.model()).limits
         max_bytes = min(limits.max_message_bytes or BATCH_BYTES, BATCH_BYTES)
         return batches(

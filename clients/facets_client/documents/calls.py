@@ -279,8 +279,14 @@ class AsyncDocumentCalls(AsyncCalls):
         settings = BulkSettings(max_wait_s=_PATIENCE_S)
         with paths as files:
             await in_thread(files.check)
-            await self._ensure_collection(collection)
-            task = AsyncIndexTask(self, files, collection, settings=settings, keep=keep)
+            task = AsyncIndexTask(
+                self,
+                files,
+                collection,
+                settings=settings,
+                prepare=lambda: self._ensure_collection(collection),
+                keep=keep,
+            )
             runner = AsyncBulkRunner(
                 task,
                 files,

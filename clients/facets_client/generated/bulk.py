@@ -3,7 +3,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from facets_client.documents.files import FileRecord
@@ -29,8 +29,8 @@ class IndexTask:
     others of the same names, and nothing is deleted. A run that was interrupted is run again from the beginning:
     documents that are stored already are neither encoded nor written again.
 
-    Batches grow and shrink so that the server needs about half a second for each: Ctrl-C and the progress bar treat a
-    batch as a unit. Memory: about 80 bytes for each document, and the window.
+    ``prepare`` opens the collection. Batches grow and shrink so that the server needs about half a second for each:
+    Ctrl-C and the progress bar treat a batch as a unit. Memory: about 80 bytes for each document, and the window.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class IndexTask:
         collection: str,
         *,
         settings: BulkSettings,
+        prepare: Callable[[], object],
         encoded_by: ModelVersion | None = None,
         keep: bool = False,
     ) -> None:
@@ -48,6 +49,7 @@ class IndexTask:
         self._collection = collection
         self._encoded_by = encoded_by
         self._settings = settings
+        self._prepare = prepare
         self._keep = keep
         self._session: UpsertSession | None = None
         self._num_under_way = 0
@@ -63,7 +65,8 @@ class IndexTask:
         self.index_revision = 0  # of everything stored; pass it as min_revision to search it
 
     def read(self) -> Iterator[Batch[DocumentMessage]]:
-        """The batches of the input, within the server's limits."""
+        """The batches of the input, within the server's limits; opens the collection first."""
+        self._prepare()
         limits = (self._client.model()).limits
         max_bytes = min(limits.max_message_bytes or BATCH_BYTES, BATCH_BYTES)
         return batches(

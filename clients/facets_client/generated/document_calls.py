@@ -325,8 +325,14 @@ class DocumentCalls(Calls):
         settings = BulkSettings(max_wait_s=_PATIENCE_S)
         with paths as files:
             in_thread(files.check)
-            self._ensure_collection(collection)
-            task = IndexTask(self, files, collection, settings=settings, keep=keep)
+            task = IndexTask(
+                self,
+                files,
+                collection,
+                settings=settings,
+                prepare=lambda: self._ensure_collection(collection),
+                keep=keep,
+            )
             runner = BulkRunner(
                 task,
                 files,

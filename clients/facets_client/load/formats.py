@@ -108,15 +108,7 @@ FORMATS: dict[str, Format] = {
 }
 _BY_SUFFIX = {suffix: form for form in FORMATS.values() for suffix in form.suffixes}
 # First bytes, ignoring white space.
-_BY_HEAD = {b"{": "jsonl", b"[": "json", b"%PDF": "pdf", b"PAR1": "parquet", b"<": "html", b"PK\x03\x04": "zip"}
-
-_PARTS = {
-    "word/document.xml": "docx",
-    "ppt/presentation.xml": "pptx",
-    "xl/workbook.xml": "sheets",
-    "META-INF/container.xml": "epub",
-    "content.xml": "opendocument",
-}
+_BY_HEAD = {b"{": "jsonl", b"[": "json", b"%PDF": "pdf", b"PAR1": "parquet", b"<": "html"}
 
 
 def format_of_name(name: str) -> Format | None:
@@ -139,7 +131,7 @@ def format_of(source: Source, options: ReadOptions) -> Format:
     head = source.peek(4_096).removeprefix(b"\xef\xbb\xbf").lstrip()
     for magic, name in _BY_HEAD.items():
         if head.startswith(magic):
-            return FORMATS[_kind_of_zip(source, options) if name == "zip" else name]
+            return FORMATS[name]
     if not head:
         raise InputError(f"{shown_name}: is empty")
     if not is_stdin and _is_text(head):
@@ -148,13 +140,6 @@ def format_of(source: Source, options: ReadOptions) -> Format:
         f"{shown_name}: unknown format: use --format with one of {', '.join(FORMATS)}",
         hint="save files of other formats as PDF, text or CSV",
     )
-
-
-def _kind_of_zip(source: Source, options: ReadOptions) -> str:
-    """The format of a ZIP archive by the names in it."""
-    with ZipFile(source.seekable(options.limits.unpacked_bytes)) as archive:
-        names = set(archive.namelist())
-    return next((form for name, form in _PARTS.items() if name in names), "zip")
 
 
 def _is_text(head: bytes) -> bool:

@@ -127,18 +127,6 @@ class Patience:
         return pause_s
 
 
-def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Callable[[str], None]) -> ReplyT:
-    """The reply of one call; waits for an unreachable or full server as a run does, and says so with ``on_wait``."""
-    patience = Patience(max_wait_s)
-    while True:
-        try:
-            return call()
-        except TRANSIENT as error:
-            pause_s = patience.pause_s(error)
-            on_wait(error.details)
-            time.sleep(pause_s)
-
-
 @dataclass(slots=True)
 class BulkReport:
     """What a run has done."""

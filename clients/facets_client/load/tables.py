@@ -7,7 +7,6 @@ import math
 import uuid
 from collections import deque
 from collections.abc import Iterator
-from functools import partial
 from typing import TextIO
 
 from facets_client.load.rows import (
@@ -42,7 +41,7 @@ def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: 
     stream = source.text(encoding)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     try:
-        header = stream.readline(MAX_ROW_BYTES + 1)
+        header = _line(stream)
     except DAMAGED as error:
         raise InputError(f"{source.name}: the {source.compression} data is damaged: {error}") from error
     if not header.strip():
@@ -82,10 +81,6 @@ def column_names(values: list[str]) -> list[str]:
     return names
 
 
-class _LineTooLongError(Exception):
-    """A line over the limit, which was skipped."""
-
-
 def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int, list[str], str] | Rejection]:
     """Line, values and excerpt of each record that is not blank. Only the first line of a broken record is rejected."""
     waiting = deque([header])  # lines to read, or to read again, before those of the stream
@@ -93,48 +88,48 @@ def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int,
     num_lines = 0  # before the current record
 
     def lines() -> Iterator[str]:
-        num_chars = 0  # of the record
-        while line := waiting.popleft() if waiting else stream.readline(MAX_ROW_BYTES + 1):
-            if not record:
-                num_chars = 0
-            is_too_long = len(line) > MAX_ROW_BYTES
-            if record and (is_too_long or len(record) == _MAX_RECORD_LINES or num_chars > MAX_ROW_BYTES):
-                waiting.appendleft(line)
-                raise csv.Error("a quote is opened and not closed")
+        """The lines of one record; they end where a quote has been open for too long."""
+        num_chars = 0
+        while len(record) < _MAX_RECORD_LINES and num_chars <= MAX_ROW_BYTES:
+            line = waiting.popleft() if waiting else _line(stream)
+            if not line:
+                return
             record.append(line)
             num_chars += len(line)
-            if is_too_long:
-                while line and not line.endswith("\n"):
-                    line = stream.readline(2**18)
-                    num_chars += len(line)
-                raise _LineTooLongError(f"row has {num_chars} characters, the limit is {MAX_ROW_BYTES}")
             yield line
 
-    new_reader = partial(csv.reader, delimiter=delimiter, strict=True)
-    reader = new_reader(lines())
     while True:
         record.clear()
+        fault = ""
         try:
-            values = next(reader, None)
+            values = next(csv.reader(lines(), delimiter=delimiter, strict=True), None)
         except csv.Error as error:
-            waiting.extendleft(reversed(record[1:]))
-            reader = new_reader(lines())
-            yield Rejection(num_lines + 1, "broken_row", f"broken row: {error}", excerpt=_excerpt(record[0]))
-            num_lines += 1
-        except _LineTooLongError as error:
-            reader = new_reader(lines())
-            yield Rejection(num_lines + 1, "row_too_long", str(error))
-            num_lines += 1
+            values = []
+            fault = f"broken row: {'a quote is opened and not closed' if len(record) > 1 else error}"
         except DAMAGED as error:
             message = f"cut off or damaged after line {num_lines + len(record)}: {error}"
             yield Rejection(num_lines + len(record) + 1, "damaged_input", message)
             return
-        else:
-            if values is None:
-                return
-            if any(value.strip() for value in values):
-                yield num_lines + 1, values, _excerpt(record[0])
-            num_lines += len(record)
+        if values is None:
+            return
+        number, excerpt = num_lines + 1, _excerpt(record[0])
+        if len(record[0]) > MAX_ROW_BYTES:
+            yield Rejection(number, "row_too_long", f"row has more than {MAX_ROW_BYTES} characters", excerpt=excerpt)
+        elif fault:
+            yield Rejection(number, "broken_row", fault, excerpt=excerpt)
+            waiting.extendleft(reversed(record[1:]))
+            del record[1:]
+        elif any(value.strip() for value in values):
+            yield number, values, excerpt
+        num_lines += len(record)
+
+
+def _line(stream: TextIO) -> str:
+    """The next line; of one that is too long only the beginning."""
+    line = rest = stream.readline(MAX_ROW_BYTES + 1)
+    while len(line) > MAX_ROW_BYTES and rest and not rest.endswith("\n"):
+        rest = stream.readline(2**18)
+    return line
 
 
 def _excerpt(line: str) -> str:

@@ -1,6 +1,5 @@
 """Methods of the clients about texts: embed, explain, score, summarize, suggest topics."""
 
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
 import numpy as np
@@ -13,22 +12,16 @@ from facets_client.core.calls import AsyncCalls
 from facets_client.core.requests import (
     check_iterable,
     join,
-    least,
     move_indices,
     request_from,
     request_of,
-    slices,
-    wire_bytes,
 )
 from facets_client.core.rows import Results
-from facets_client.core.status import status_error
 from facets_client.core.values import FacetsArray
+from facets_client.errors import FacetsClientError
 from facets_client.generated.types import DTypeName, Method, TextTopics
 from facets_client.texts.messages import document_message, pair_score
 from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
-
-# Maximum concurrent requests of an embedding stream.
-_STREAM_WINDOW = 4
 
 
 class AsyncTextCalls(AsyncCalls):
@@ -68,49 +61,20 @@ class AsyncTextCalls(AsyncCalls):
     ) -> AsyncIterator[FacetsArray]:
         """Facet embeddings of any number of texts in bounded memory.
 
-        Yields one array ``[num_facets, dim]`` for each text, in order. Input is read a few batches of ``batch_size``
-        texts ahead.
+        Yields one array ``[num_facets, dim]`` for each text, in order. Input is read by ``batch_size`` texts.
         """
         check_iterable("texts", texts)
-        limits = await self._limits()
-        batch_size = least(batch_size, limits.max_texts_per_request)
-        window = least(_STREAM_WINDOW, limits.max_stream_window)
         source = iterate(texts)
-        offsets: deque[int] = deque()  # index of the first text of each request in progress
-        num_taken = 0
-        stream = reply = None
-        has_more = True
-        try:
-            while has_more or offsets:
-                while has_more and len(offsets) < window:
-                    batch = await take(source, batch_size)
-                    has_more = bool(batch)
-                    sizes = map(wire_bytes, request_of(pb.EmbedRequest, texts=batch).texts)
-                    for part in slices(list(sizes), max_items=0, max_bytes=limits.max_message_bytes):
-                        offset = num_taken + part.start
-                        request = request_from(pb.EmbedRequest, locals(), texts=batch[part])
-                        message = pb.EmbedStreamRequest(sequence=offset, request=request)
-                        if stream is None:
-                            stream, reply = await self._retry(self._open, message)
-                        else:
-                            await stream.send(message)
-                        offsets.append(offset)
-                    num_taken += len(batch)
-                    if stream and not has_more:
-                        await stream.half_close()
-                if stream and offsets:
-                    reply = reply or await stream.receive()
-                    offset = offsets.popleft()
-                    if reply.WhichOneof("outcome") == "error":
-                        error = status_error(reply.error)
-                        move_indices(error, "texts", offset)
-                        raise error
-                    for array in array_from_message(reply.response.facet_embeddings):
-                        yield array
-                    reply = None
-        finally:
-            if stream:
-                await stream.close()
+        num_done = 0
+        while batch := await take(source, batch_size):
+            try:
+                embeddings = await self.embed(batch, model=model, normalize=normalize, dtype=dtype)
+            except FacetsClientError as error:
+                move_indices(error, "texts", num_done)
+                raise
+            for array in embeddings.facet_embeddings:
+                yield array
+            num_done += len(batch)
 
     async def explain(
         self, texts: Sequence[str], *, model: str = "", num_words: int | None = None

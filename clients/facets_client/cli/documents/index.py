@@ -37,7 +37,6 @@ from facets_client.load.runner import (
     CallTask,
     Settled,
     batches,
-    call_patiently,
 )
 
 if TYPE_CHECKING:
@@ -152,13 +151,17 @@ def index(
             return
         encoded_by = None if isinstance(source, DocumentFiles) else source.encoded_by
         with settings.connect() as client:
-            call_patiently(
-                lambda: _open_collection(client, collection, create, model, search_fields, language, encoded_by),
-                bulk_settings.max_wait_s,
-                settings.note_waiting,
+            task = IndexTask(
+                client,
+                source,
+                collection,
+                settings=bulk_settings,
+                prepare=lambda: _open_collection(
+                    client, collection, create, model, search_fields, language, encoded_by
+                ),
+                encoded_by=ModelVersion(encoded_by.name, encoded_by.revision) if encoded_by else None,
+                keep=keep,
             )
-            version = None if encoded_by is None else ModelVersion(encoded_by.name, encoded_by.revision)
-            task = IndexTask(client, source, collection, settings=bulk_settings, encoded_by=version, keep=keep)
             report = bulk_input.run(task, bulk_settings, verb="stored")
     for note in task.notes:
         settings.note(note)

@@ -7,7 +7,7 @@ import threading
 
 import grpc
 import pytest
-from facets_client import Document, FacetsClient, OverloadedError, UnavailableError
+from facets_client import DeadlineExceededError, Document, FacetsClient, OverloadedError, UnavailableError
 from facets_client.core.asynchronous import AsyncStream
 from facets_client.documents.messages import from_document
 from facets_client.errors import ServerError
@@ -56,11 +56,15 @@ def test_grpc_does_not_retry_the_opening_of_a_stream(blocking, world):
 @pytest.mark.parametrize("status", [FULL, STARTING])
 def test_the_client_retries_the_opening_of_a_stream(client, world, status):
     world.faults["UpsertStream"].extend([status] * 4)
-    world.faults["EmbedStream"].extend([status] * 4)
-    assert len(list(client.embed_stream([f"text {i}" for i in range(9)], batch_size=2))) == 9
     acks = list(client.upsert_stream("news", [Document(f"d{i}", "text") for i in range(9)], batch_size=2))
     assert [ack.sequence for ack in acks] == [1, 2, 3, 4, 5]
-    assert (world.count("EmbedStream"), world.count("UpsertStream")) == (5, 5)
+    assert world.count("UpsertStream") == 5
+
+
+def test_a_stream_that_says_nothing_ends_in_time(make_client, world):
+    world.silent = True
+    with pytest.raises(DeadlineExceededError):
+        list(make_client(timeout_s=0.3).upsert_stream("news", [Document("d", "text")]))
 
 
 def test_interrupted_streams_close(server, world):

@@ -43,7 +43,7 @@ class Loader:
         with DocumentFiles(
             [InputFile(str(self.input), "input.jsonl")], Columns(text=("text",)), ReadOptions()
         ) as files:
-            self.task = IndexTask(self.client, files, "news", settings=bulk, keep=keep)
+            self.task = IndexTask(self.client, files, "news", settings=bulk, prepare=lambda: None, keep=keep)
             run = BulkRunner(self.task, files, bulk, rejected=self.rejected, on_progress=on_progress)
             return run.run()
 

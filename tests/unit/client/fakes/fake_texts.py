@@ -1,21 +1,16 @@
 # ruff: noqa: N802 (gRPC names the methods)
 """The fake server's services about texts."""
 
-import threading
-
-import grpc
 import numpy as np
 from facets_proto.v1 import common_pb2, texts_pb2
 from fake_world import (
     MODEL,
     NUM_FACETS,
     Service,
-    bad_text,
     check_texts,
     facet_array,
     fake_facets,
     fake_match,
-    status_of,
 )
 
 
@@ -35,21 +30,6 @@ class Embedding(Service):
     def Embed(self, request, context):
         check_texts(request.texts, self.world, context)
         return self.reply(request)
-
-    def EmbedStream(self, requests, context):
-        for item in requests:
-            self.world.calls.append(("EmbedStream.request", item))
-            if self.world.silent:
-                threading.Event().wait(5)
-            problems = [(i, bad_text(text, self.world)) for i, text in enumerate(item.request.texts)]
-            bad = next(((i, problem) for i, problem in problems if problem), None)
-            if bad:
-                status = status_of(
-                    grpc.StatusCode.INVALID_ARGUMENT, f"texts[{bad[0]}] {bad[1]}", field=f"texts[{bad[0]}]"
-                )
-                yield texts_pb2.EmbedStreamResponse(sequence=item.sequence, error=status)
-            else:
-                yield texts_pb2.EmbedStreamResponse(sequence=item.sequence, response=self.reply(item.request))
 
     def Explain(self, request, context):
         check_texts(request.texts, self.world, context)
