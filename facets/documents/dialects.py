@@ -44,11 +44,11 @@ CREATE TABLE collections (
     model_revision TEXT NOT NULL,
     -- Models of one space search each other's collections.
     space TEXT NOT NULL,
-    code TEXT NOT NULL,
     num_facets {integer} NOT NULL,
     dim {integer} NOT NULL,
     created_us {integer} NOT NULL,
-    config TEXT NOT NULL,
+    -- ISO 639-1 code, whose rules words follow; empty until the first documents are stored.
+    language TEXT NOT NULL,
     -- Payload fields that are searched with the text: JSON object, name -> weight.
     search_fields TEXT NOT NULL,
     -- Revision of the data directory after the last write to this collection.

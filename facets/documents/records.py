@@ -47,11 +47,10 @@ class CollectionModel:
             "model": self.model,
             "model_revision": self.model_revision,
             "space": self.space or f"{self.model}@{self.model_revision}",
-            "code": "int8",  # how directions of facets are stored: there is no other way yet
-            "config": json.dumps({"language": self.language}),
             "num_facets": self.num_facets,
             "dim": self.dim,
             "search_fields": json.dumps(dict(self.search_fields), ensure_ascii=False),
+            "language": self.language,
         }
 
 
@@ -82,14 +81,13 @@ class CollectionRecord(CollectionModel):
         return datetime.fromtimestamp(self.created_us / 1e6, tz=UTC)
 
 
-COLLECTION_COLUMNS = ", ".join(field.name for field in fields(CollectionRecord)).replace("language", "config")
+COLLECTION_COLUMNS = ", ".join(field.name for field in fields(CollectionRecord))
 
 
 def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
     """A collection from its ``COLLECTION_COLUMNS``."""
     named = dict(zip(COLLECTION_COLUMNS.split(", "), values, strict=True))
     named |= {"search_fields": json.loads(str(named["search_fields"])), "state": CollectionState(str(named["state"]))}
-    named["language"] = json.loads(str(named.pop("config")))["language"]
     return CollectionRecord(**named)  # type: ignore[arg-type]  # the columns have these types
 
 

@@ -220,8 +220,8 @@ class DocumentStore:
             write = writer.count_write(record, revision, added=added, num_added=num_added, removed=replaced)
             if record.language:
                 return write
-            statement = "UPDATE collections SET config = ? WHERE number = ?"
-            writer.connection.execute(statement, (json.dumps({"language": batch.language}), record.number))
+            statement = "UPDATE collections SET language = ? WHERE number = ?"
+            writer.connection.execute(statement, (batch.language, record.number))
             return replace(write, language=batch.language)
 
     def delete(
