@@ -159,17 +159,12 @@ def test_step_beside_another_one_ends_in_its_time(filled: CollectionEngine) -> N
     assert_moved(filled, texts_of(filled))
 
 
-def test_another_target_starts_over(filled: CollectionEngine) -> None:
-    filled.reindex("docs", target(revision="older"), budget_s=0.0)
-    assert filled.reindex("docs", target()).done
-    assert_moved(filled, texts_of(filled))
-
-
 def test_naming_the_model_it_has_gives_the_move_up(filled: CollectionEngine, tmp_path: Path) -> None:
     filled.reindex("docs", target(), budget_s=0.0)
     own = TargetModel(model="toy", model_revision="1", num_facets=2, dim=32, encode=lambda _: pytest.fail("encoded"))
     step = filled.reindex("docs", own)
     assert (step.done, step.record.model, step.num_encoded) == (True, "toy", 200)
+    filled.reindex("docs", target(revision="older"), budget_s=0.0)
     filled.maintain()
     filled.close()
     assert [path.name for path in (tmp_path / "data" / "indexes").iterdir()] == []
