@@ -32,7 +32,6 @@ from facets_lab.papers.data import read_papers
 
 logger = logging.getLogger(__name__)
 
-BASELINE_MODELS = ("facets-papers-en-k1", "facets-papers-en-k1-no-auto")
 WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0)
 SHARES = (0.3, 0.45, 0.6, 0.75)  # weights of sentence vectors; words have the rest, up to 1
 _RECALL_AT = (50, 200)
@@ -185,21 +184,16 @@ def evaluate_recommendation(
     train: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Training papers with their texts, for MiniLM.")
     ] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Sample N authors and N citing papers with a fixed seed.")
-    ] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Store the mixture best on FILE in the model folders.")] = False,
 ) -> Report:
     """Recommend authors and citations for unseen papers: JSON lines {"id", "title", "abstract", "authors", "cited_by"}.
 
     Example: facets-eval recommendation dev.jsonl.xz --baselines --train train.jsonl.xz
     """
-    models = load_models(names_or_paths, BASELINE_MODELS if baselines else (), LoadedModel)
+    models = load_models(names_or_paths, (), LoadedModel)
     papers = read_papers(file)
     known = {kind: set.intersection(*(set(m.state.tables[kind].ids) for m in models)) for kind in CandidateKind}
     data = make_data(papers, known)
-    if sample is not None:
-        data = sample_data(data, sample)
 
     def systems() -> Iterator[tuple[str, Score]]:
         for loaded in models:

@@ -26,7 +26,6 @@ from facets_lab.texts.pairs import load_text_models
 
 _ROUGE = ("rouge1", "rouge2", "rougeL")
 _DEFAULT_SENTENCES = 3
-_SEED = 0
 
 Document = Sequence[str]  # non-blank sentences, at least one
 Ranking = Callable[[Document], Sequence[int]]  # document -> its sentences, best first
@@ -108,12 +107,6 @@ class Budget:
         ]
 
 
-def rank_randomly(seed: int) -> Ranking:
-    """Ranks in a random order, the same in every run over the same documents."""
-    generator = np.random.default_rng(seed)
-    return lambda document: generator.permutation(len(document)).tolist()
-
-
 def rank_by_centroid(embed: Embed) -> Ranking:
     """Ranks sentences by cosine with the mean embedding of the document."""
 
@@ -127,14 +120,9 @@ def rank_by_centroid(embed: Embed) -> Ranking:
 def baseline_summarizers(
     model: TextModel, coverage: CoverageConfig, budget: Budget
 ) -> Iterator[tuple[str, str, Summarize]]:
-    """Name, method and summarizer of the baselines of table 3.3, and of the MiniLM centroid if it is installed.
-
-    For ``words`` only the words of ``model`` count.
-    """
-    yield "random", "ranking", budget.by_ranking(rank_randomly(_SEED))
+    """Name, method and summarizer of the baselines of table 3.3, and of the MiniLM centroid if it is installed."""
     yield "first", "ranking", budget.by_ranking(lambda document: range(len(document)))
     yield "sentence-average", "coverage", budget.by_coverage(model, coverage, AverageEncoder(model))
-    yield "words", "coverage", budget.by_coverage(model, coverage.replaced(word_share=1.0))
     for embed in if_installed("minilm-centroid", minilm):
         yield "minilm-centroid", "ranking", budget.by_ranking(rank_by_centroid(embed))
 

@@ -3,20 +3,16 @@
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from string import ascii_lowercase
 
 import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.papers.data import read_papers
 from facets_lab.papers.evaluation import SHARES, column_metrics
-from facets_lab.papers.reviewers import cold_start, evaluate_reviewers
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
-from toy_papers import toy_records, write_toy_papers
+from toy_papers import toy_records
 
-from facets.errors import InvalidInputError
 from facets.papers.engine import PaperEngine
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 
@@ -62,11 +58,10 @@ def letter_counts(texts: Sequence[str]) -> np.ndarray:
 def test_baseline_compares_the_texts_of_papers(
     work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("facets_lab.papers.evaluation.BASELINE_MODELS", ())
     monkeypatch.setattr("facets_lab.papers.evaluation.minilm", lambda: letter_counts)
     train = str(work / "train.jsonl")
     Path(train).write_text("".join(json.dumps(record) + "\n" for record in toy_records()), encoding="utf-8")
-    options = ["--model", str(work / "model"), "--baselines", "--train", train, "--sample", "8"]
+    options = ["--model", str(work / "model"), "--baselines", "--train", train]
     assert main(["recommendation", str(work / "dev.jsonl"), *options]) == 0
     models = json.loads(capsys.readouterr().out)["models"]
     assert set(models) == {"toy-papers", "minilm"}
@@ -81,42 +76,9 @@ def test_tuning_finds_a_share_for_the_sentences(with_sentences: Path, folder: Pa
     assert values["sentences"]["share"] in SHARES and values["sentences"]["encoder"] == "../passages"
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_toy_papers(tmp_path_factory.mktemp("reviewers") / "papers.jsonl")
-
-
-def test_held_out_papers_are_given_to_no_reviewer(data: Path) -> None:
-    papers = [replace(paper, abstract="abstract") for paper in read_papers(data)]
-    sample = cold_start(papers, min_papers=5, num_reviewers=8)
-    held_out = {paper.title for paper in sample.held_out}
-    assert 0 < len(sample.reviewers) <= 8 and len(held_out) == len(sample.held_out)
-    assert not held_out & {paper.title for reviewer in sample.reviewers for paper in reviewer.papers}
-    authors = {paper.title: {author.key for author in paper.authors} for paper in papers}
-    for paper, row in zip(sample.held_out, sample.wrote, strict=True):
-        assert row.any()
-        assert row.tolist() == [reviewer.author.name in authors[paper.title] for reviewer in sample.reviewers]
-    with pytest.raises(InvalidInputError, match="expected authors of 500 papers"):
-        cold_start(papers, min_papers=500, num_reviewers=8)
-
-
-def test_reviewers_are_ranked_by_their_papers(data: Path, with_additions: Path) -> None:
-    report = evaluate_reviewers(data, [str(with_additions)], min_papers=3, num_reviewers=12)
-    methods = report["models"]["toy-papers"]
-    assert set(methods) == {"as_trained", "facets", "documents", "recommended", "similarity", "passages", "bm25"}
-    assert all(methods[name]["papers"]["map"] > 0.2 for name in ("recommended", "bm25"))
-    assert json.loads(json.dumps(methods)) == methods
-
-
 ROWS = (Path(__file__).resolve().parents[3] / "answers" / "paper_topics.jsonl").read_text().splitlines()
-
-
 CASES = [json.loads(line) for line in ROWS]
-
-
 SURE, UNSURE = 0.5, 0.1
-
-
 AT_LEAST = {CandidateKind.AUTHORS: 18, CandidateKind.CITATIONS: 18}  # of 20
 
 

@@ -70,10 +70,8 @@ def test_command_prints_models_and_baselines(
     assert report["rows"] == 2
     assert {name: list(methods) for name, methods in report["models"].items()} == {
         "toy": ["coverage"],
-        "random": ["ranking"],
         "first": ["ranking"],
         "sentence-average": ["coverage"],
-        "words": ["coverage"],
         "minilm-centroid": ["ranking"],
     }
     metrics = report["models"]["toy"]["coverage"]
