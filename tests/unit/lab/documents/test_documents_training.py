@@ -127,24 +127,14 @@ def _groups(source: SourceConfig, **settings: int) -> list[list[Passage]]:
     return read_groups(PassageDataConfig(sources=[source], **settings))  # type: ignore[arg-type]
 
 
-def test_neighbours_of_an_article_stand_together_and_short_paragraphs_are_left_out(raw_texts: Path) -> None:
+def test_neighbours_stand_together_and_a_title_is_asked_or_read(raw_texts: Path) -> None:
     groups = _groups(SourceConfig(kind="wikipedia", files=[str(raw_texts / "wiki.txt")], with_title=0.0))
     assert len(groups) == 8
-    for group in groups:
+    for group in groups:  # short paragraphs are left out
         assert [passage.text[-5:] for passage in group] in [[f"ing {n}", "river"] for n in range(8)]
-        assert all(not passage.questions for passage in group)
-
-
-def test_questions_about_one_passage_are_its_questions(raw_texts: Path) -> None:
-    source = SourceConfig(kind="questions", files=[str(raw_texts / "questions.jsonl")])
-    (group,) = _groups(source)
-    assert len(group) == 6
-    assert all(len(passage.questions) == 2 for passage in group)
-
-
-def test_a_title_is_asked_or_read_never_both(raw_texts: Path) -> None:
-    source = SourceConfig(kind="papers", files=[str(raw_texts / "papers.jsonl")], with_title=0.5)
-    (group,) = _groups(source)
+    (group,) = _groups(SourceConfig(kind="questions", files=[str(raw_texts / "questions.jsonl")]))
+    assert [len(passage.questions) for passage in group] == [2] * 6
+    (group,) = _groups(SourceConfig(kind="papers", files=[str(raw_texts / "papers.jsonl")], with_title=0.5))
     assert len(group) == 6  # one has no abstract
     assert {bool(passage.questions) for passage in group} == {True, False}
     assert all(bool(passage.questions) != passage.text.startswith("Bread") for passage in group)
