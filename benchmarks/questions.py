@@ -30,10 +30,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from facets_client import FacetsClient
 from facets_client.generated.types import SearchMode
-from facets_lab.documents.retrieval import Bm25
+from facets_lab.documents.retrieval import Bm25, best_rows
+from facets_lab.evaluation.comparison import minilm
 from facets_lab.training.corpus import read_titled_documents
 
-from benchmarks.measuring import minilm, print_report
+from benchmarks.measuring import print_report
 from benchmarks.server import serving
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -223,12 +224,12 @@ def _peers(client: FacetsClient, found: Sequence[Question]) -> dict[str, list[An
         documents = list(client.list_documents(collection, page_size=100))
         texts = [document.text for document in documents]
         names = [name_of(document.id) for document in documents]
-        texts_of[collection] = names, Bm25(texts), np.asarray(encode(texts))
+        texts_of[collection] = names, Bm25(texts), encode(texts)
     for one in found:
         names, bm25, vectors = texts_of[one.collection]
-        scores = {"bm25s": bm25.scores([one.question])[0], "minilm": vectors @ np.asarray(encode([one.question]))[0]}
+        scores = {"bm25s": bm25.scores([one.question])[0], "minilm": vectors @ encode([one.question])[0]}
         for name, scores_N in scores.items():
-            best = [names[row] for row in np.argsort(-scores_N, kind="stable")[:5]]
+            best = [names[row] for row in best_rows(scores_N, 5)]
             answers[name].append(Answer(names=best))
     return answers
 

@@ -16,7 +16,7 @@ from postgres_server import PostgresPair
 
 from benchmarks.faults.linearizability import Access
 from benchmarks.faults.server_kills import CHANNEL_OPTIONS, FaultRun, create_registers, environment
-from benchmarks.faults.shadows import MODELS, RegisterShadow, Shadow, all_shadows, end_pending
+from benchmarks.faults.shadows import MODELS, RegisterShadow, all_shadows, end_pending, is_unavailable, start_callers
 from benchmarks.measuring import percentiles
 from benchmarks.server import free_port, server_arguments, wait_until_serving
 
@@ -94,12 +94,8 @@ class _Cluster:
     def kill(self, kind: str, counts: Counter[str], pauses_s: list[float]) -> str:
         """Lets all callers work, kills ``kind`` and checks; returns what went wrong."""
         killed, problems = threading.Event(), list[str]()
-        threads = [
-            threading.Thread(target=self._work, args=(shadow, killed, problems, counts), daemon=True)
-            for shadow in self._shadows
-        ]
-        for thread in threads:
-            thread.start()
+        channels = [channel for _, channel in self._servers]
+        threads = start_callers(self._shadows, channels, killed, problems, counts, expected=is_unavailable)
         time.sleep(self._rng.uniform(0, _LONGEST_S))
         victim = self._rng.randrange(2)
         killed.set()
@@ -124,20 +120,6 @@ class _Cluster:
         end_pending(self.histories, time.monotonic())  # the writes above have waited for any commit in progress
         return "; ".join([*problems, *self._check()])
 
-    def _work(self, shadow: Shadow, killed: threading.Event, problems: list[str], counts: Counter[str]) -> None:
-        rng = random.Random(shadow.rng.random())
-        while not killed.is_set():
-            try:
-                shadow.step(rng.choice(self._servers)[1])
-                counts[f"calls of {type(shadow).__name__}"] += 1
-            except grpc.RpcError as error:
-                if error.code() is not grpc.StatusCode.UNAVAILABLE or not killed.wait(1.0):
-                    problems.append(traceback.format_exc())
-                return
-            except (AssertionError, StopIteration):
-                problems.append(traceback.format_exc())
-                return
-
     def _first_write(self, number: int, problems: list[str]) -> float:
         """Time of the first accepted write (monotonic seconds); until then only UNAVAILABLE is allowed."""
         stub = documents_pb2_grpc.DocumentServiceStub(self._servers[number][1])
@@ -149,7 +131,7 @@ class _Cluster:
                 stub.Upsert(request, timeout=_GIVEN_UP_S)
                 break
             except grpc.RpcError as error:
-                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                if not is_unavailable(error):
                     problems.append(traceback.format_exc())
                 time.sleep(0.05)
         return time.monotonic()

@@ -19,7 +19,7 @@ from facets_server.runtime.upkeep import verify_directory
 from forked_server import ForkedServer
 
 from benchmarks.faults.linearizability import Access, is_linearizable
-from benchmarks.faults.shadows import MODELS, WORDS, RegisterShadow, Shadow, all_shadows, end_pending
+from benchmarks.faults.shadows import MODELS, WORDS, RegisterShadow, all_shadows, end_pending, start_callers
 from benchmarks.server import free_port, server_arguments, wait_until_serving
 from facets.config import FacetModelConfig
 from facets.language.vectors import WordVectors
@@ -126,20 +126,7 @@ class _Directory:
 
     def _call_and_kill(self, server: ForkedServer, channel: grpc.Channel, counts: Counter[str]) -> str:
         killed, problems = threading.Event(), list[str]()
-
-        def work(shadow: Shadow) -> None:
-            while not killed.is_set():
-                try:
-                    shadow.step(channel)
-                    counts[f"calls of {type(shadow).__name__}"] += 1
-                except (grpc.RpcError, AssertionError, StopIteration):
-                    if not killed.wait(0.5):  # the error may arrive before the event is set
-                        problems.append(traceback.format_exc())
-                    return
-
-        threads = [threading.Thread(target=work, args=(shadow,), daemon=True) for shadow in self._shadows]
-        for thread in threads:
-            thread.start()
+        threads = start_callers(self._shadows, [channel], killed, problems, counts, expected=lambda _: True)
         time.sleep(self._rng.uniform(0, _LONGEST_S))
         if server.poll() is not None:
             problems.append(f"the server ended by itself with {server.poll()}")
