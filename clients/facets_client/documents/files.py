@@ -73,10 +73,8 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
 
     @property
     def name(self) -> str:
-        """Path of the only file, else the common folder of all files."""
-        if len(self.files) == 1:
-            return self.files[0].path
-        return os.path.commonpath([os.path.dirname(os.path.abspath(file.path)) for file in self.files])
+        """Path of the only file, else the current folder."""
+        return self.files[0].path if len(self.files) == 1 else os.curdir
 
     @property
     def size(self) -> int | None:

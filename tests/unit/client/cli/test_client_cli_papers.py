@@ -6,7 +6,6 @@ import json
 
 import grpc
 import pytest
-from facets_client.load.rows import Rejection
 from facets_client.load.source import Source
 from facets_client.papers.records import read_authors, read_papers
 from fake_papers import AUTHORS, fake_score
@@ -146,33 +145,30 @@ def test_bulk_leaves_no_file_after_an_error(bulk, world, tmp_path):
 # Records
 
 
+def read_lines(tmp_path, read, *records, **options):
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    with Source(str(tmp_path / "in.jsonl")) as source:
+        return list(read(source, **options))
+
+
 def test_papers_of_a_file(tmp_path):
-    (tmp_path / "p.jsonl").write_text(
-        '{"id": "a", "title": "t", "abstract": null, "authors": ["X", {"name": "Y", "id": "y"}, {"id": "z"}], '
-        '"cited_by": ["c"], "year": 2001, "more": {}}\n'
-        '{"id": "b", "title": "t", "authors": "X"}\n{"id": "b", "title": "t", "authors": [3]}\n'
-        '{"id": "b", "title": 3}\n{"id": "b", "title": "t", "year": "2001"}\n'
-    )
-    with Source(str(tmp_path / "p.jsonl")) as source:
-        first, *others = list(read_papers(source, need_id=True))
-    assert [(author.name, author.id) for author in first.item.authors] == [("X", ""), ("Y", "y"), ("z", "z")]
-    assert (first.item.abstract, first.item.year, first.item.cited_by_ids) == ("", 2001, ("c",))
-    assert all(isinstance(other, Rejection) and other.reason == "invalid_paper" for other in others)
+    authors = ["X", {"name": "Y", "id": 5}, {"id": "z"}]
+    good = {"id": 0, "title": "t", "abstract": None, "authors": authors, "cited_by": ["c"], "year": 2001, "more": {}}
+    wrong = ({"authors": "X"}, {"authors": [3]}, {"title": 3}, {"year": "2001"}, {"cited_by": {"c": 1}}, {"id": True})
+    records = [good, *({"id": "b", "title": "t", **fields} for fields in wrong)]
+    first, *others = read_lines(tmp_path, read_papers, *records, need_id=True)
+    assert [(author.name, author.id) for author in first.item.authors] == [("X", ""), ("Y", "5"), ("z", "z")]
+    assert (first.item.id, first.item.abstract, first.item.year, first.item.cited_by_ids) == ("0", "", 2001, ("c",))
+    assert [other.reason for other in others] == ["invalid_paper"] * len(wrong)
 
 
-def test_ids_may_be_integers_and_lists_must_be_lists(tmp_path):
-    (tmp_path / "p.jsonl").write_text(
-        '{"id": 0, "title": "t", "authors": [{"name": "Y", "id": 5}]}\n{"id": true, "title": "t"}\n'
-        '{"id": "a", "title": "t", "authors": {"name": "Y"}}\n{"id": "b", "title": "t", "cited_by": {"c": 1}}\n'
-    )
-    with Source(str(tmp_path / "p.jsonl")) as source:
-        first, *others = list(read_papers(source, need_id=True))
-    assert (first.item.id, first.item.authors[0].id) == ("0", "5")
-    assert [other.reason for other in others] == ["invalid_paper"] * 3
-    (tmp_path / "a.jsonl").write_text('{"name": "X", "id": 5, "paper_ids": ["p"]}\n{"name": "Y", "papers": ["t"]}\n')
-    with Source(str(tmp_path / "a.jsonl")) as source:
-        author, rejection = list(read_authors(source))
-    assert author.item.author.id == "5" and "papers[0]: must be an object" in rejection.message
+def test_authors_of_a_file(tmp_path):
+    records = [{"name": "X", "id": 5, "papers": [{"title": "t"}]}, {"name": "Y", "id": "5", "paper_ids": ["p"]}]
+    records += [{"name": "Z"}, {"papers": [{"title": "t"}]}, {"name": "Q", "papers": [{"abstract": "t"}]}]
+    found = read_lines(tmp_path, read_authors, *records, {"name": "R", "papers": ["t"]})
+    assert (found[0].item.author.name, found[0].item.author.id) == ("X", "5")
+    assert [item.reason for item in found[1:]] == ["duplicate_id", *["invalid_author"] * 4]
+    assert "papers[0]: field 'title'" in found[4].message and "papers[0]: must be an object" in found[5].message
 
 
 def test_papers_and_authors_are_added(facets, server, tmp_path):
@@ -215,18 +211,6 @@ def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, s
     assert (report["least_papers"], report["most_papers"]) == (1, 3)
     assert set(server.papers.authors) == {"Ann", "Bob", "Cat", "Dee"}
     assert "places in o.csv" in facets(*asked, *loads).stdout
-
-
-def test_authors_of_a_file(tmp_path):
-    (tmp_path / "a.jsonl").write_text(
-        '{"name": "X", "papers": [{"title": "t"}]}\n{"name": "X", "paper_ids": ["p"]}\n{"name": "Z"}\n'
-        '{"papers": [{"title": "t"}]}\n{"name": "Q", "papers": [{"abstract": "t"}]}\n'
-    )
-    with Source(str(tmp_path / "a.jsonl")) as source:
-        found = list(read_authors(source))
-    assert found[0].item.author.name == "X"
-    assert [item.reason for item in found[1:]] == ["duplicate_id", *["invalid_author"] * 3]
-    assert "papers[0]: field 'title'" in found[4].message
 
 
 def test_json_is_one_object_a_paper(facets, tmp_path):
