@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +21,6 @@ from server_process import ServerProcess, free_port, make_toy_checkpoint  # noqa
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
-PAGE = os.environ.get("FACETS_PAGE", "")  # address of a running page with the samples
 MODELS = ("facets-en", "facets-passages-small-en", "facets-relations-en", "facets-papers-en")
 WAIT_MS = 60_000  # for busy machines
 expect.set_options(timeout=WAIT_MS)
@@ -59,11 +57,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def sample_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer | SimpleNamespace]:
-    """A server with the shipped models and the bundled samples, or the page at ``FACETS_PAGE``."""
-    if PAGE:
-        yield SimpleNamespace(url=PAGE)
-        return
+def sample_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    """A server with the shipped models and the bundled samples."""
     folders = tuple(ROOT / "models" / name for name in MODELS)
     if not all((folder / "config.json").is_file() for folder in folders):
         pytest.skip("needs the shipped models")
@@ -82,11 +77,19 @@ def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_toy_checkpoint(tmp_path_factory.mktemp("models") / "toy")
 
 
-@pytest.fixture
-def own_server(toy_model: Path, tmp_path: Path) -> Iterator[WebServer]:
-    """A server for one test."""
-    with WebServer(tmp_path / "data", (toy_model,)) as server:
+@pytest.fixture(scope="session")
+def toy_server(toy_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    with WebServer(tmp_path_factory.mktemp("toy") / "data", (toy_model,)) as server:
         yield server
+
+
+@pytest.fixture
+def client(toy_server: WebServer) -> Iterator[FacetsClient]:
+    """A client of the toy server, which begins without collections."""
+    with FacetsClient(toy_server.target) as client:
+        for collection in client.list_collections():
+            client.delete_collection(collection.name)
+        yield client
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from asking import RULES, TOOLS, ask, example, open_view, settled
+from asking import RULES, TOOLS, example, open_view, settled
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
@@ -45,28 +45,6 @@ def test_every_view_fits_and_axe_finds_nothing(view: View, width: int, height: i
         page.locator(f"main {part}").first.wait_for()
         violations += check(page, name, width)
     assert violations == []
-
-
-def test_labels_of_many_relations_overlap_no_words_and_no_labels(view: View) -> None:
-    names = ("Kafka", "Rilke", "Werfel", "Einstein", "Planck")
-    towns = ("Prague", "Vienna", "Berlin", "Ulm", "Kiel")
-    pairs = zip(names, towns, strict=True)
-    page = view("relations")
-    text = " ".join(f"Franz {name} was born in {town} and died in Paris." for name, town in pairs)
-    page.get_by_label("Text", exact=True).fill(text)
-    ask(page, "Find relations")
-    boxes = "boxes => boxes.map((box) => box.getBoundingClientRect().toJSON())"
-    labels = page.locator(".arc-label").evaluate_all(boxes)
-    others = labels + page.locator(".entity").evaluate_all(boxes)
-    assert len(labels) >= 8
-    for label in labels:
-        crossed = [box for box in others if box != label and crosses(label, box)]
-        assert crossed == [], label
-
-
-def crosses(one: dict[str, float], other: dict[str, float]) -> bool:
-    across = one["left"] < other["right"] and one["right"] > other["left"]
-    return across and one["top"] + 3 < other["bottom"] and one["bottom"] - 3 > other["top"]
 
 
 def test_the_keyboard_alone_asks_and_highlights_facets(view: View) -> None:

@@ -94,13 +94,14 @@ def test_settings_and_filters_are_sent(view: View) -> None:
     assert counts and all(int(chip.split()[-1]) >= 70 for chip in counts), "compared as numbers"
 
 
-def test_examples_come_from_the_chosen_collection_and_tables_are_drawn(open_page: View, own_server: WebServer) -> None:
-    with FacetsClient(own_server.target) as client:
-        for name in ("a", "b"):
-            client.create_collection(name)
-        client.upsert("a", [Document("n", "The stapler is a device that joins sheets of paper.")])
-        client.upsert("b", [Document("manual.md", TABLE, {"title": "The weights of our machines"})])
-    page = open_page(own_server.url)
+def test_examples_come_from_the_chosen_collection_and_tables_are_drawn(
+    open_page: View, toy_server: WebServer, client: FacetsClient
+) -> None:
+    for name in ("a", "b"):
+        client.create_collection(name)
+    client.upsert("a", [Document("n", "The stapler is a device that joins sheets of paper.")])
+    client.upsert("b", [Document("manual.md", TABLE, {"title": "The weights of our machines"})])
+    page = open_page(toy_server.url)
     examples = page.get_by_role("group", name="Examples")
     expect(examples.get_by_role("button")).to_have_text("device that joins sheets of paper")
     page.get_by_label("Collection").select_option("b")
@@ -136,10 +137,11 @@ def test_a_hostile_address_breaks_nothing(
     errors[:] = [error for error in errors if "400" not in error]
 
 
-def test_an_address_of_a_deleted_collection_names_it(open_page: View, own_server: WebServer, errors: list[str]) -> None:
-    with FacetsClient(own_server.target) as client:
-        client.create_collection("kept")
-    page = open_page(f"{own_server.url}?q=cat&c=gone")
+def test_an_address_of_a_deleted_collection_names_it(
+    open_page: View, toy_server: WebServer, client: FacetsClient, errors: list[str]
+) -> None:
+    client.create_collection("kept")
+    page = open_page(f"{toy_server.url}?q=cat&c=gone")
     expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("Collection 'gone' does not exist.")
     page.get_by_label("Collection").select_option("kept")
     ask(page)

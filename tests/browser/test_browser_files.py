@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from asking import RULES, ask, open_view
@@ -27,9 +28,10 @@ DROP = """(files) => {
 
 
 @pytest.fixture
-def client(own_server: WebServer):
-    with FacetsClient(own_server.target) as client:
-        yield client
+def desk(toy_server: WebServer, client: FacetsClient, open_page: Opening) -> Page:
+    """The files of the empty collection "desk"."""
+    client.create_collection("desk")
+    return open_page(f"{toy_server.url}#files")
 
 
 def drop(page: Page, **files: str) -> None:
@@ -42,11 +44,9 @@ def upload(page: Page, name: str) -> Page:
     return page.get_by_role("group", name=name)  # type: ignore[return-value]
 
 
-def test_dropped_files_are_stored_listed_answer_and_are_undone(
-    own_server: WebServer, client: FacetsClient, open_page: Opening
-) -> None:
-    client.create_collection("desk")
-    page = open_page(own_server.url)
+def test_dropped_files_are_stored_listed_answer_and_are_undone(desk: Page, client: FacetsClient) -> None:
+    page = desk
+    open_view(page, "ask")
     drop(page, tickets__csv=TICKETS, notes__md="# Taps\n\nThe tap drips at night.")
     tickets = upload(page, "tickets.csv")
     expect(tickets).to_contain_text("Documents in desk: 2 added")
@@ -71,13 +71,13 @@ def test_dropped_files_are_stored_listed_answer_and_are_undone(
 
 
 def test_a_deleted_file_is_restored_and_the_list_follows_the_collection(
-    own_server: WebServer, client: FacetsClient, open_page: Opening
+    toy_server: WebServer, client: FacetsClient, open_page: Opening
 ) -> None:
     for name in ("first", "second"):
         client.create_collection(name)
         documents = [Document(f"{name}{n:02}", f"The {name} tap drips.", source=f"{name}.txt") for n in range(25)]
         client.upsert(name, [*documents, Document("loose", "No file.", {"title": MARKUP})])
-    page = open_page(f"{own_server.url}#files")
+    page = open_page(f"{toy_server.url}#files")
     expect(page.get_by_role("button", name="Delete first.txt from first")).to_be_visible()
     page.get_by_label("Collection", exact=True).select_option("second")
     remove = page.get_by_role("button", name="Delete second.txt from second")
@@ -101,8 +101,8 @@ def test_a_deleted_file_is_restored_and_the_list_follows_the_collection(
     expect(page.get_by_label("Collection", exact=True)).to_have_value("second")
 
 
-def test_files_go_into_a_new_collection(own_server: WebServer, client: FacetsClient, open_page: Opening) -> None:
-    page = open_page(f"{own_server.url}#files")
+def test_files_go_into_a_new_collection(toy_server: WebServer, client: FacetsClient, open_page: Opening) -> None:
+    page = open_page(f"{toy_server.url}#files")
     expect(page.get_by_label("Name of the new collection")).to_have_value("documents")
     page.get_by_label("Name of the new collection").fill("Not allowed")
     drop(page, a__txt="The tap drips.")
@@ -113,39 +113,36 @@ def test_files_go_into_a_new_collection(own_server: WebServer, client: FacetsCli
     expect(page.get_by_label("Collection", exact=True)).to_have_value("taps")
 
 
-def test_a_folder_is_stored_without_hidden_files(
-    own_server: WebServer, client: FacetsClient, open_page: Opening, tmp_path: Path
+def test_a_folder_is_stored_without_hidden_files_and_an_archive_is_undone(
+    desk: Page, client: FacetsClient, tmp_path: Path
 ) -> None:
-    for name in ("plan/a.txt", "plan/deep/b.md", "plan/.hidden/c.txt", "plan/deep/.d.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(f"The tap of {name} drips.")
-    client.create_collection("plans")
-    page = open_page(f"{own_server.url}#files")
-    page.locator("input[webkitdirectory]").set_input_files(tmp_path / "plan")
-    expect(page.locator("li.file strong")).to_have_text(["a.txt", "deep/b.md"])
-
-
-PROBLEMS = {
-    "paper.pdf": (b"%PDF-1.4", "paper.pdf"),
-    "odd.json": (b"{", "odd.json"),
-    "none.txt": (b"", "Nothing was stored."),
-}
+    names = ("a.txt", "deep/b.md", ".hidden/c.txt", "deep/.d.txt")
+    for name in names:
+        (tmp_path / "plan" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "plan" / name).write_text(f"The tap of {name} drips.")
+    with ZipFile(tmp_path / "plan" / "old.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, f"The old tap of {name} dripped.")
+    desk.locator("input[webkitdirectory]").set_input_files(tmp_path / "plan")
+    files = desk.locator("li.file strong")
+    expect(files).to_have_text(["a.txt", "deep/b.md", "old.zip"])
+    upload(desk, "old.zip").get_by_role("button", name="Undo").click()
+    expect(files).to_have_text(["a.txt", "deep/b.md"])
+    assert client.count_documents("desk") == 2
 
 
 def test_files_that_cannot_be_read_have_a_reason_and_stop_no_others(
-    own_server: WebServer, client: FacetsClient, open_page: Opening, tmp_path: Path, errors: list[str]
+    desk: Page, tmp_path: Path, errors: list[str]
 ) -> None:
-    client.create_collection("desk")
-    for name, (content, _) in PROBLEMS.items():
-        (tmp_path / name).write_bytes(content)
+    problems = {"paper.pdf": ("%PDF-1.4", "Expected a PDF"), "odd.json": ("{", "JSON"), "none.txt": ("", "empty")}
+    for name, (content, _) in problems.items():
+        (tmp_path / name).write_text(content)
     (tmp_path / "good.txt").write_text("The tap drips.")
-    page = open_page(f"{own_server.url}#files")
-    page.locator("input[type=file]").first.set_input_files(
-        [*(tmp_path / name for name in PROBLEMS), tmp_path / "good.txt"]
-    )
-    expect(upload(page, "good.txt")).to_contain_text("1 added")
-    for name, (_, message) in PROBLEMS.items():
-        problem = upload(page, name).get_by_role("alert")
+    names = [*problems, "good.txt"]
+    desk.locator("input[type=file]").first.set_input_files([tmp_path / name for name in names])
+    expect(upload(desk, "good.txt")).to_contain_text("1 added")
+    for name, (_, message) in problems.items():
+        problem = upload(desk, name).get_by_role("alert")
         expect(problem).to_contain_text(message)
         assert "Traceback" not in problem.inner_text() and len(problem.inner_text()) < 300
     assert all("400" in error for error in errors)
@@ -153,10 +150,8 @@ def test_files_that_cannot_be_read_have_a_reason_and_stop_no_others(
 
 
 def test_an_upload_goes_on_in_other_views_and_waits_for_the_server(
-    own_server: WebServer, client: FacetsClient, open_page: Opening, errors: list[str]
+    desk: Page, client: FacetsClient, errors: list[str]
 ) -> None:
-    client.create_collection("desk")
-    page = open_page(f"{own_server.url}#files")
     numbers = iter(range(10))
 
     def absent(route: Route) -> None:
@@ -168,26 +163,24 @@ def test_an_upload_goes_on_in_other_views_and_waits_for_the_server(
         else:
             route.continue_()
 
-    page.route("**/v1/collections/**", absent)
-    drop(page, a__txt="The tap drips.")
-    expect(upload(page, "a.txt")).to_contain_text("Waiting for the server; no data is lost")
-    open_view(page, "summary")
-    open_view(page, "files")
-    expect(upload(page, "a.txt")).to_contain_text("1 added")
+    desk.route("**/v1/collections/**", absent)
+    drop(desk, a__txt="The tap drips.")
+    expect(upload(desk, "a.txt")).to_contain_text("Waiting for the server; no data is lost")
+    open_view(desk, "summary")
+    open_view(desk, "files")
+    expect(upload(desk, "a.txt")).to_contain_text("1 added")
     assert (next(numbers), client.count_documents("desk")) == (3, 1)
     errors.clear()  # the browser logs failed requests
 
 
-def test_a_stopped_upload_is_sent_again(own_server: WebServer, client: FacetsClient, open_page: Opening) -> None:
-    client.create_collection("desk")
-    page = open_page(f"{own_server.url}#files")
-    page.route("**/v1/collections/**", lambda route: None)
-    drop(page, a__txt="The tap drips.", b__txt="The door creaks.")
-    expect(page.get_by_text("File 1 of 2")).to_be_visible()
-    page.get_by_role("button", name="Stop all").click()
-    expect(upload(page, "a.txt")).to_contain_text("Stopped.")
-    page.unroute("**/v1/collections/**")
-    page.get_by_role("button", name="Store again").click()
-    expect(upload(page, "a.txt")).to_contain_text("1 added")
+def test_a_stopped_upload_is_sent_again(desk: Page, client: FacetsClient) -> None:
+    desk.route("**/v1/collections/**", lambda route: None)
+    drop(desk, a__txt="The tap drips.", b__txt="The door creaks.")
+    expect(desk.get_by_text("File 1 of 2")).to_be_visible()
+    desk.get_by_role("button", name="Stop all").click()
+    expect(upload(desk, "a.txt")).to_contain_text("Stopped.")
+    desk.unroute("**/v1/collections/**")
+    desk.get_by_role("button", name="Store again").click()
+    expect(upload(desk, "a.txt")).to_contain_text("1 added")
     assert client.count_documents("desk") == 1
-    expect(page.locator("li.file")).to_have_count(1)
+    expect(desk.locator("li.file")).to_have_count(1)

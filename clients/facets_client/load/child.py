@@ -221,7 +221,7 @@ class _Reader:
             self._allow_time()
             self._send("section", *astuple(section))
             if not source.peek(1):
-                raise InputError(f"{name}: is empty")
+                raise InputError(f"{name}: the file is empty")
             num_items = 0
             for item in form.read(source, options):
                 num_items += 1
@@ -242,7 +242,7 @@ class _Reader:
             self._position = source.position if depth == 0 else self._position
             self._flush()
             if not num_items:
-                raise InputError(f"{name}: is empty: it has no {'rows' if form.holds == 'table' else 'text'}")
+                raise InputError(f"{name}: the file is empty: it has no {'rows' if form.holds == 'table' else 'text'}")
 
     def _read_member(self, member: Member, container: str, depth: int) -> None:
         self._num_members += 1

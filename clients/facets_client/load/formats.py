@@ -133,7 +133,7 @@ def format_of(source: Source, options: ReadOptions) -> Format:
         if head.startswith(magic):
             return FORMATS[name]
     if not head:
-        raise InputError(f"{shown_name}: is empty")
+        raise InputError(f"{shown_name}: the file is empty")
     if not is_stdin and _is_text(head):
         return FORMATS["text"]
     raise InputError(

@@ -290,7 +290,7 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
         pdf = PdfDocument(source.seekable(options.limits.unpacked_bytes))
     except PdfiumError as error:
         if "password" not in str(error).lower():
-            raise InputError(f"{source.name}: expected a PDF: {error}") from error
+            raise InputError(f"{source.name}: expected a PDF; the file is damaged or of another kind") from error
         yield Rejection(1, "locked", "the PDF requires a password")
         return
     num_pages, title = len(pdf), str(pdf.get_metadata_value("Title")).strip()

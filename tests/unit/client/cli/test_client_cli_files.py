@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_read_among_others_is_one_rejection(facets, stored
     done = facets("index", "docs", "-c", "news", code=1)
     assert list(stored()) == ["b.csv#2"]
     assert [item["file"] for item in rejected(tmp_path / "index.rejected.jsonl")] == ["a.csv", "c.pdf"]
-    assert "a.csv: is empty" in done.stderr
+    assert "a.csv: the file is empty" in done.stderr
 
 
 def test_dry_run_shows_the_first_documents(facets, stored, tmp_path):

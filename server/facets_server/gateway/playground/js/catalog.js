@@ -5,7 +5,6 @@ import { count, field, h, select } from "./dom.js";
 
 const CHOSEN = "facets-collection";
 const PAGE = 100;
-let models = null;
 let chosen = storage("localStorage", "getItem", CHOSEN) ?? "";
 
 /** The collection that all views use, until another one is chosen; empty: none. */
@@ -33,13 +32,8 @@ async function listAll(method, name) {
   return entries;
 }
 
-/** All models, cached until a failure or {@link forget}. */
 export function listModels() {
-  models ??= listAll("ModelService/ListModels", "models").catch((error) => {
-    models = null;
-    throw error;
-  });
-  return models;
+  return listAll("ModelService/ListModels", "models");
 }
 
 /** Models of some tasks as choices of a select, in the order of the tasks. */
@@ -56,7 +50,8 @@ export function listCollections() {
 /** A field for the collection: a select, or a text input if the key does not allow listing. */
 export async function collectionField(further = []) {
   const collections = await listCollections().catch(ignored("permission_denied"));
-  const on = { change: ({ target }) => chooseCollection(target.value), filled: ({ target }) => chooseCollection(target.value) };
+  const choose = ({ target }) => chooseCollection(target.value);
+  const on = { change: choose, filled: choose };
   if (!collections) {
     const control = h("input", { name: "c", required: true, autocomplete: "off", value: chosen, on });
     return { control, element: field("Collection", control, "Your key is limited to some collections: enter the name of one.") };
@@ -75,9 +70,4 @@ export function withoutCollections(root) {
     h("p", { class: "lede" }, "This server has no documents yet. Drop files anywhere on this page to store them."),
     h("div", {}, h("a", { class: "primary", href: "#files" }, "Add files")),
   );
-}
-
-/** Clears the cache, because another key may see other models. */
-export function forget() {
-  models = null;
 }

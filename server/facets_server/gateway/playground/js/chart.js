@@ -37,15 +37,8 @@ export class Chart {
       cancelAnimationFrame(this.#frame);
       this.#frame = requestAnimationFrame(() => this.#draw());
     };
-    this.stop = new AbortController();
-    const { signal } = this.stop;
-    document.addEventListener("themechange", this.redraw, { signal });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.redraw, { signal });
+    this.canvas.ontransitionend = this.redraw; // another theme: its text colour has changed
     new ResizeObserver(this.redraw).observe(this.canvas); // also draws once
-  }
-
-  close() {
-    this.stop.abort();
   }
 
   /** Highlights one theme; null: none. */

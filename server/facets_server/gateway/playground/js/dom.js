@@ -1,17 +1,8 @@
 /** Creates elements without HTML strings: everything that a server sends becomes a text node. */
 
-const SVG = "http://www.w3.org/2000/svg";
-
 /** Creates an HTML element. `on` has listeners, `data` has data attributes; false and null are skipped. */
-export function h(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
-}
-
-export function svg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, tag), attributes, children);
-}
-
-function filled(element, { on = {}, data = {}, ...attributes }, children) {
+export function h(tag, { on = {}, data = {}, ...attributes } = {}, ...children) {
+  const element = document.createElement(tag);
   for (const [event, listener] of Object.entries(on)) element.addEventListener(event, listener);
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : value);
@@ -23,7 +14,7 @@ function filled(element, { on = {}, data = {}, ...attributes }, children) {
 
 let numIds = 0;
 
-export function uniqueId(prefix) {
+function uniqueId(prefix) {
   return `${prefix}-${(numIds += 1)}`;
 }
 

@@ -6,7 +6,7 @@ import { excerpt, glow, pairName, passage, span, Text, wordsOf } from "./text.js
 const UNLIKELY = 0.1; // confidence below which a document is an unlikely answer, see docs/use/search.md
 const MAX_CHIP_LENGTH = 40;
 
-export function unlikely(hit) {
+function unlikely(hit) {
   return hit.confidence !== undefined && hit.confidence < UNLIKELY;
 }
 
@@ -52,7 +52,7 @@ function hitCard(hit, context) {
     [context.note?.(hit), confidence(hit)],
     h("p", { class: "small" }, placeOf(hit)),
     answer?.problem && !text.slice(part.start, part.end).includes(answer.problem) && h("p", { class: "small" }, answer.problem),
-    answer?.field && answer.field !== "title" && h("p", { class: "small" }, `${answer.field}: ${answer.text}`),
+    answer?.field && answer.field !== "title" && h("p", { class: "passage" }, h("span", { class: "small" }, `${answer.field}: `), h("mark", { class: "answer" }, answer.text)),
     row,
     shown,
     h(

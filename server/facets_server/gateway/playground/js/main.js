@@ -1,7 +1,6 @@
 /** The frame of the page: navigation, API key, theme, state of the connection, dropped files. */
 
 import { connection, headers, setKey, storage } from "./api.js";
-import { forget } from "./catalog.js";
 import { button, h } from "./dom.js";
 import { problem } from "./panel.js";
 import { filesOf, store } from "./upload.js";
@@ -82,7 +81,6 @@ function setUpKey() {
     setKey(dialog.returnValue === "use" ? input.value : "");
     input.value = dialog.returnValue = "";
     label();
-    forget();
     route();
   });
 }
@@ -95,7 +93,6 @@ function setUpTheme() {
     dataset.theme = THEMES[(THEMES.indexOf(dataset.theme) + 1) % THEMES.length];
     storage("localStorage", "setItem", "facets-theme", dataset.theme);
     label();
-    document.dispatchEvent(new Event("themechange"));
   });
 }
 

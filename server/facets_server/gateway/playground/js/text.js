@@ -78,7 +78,8 @@ export function nameOf(nearest, number = 2) {
 }
 
 function isSameStem(word, other) {
-  return word.slice(0, 4) === other.slice(0, 4);
+  const length = Math.min(4, word.length, other.length);
+  return word.slice(0, length) === other.slice(0, length);
 }
 
 /** What meets in a pair of facets: "games \u2192 football, rugby"; only the second name if both begin alike. */

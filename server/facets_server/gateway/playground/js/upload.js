@@ -1,10 +1,9 @@
 /** Sends files unread to the server, which reads and stores them; shows the progress and the result of each. */
 
-import { CallError, connection, failure, headers, lost, sentence } from "./api.js";
+import { call, CallError, connection, failure, headers, lost, sentence } from "./api.js";
 import { chosenCollection } from "./catalog.js";
 import { button, count, folded, h, plural } from "./dom.js";
 import { problem } from "./panel.js";
-import { deleteFile } from "./sources.js";
 
 const FIRST_COLLECTION = "documents"; // if there is none to choose
 const PAUSE_MS = 2_000;
@@ -102,9 +101,13 @@ class Upload {
       await this.file.slice(0, 1).arrayBuffer().catch(() => Promise.reject(new CallError("unreadable", "The browser cannot read this file.", "")));
       this.#show(row, said, await this.#patiently(() => sent(this, signal, progress), said));
     } catch (error) {
+      const again = h("div", {}, button("Store again", () => (row.remove(), store([this], this.collection))));
       said.textContent = signal.aborted ? "Stopped. What was stored before stays; store the file again to continue." : "";
-      const again = button("Store again", () => (row.remove(), store([this], this.collection)));
-      row.append(signal.aborted ? "" : problem(error), h("div", {}, again));
+      if (signal.aborted) row.append(again);
+      else {
+        error.message = sentence(error.message.replace(`${this.name}: `, "")); // the card has the name
+        row.append(problem(error), error.code === "invalid_argument" ? "" : again); // the same file would be refused again
+      }
     }
     running.remove();
   }
@@ -142,12 +145,15 @@ class Upload {
 
   async #undo(button, said, name) {
     button.disabled = true;
-    const number = await deleteFile(this.collection, name).catch((error) => said.after(problem(error)));
-    button.disabled = false;
-    if (number === undefined) return;
-    said.textContent = `Undone: ${plural(number, "document")} removed from ${this.collection}`;
-    button.remove();
-    uploads.dispatchEvent(new Event("stored"));
+    try {
+      const { numDeleted } = await call("DocumentService/DeleteDocuments", { collection: this.collection, source: name });
+      said.textContent = `Undone: ${plural(numDeleted ?? 0, "document")} removed from ${this.collection}`;
+      button.remove();
+      uploads.dispatchEvent(new Event("stored"));
+    } catch (error) {
+      said.after(problem(error));
+      button.disabled = false;
+    }
   }
 }
 

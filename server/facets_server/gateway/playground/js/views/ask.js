@@ -93,7 +93,9 @@ function exampleOf(document) {
   const named = title(document) === document.id ? sentence : title(document);
   const words = (said || named).replace(/[.,;:(].*$/, "").split(/\s+/);
   const short = words.slice(0, MAX_EXAMPLE_WORDS);
-  return (short.length < words.length ? short.join(" ").replace(/(\s\S{1,3})+$/, "") : short.join(" ")).trim();
+  const cut = short.join(" ");
+  if (short.length === words.length) return cut.trim();
+  return cut.replace(/^(.{12,})\s(?:and|as|at|by|for|from|in|of|on|or|that|to|which|with)(?:\s.*)?$/, "$1").replace(/(\s\S{1,3})+$/, "").trim();
 }
 
 function request(values) {
@@ -117,7 +119,7 @@ function show(answer, values, context) {
   if (likely.length) return { nodes, status: `${plural(likely.length, "answer")} in ${how}` };
   const noHits = values.where ? "No document matches these filters and words." : "No document has these words, or the collection is empty.";
   const reason = hits.length ? `No document in ${values.c} seems to answer this.` : noHits;
-  const advice = h("p", {}, reason, " Try other words, another collection, or fewer filters.");
+  const advice = h("p", {}, reason, values.where ? " Try other words, or fewer filters." : " Try other words, or another collection.");
   const closest = hits.length > 0 && folded("Show the closest documents anyway", hitList(hits, context));
   return { nodes: [nothing("Nothing relevant", advice, closest)], status: `Nothing relevant in ${how}` };
 }

@@ -27,8 +27,7 @@ function show(report) {
   const vectors = report.vectors ?? {};
   const seen = Number(report.numPartsSeen ?? 0) < Number(report.numParts ?? 0) ? `, a random sample of ${count(report.numPartsSeen)} examined` : "";
   const findings = (vectors.findings ?? []).map((sentence) => h("li", {}, sentence.charAt(0).toUpperCase() + sentence.slice(1)));
-  const found = findings.length ? h("ul", {}, findings) : h("p", {}, "Nothing unusual was found.");
-  const nodes = [card("Findings", found), card("Vectors", vectorTable(vectors))];
+  const nodes = [card("Findings", h("ul", {}, findings)), card("Vectors", vectorTable(vectors))];
   if (report.indexKind) nodes.push(card("Recall of the index", ...recall(report)));
   return { nodes, status: `${plural(report.numDocuments, "document")}, ${plural(report.numParts, "part")}${seen}` };
 }

@@ -5,7 +5,6 @@ import { chooseCollection, collectionField, pages } from "../catalog.js";
 import { button, field, h, plural, table } from "../dom.js";
 import { placeOf, title } from "../hits.js";
 import { problem } from "../panel.js";
-import { deleteFile, documentsOf, restore } from "../sources.js";
 import { passage, Text } from "../text.js";
 import { chosenFiles, store, uploads } from "../upload.js";
 
@@ -13,6 +12,7 @@ const NEW = "+"; // no name of a collection
 const FILES_PER_PAGE = 100;
 const DOCUMENTS_PER_PAGE = 20;
 const MAX_RESTORABLE = 500; // documents that the page keeps to undo a deletion
+const NUM_RESTORED = 16; // documents that are restored at a time
 const PREVIEW = 160;
 const REFRESH_MS = 1_000;
 
@@ -47,15 +47,15 @@ export async function open(root) {
     const isFinal = Number(numDocuments) > MAX_RESTORABLE;
     if (isFinal && !confirm(`Delete ${source} from ${collection}? Its ${plural(numDocuments, "document")} cannot be restored here.`)) return;
     try {
-      const documents = isFinal ? [] : await documentsOf(collection, source);
-      const numDeleted = await deleteFile(collection, source);
+      const documents = isFinal ? [] : (await Array.fromAsync(documentsIn(collection, source))).flat();
+      const { numDeleted } = await call("DocumentService/DeleteDocuments", { collection, source });
       const undo = async () => {
         const failed = await restore(collection, documents).catch(problem);
         notice.replaceChildren(failed ?? `${source} is back in ${collection}.`);
         await show();
       };
       const undoing = button("Undo", undo, { hidden: isFinal });
-      notice.replaceChildren(h("span", {}, `${source} (${plural(numDeleted, "document")}) was deleted from ${collection}.`), undoing);
+      notice.replaceChildren(h("span", {}, `${source} (${plural(numDeleted ?? 0, "document")}) was deleted from ${collection}.`), undoing);
       await show();
       undoing.focus();
     } catch (error) {
@@ -104,6 +104,14 @@ export async function open(root) {
       uploads.removeEventListener("stored", stored);
     },
   };
+}
+
+/** Stores documents that were deleted. */
+async function restore(collection, documents) {
+  for (let start = 0; start < documents.length; start += NUM_RESTORED) {
+    const batch = documents.slice(start, start + NUM_RESTORED);
+    await call("DocumentService/Upsert", { collection, documents: batch.map(({ id, text, payload, source, parts }) => ({ id, text, payload, source, parts })) });
+  }
 }
 
 /** A list that grows by a page when "More" is pressed. */

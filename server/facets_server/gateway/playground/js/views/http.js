@@ -1,6 +1,6 @@
 /** The HTTP routes of the server's OpenAPI description, with search and a form to try each one. */
 
-import { headers } from "../api.js";
+import { connection, headers } from "../api.js";
 import { field, form, h, plural, submitButton } from "../dom.js";
 
 const MAX_DEPTH = 3; // of nested messages in examples
@@ -10,6 +10,7 @@ let schemas = {};
 
 export async function open(root) {
   const description = await (await fetch("openapi.json")).json();
+  connection.reached();
   schemas = description.components.schemas;
   const routes = Object.entries(description.paths).map(([path, methods]) => {
     const [[method, operation]] = Object.entries(methods);
@@ -52,13 +53,9 @@ function routeContent(path, method, operation) {
   ];
 }
 
-function resolved(schema) {
-  return schema.$ref ? schemas[schema.$ref.split("/").at(-1)] : schema;
-}
-
 /** An example value of a schema. */
 function sample(schema, depth = 0) {
-  const target = resolved(schema);
+  const target = schema.$ref ? schemas[schema.$ref.split("/").at(-1)] : schema;
   if (target.enum) return target.enum[0];
   if (target.anyOf) return sample(target.anyOf[0], depth);
   if (target.type === "array") return depth < MAX_DEPTH ? [sample(target.items ?? {}, depth + 1)] : [];

@@ -17,21 +17,16 @@ const HOVER_MS = 120; // delay before the title of a point is fetched
 export async function open(root) {
   const collection = await collectionField();
   if (collection.isNone) return withoutCollections(root);
-  let atlas = null;
   const view = panel(root, {
     lede: "Similar documents appear close together. Colours are themes, named by their nearest words.",
     controls: [h("div", { class: "columns" }, collection.element, field("Maximum documents", select("size", SIZES, "10000")))],
     action: "Draw the map",
     ask: ({ c: name, size }, signal) => call("CollectionService/MapCollection", { name, maxDocuments: Number(size) }, signal, TIMEOUT_MS),
-    show: (drawn, values) => {
-      atlas?.close();
-      atlas = new Atlas(values.c, drawn);
-      return { nodes: [atlas.element], status: summary(drawn) };
-    },
+    show: (drawn, values) => ({ nodes: [new Atlas(values.c, drawn).element], status: summary(drawn) }),
   });
   const isSmall = (collection.collections ?? []).some(({ name, numDocuments }) => name === collection.control.value && numDocuments > 0 && numDocuments <= DRAWN_AT_ONCE);
   const open = (values) => (Object.keys(values).length ? view.open(values) : isSmall && view.run());
-  return { ...view, open, close: () => [atlas, view].forEach((part) => part?.close()) };
+  return { ...view, open };
 }
 
 function summary({ ids, numDocuments, method }) {
@@ -63,11 +58,6 @@ class Atlas {
     const legend = h("div", { class: "row", role: "group", "aria-label": "Themes" }, themes.map((theme, index) => this.#themeButton(index, theme)));
     const stage = h("div", { class: "card stage" }, this.chart.canvas, this.tip, h("div", { class: "row zoom" }, tools));
     this.element = h("div", { class: "map-grid" }, stage, h("div", { class: "stack" }, legend, this.reading));
-  }
-
-  close() {
-    clearTimeout(this.waiting);
-    this.chart.close();
   }
 
   #themeButton(index, { words, numDocuments }) {

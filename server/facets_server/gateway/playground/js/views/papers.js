@@ -8,15 +8,23 @@ import { nameOf, wordsOf } from "../text.js";
 
 const KINDS = [["RecommendAuthors", "Authors"], ["RecommendCitations", "Citing papers"]];
 const EXAMPLES = [
-  [
-    ...["A parser", "RecommendAuthors", "A parser for free word order languages"],
-    "We describe a dependency parser for languages whose word order is free, and evaluate it on Czech and Latvian.",
-  ],
-  [
-    ...["Who would cite it: word senses", "RecommendCitations", "Word sense disambiguation without labelled data"],
-    "Senses are induced from context vectors of raw text and evaluated against WordNet.",
-  ],
-].map(([label, kind, title, abstract]) => ({ label, values: { kind, title, abstract } }));
+  {
+    label: "A parser",
+    values: {
+      kind: "RecommendAuthors",
+      title: "A parser for free word order languages",
+      abstract: "We describe a dependency parser for languages whose word order is free, and evaluate it on Czech and Latvian.",
+    },
+  },
+  {
+    label: "Who would cite it: word senses",
+    values: {
+      kind: "RecommendCitations",
+      title: "Word sense disambiguation without labelled data",
+      abstract: "Senses are induced from context vectors of raw text and evaluated against WordNet.",
+    },
+  },
+];
 
 export async function open(root) {
   return panel(root, {
@@ -56,7 +64,7 @@ function candidateCard(candidate) {
     candidate.name || candidate.id,
     meter(candidate.score, `score ${decimal(candidate.score)}`),
     nearestWords.length > 0 && h("p", { class: hue(facet), title: wordsOf(nearestWords) }, h("span", { class: "swatch" }), "Best facet of the paper: ", h("em", {}, nameOf(nearestWords))),
-    papers.length > 0 && folded(`Closest work (${papers.length})`, h("ul", { }, papers)),
+    papers.length > 0 && folded(`Closest work (${papers.length})`, h("ul", {}, papers)),
     h("span", { class: "scores" }, `facets ${decimal(candidate.facetScore)} \u00b7 documents ${decimal(candidate.documentScore)}`),
   );
 }

@@ -24,7 +24,7 @@ const LABELS = {
 const EXAMPLES = [
   [
     "A tram, a railway",
-    "The council will build a tram line from the harbour to the university. Shopkeepers fear that the works will keep their customers away.",
+    "The council will build a tram line from the harbour to the university. Shopkeepers fear that customers will stay away during the works.",
     "A new railway is to link the port with the campus. Owners of stores worry about losing trade while the streets are dug up.",
   ],
   ["Open, closed", "The door to the cellar is open.", "The door to the cellar is closed."],

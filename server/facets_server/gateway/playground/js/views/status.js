@@ -6,7 +6,7 @@ import { button, card, command, count, enumLabel, h, plural, table } from "../do
 import { problem } from "../panel.js";
 
 const BACKUP_TIMEOUT_MS = 3_600_000; // many gigabytes take a long time
-const UNITS = ["B", "kB", "MB", "GB", "TB"];
+const BYTES = new Intl.NumberFormat("en", { notation: "compact", style: "unit", unit: "byte", unitDisplay: "narrow" });
 
 export async function open(root) {
   const notice = h("div", { class: "row notice", role: "status" });
@@ -35,10 +35,9 @@ export async function open(root) {
   await show();
 }
 
+/** 1,500,000 as "1.5MB". */
 function bytes(number) {
-  let [value, unit] = [Number(number ?? 0), 0];
-  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1];
-  return `${value < 10 && unit ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
+  return BYTES.format(Number(number ?? 0));
 }
 
 /** "Nov 23, 2026, 4:40 PM": the same in all locales, with the month in letters. */
