@@ -61,10 +61,6 @@ def test_the_keyboard_alone_asks_and_highlights_facets(view: View) -> None:
     expect(page.locator(".glow")).to_have_count(0)
     page.keyboard.press("/")
     expect(page.get_by_label("Question")).to_be_focused()
-    page.get_by_role("link", name="Skip to the content").focus()
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
-    expect(page.get_by_label("Question")).to_be_focused()
 
 
 def test_a_new_view_gets_focus_and_title_and_the_theme_is_kept(view: View) -> None:

@@ -12,8 +12,7 @@ function unlikely(hit) {
 
 /**
  * Likely hits as a list, unlikely ones folded below it.
- * @param {Object} context Optional functions: `addFilter(name, value)` for a press on a payload value, `note(hit)` for a
- *   remark.
+ * @param {Object} context Optional functions: `addFilter(name, value)` for a press on a field, `note(hit)` for a remark.
  */
 export function hitLists(hits, context) {
   const [likely, others] = [hits.filter((hit) => !unlikely(hit)), hits.filter(unlikely)];

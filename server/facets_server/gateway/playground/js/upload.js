@@ -89,7 +89,8 @@ class Upload {
     const bar = h("progress", { "aria-label": this.name });
     const said = h("span", { class: "small", role: "status" }, "Sending");
     const running = h("div", { class: "row" }, bar, button("Stop", () => this.stop()));
-    const row = h("div", { class: "card upload", role: "group", "aria-label": this.name }, h("strong", {}, this.name), said, running);
+    const head = h("div", { class: "row actions" }, h("strong", {}, this.name), running);
+    const row = h("div", { class: "card upload", role: "group", "aria-label": this.name }, head, said);
     rows.prepend(row);
     const progress = ({ share, num_documents: number }) => {
       if (share < 1) bar.value = share;
@@ -99,17 +100,22 @@ class Upload {
     try {
       // A file that the browser cannot read would look like a lost connection.
       await this.file.slice(0, 1).arrayBuffer().catch(() => Promise.reject(new CallError("unreadable", "The browser cannot read this file.", "")));
-      this.#show(row, said, await this.#patiently(() => sent(this, signal, progress), said));
+      this.#show(row, head, said, await this.#patiently(() => sent(this, signal, progress), said));
     } catch (error) {
-      const again = h("div", {}, button("Store again", () => (row.remove(), store([this], this.collection))));
       said.textContent = signal.aborted ? "Stopped. What was stored before stays; store the file again to continue." : "";
-      if (signal.aborted) row.append(again);
-      else {
-        error.message = sentence(error.message.replace(`${this.name}: `, "")); // the card has the name
-        row.append(problem(error), error.code === "invalid_argument" ? "" : again); // the same file would be refused again
-      }
+      // A file that was refused would be refused again.
+      if (error.code !== "invalid_argument") head.append(button("Store again", () => (row.remove(), store([this], this.collection))));
+      if (signal.aborted) return;
+      error.message = this.#unnamed(error.message);
+      row.append(problem(error));
+    } finally {
+      running.remove();
     }
-    running.remove();
+  }
+
+  /** A message without the name of the file, which the card has. */
+  #unnamed(message) {
+    return sentence(message.replace(`${this.name}: `, ""));
   }
 
   /** Repeats a call while the server is away or busy. */
@@ -128,19 +134,18 @@ class Upload {
   }
 
   /** Shows what was stored, what was not, and the undoing of a file that was new. */
-  #show(row, said, { name, rejected = [], notes = [], ...counts }) {
+  #show(row, head, said, { name, rejected = [], notes = [], ...counts }) {
     const told = KINDS.filter(([kind]) => counts[kind]).map(([kind, verb]) => `${count(counts[kind])} ${verb}`);
     const isStored = counts.num_added || counts.num_changed || counts.num_unchanged;
     const reasons = rejected.slice(0, MAX_LISTED).map(({ file, line, message }) => h("li", {}, [file !== name && file, line && `line ${line}`, message].filter(Boolean).join(": ")));
     const isOne = rejected.length === 1 && !isStored;
-    const why = isOne ? sentence(rejected[0].message) : rejected.length ? "" : "The file has no text.";
     said.textContent = told.length ? `Documents in ${this.collection}: ${told.join(", ")}` : "";
     row.append(
-      isStored ? "" : problem(new CallError("", "Nothing was stored.", why)),
-      reasons.length && !isOne ? folded(`${plural(rejected.length, "part")} could not be stored`, h("ul", {}, reasons)) : "",
-      ...notes.map((note) => h("p", { class: "small" }, note)),
-      counts.num_added && told.length === 1 ? h("div", {}, button("Undo", (event) => this.#undo(event.target, said, name))) : "",
+      isStored ? "" : problem(new CallError("", "Nothing was stored.", isOne ? sentence(rejected[0].message) : "")),
+      reasons.length && !isOne ? folded(`${plural(rejected.length, "record")} could not be stored`, h("ul", {}, reasons)) : "",
+      ...notes.map((note) => h("p", { class: "small" }, this.#unnamed(note))),
     );
+    if (counts.num_added && told.length === 1) head.append(button("Undo", (event) => this.#undo(event.target, said, name)));
   }
 
   async #undo(button, said, name) {

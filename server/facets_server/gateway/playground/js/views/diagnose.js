@@ -1,6 +1,6 @@
 /** Diagnosis of a collection: duplicates, hubs and, if questions are given, the recall of its index. */
 
-import { call } from "../api.js";
+import { call, sentence } from "../api.js";
 import { card, count, decimal, field, h, percent, plural, table } from "../dom.js";
 import { panel } from "../panel.js";
 import { collectionField, withoutCollections } from "../catalog.js";
@@ -26,7 +26,7 @@ export async function open(root) {
 function show(report) {
   const vectors = report.vectors ?? {};
   const seen = Number(report.numPartsSeen ?? 0) < Number(report.numParts ?? 0) ? `, a random sample of ${count(report.numPartsSeen)} examined` : "";
-  const findings = (vectors.findings ?? []).map((sentence) => h("li", {}, sentence.charAt(0).toUpperCase() + sentence.slice(1)));
+  const findings = (vectors.findings ?? []).map((finding) => h("li", {}, sentence(finding)));
   const nodes = [card("Findings", h("ul", {}, findings)), card("Vectors", vectorTable(vectors))];
   if (report.indexKind) nodes.push(card("Recall of the index", ...recall(report)));
   return { nodes, status: `${plural(report.numDocuments, "document")}, ${plural(report.numParts, "part")}${seen}` };

@@ -25,8 +25,7 @@ export async function open(root) {
     show: (drawn, values) => ({ nodes: [new Atlas(values.c, drawn).element], status: summary(drawn) }),
   });
   const isSmall = (collection.collections ?? []).some(({ name, numDocuments }) => name === collection.control.value && numDocuments > 0 && numDocuments <= DRAWN_AT_ONCE);
-  const open = (values) => (Object.keys(values).length ? view.open(values) : isSmall && view.run());
-  return { ...view, open };
+  return { ...view, open: (values) => (Object.keys(values).length ? view.open(values) : isSmall && view.run()) };
 }
 
 function summary({ ids, numDocuments, method }) {

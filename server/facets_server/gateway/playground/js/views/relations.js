@@ -49,7 +49,7 @@ function relationRow({ pair, relation }, index, focus) {
     { class: `facet ${hue(index)}` },
     focus,
     h("strong", {}, pair.head.text),
-    h("span", { class: "relation-name" }, ` ${relation.relation} \u2192 `),
+    h("span", { class: "paint" }, ` ${relation.relation} \u2192 `),
     h("strong", {}, pair.tail.text),
   );
   return h("li", { class: "relation" }, line, meter(relation.probability, `${percent(relation.probability)} sure`), evidence(pair, relation));

@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { collectionField, modelChoices, withoutCollections } from "../catalog.js";
 import { decimal, field, h, plural, select } from "../dom.js";
-import { hitLists, title } from "../hits.js";
+import { hitLists } from "../hits.js";
 import { panel, problem } from "../panel.js";
 import { MODES, questionField } from "./ask.js";
 
@@ -64,6 +64,5 @@ function show(sides) {
     );
   });
   const shared = hits[0].filter((hit) => hits[1].some((other) => other.id === hit.id));
-  const first = shared[0] ? `, first ${title(shared[0])}` : "";
-  return { nodes: [h("div", { class: "halves sides" }, columns)], status: `${plural(shared.length, "document")} in the top ${TOP_K} of both sides${first}` };
+  return { nodes: [h("div", { class: "halves sides" }, columns)], status: `${plural(shared.length, "document")} in the top ${TOP_K} of both sides` };
 }
