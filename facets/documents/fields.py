@@ -154,7 +154,7 @@ def field_texts(payload: Mapping[str, JsonValue], fields: Mapping[str, float]) -
         [('Title', 'On bees'), ('tags', 'honey\n7')]
     """
     values = ((*_lookup(payload, name), weight) for name, weight in fields.items()) if payload else ()
-    texts = ((path, "\n".join(_texts(value)), weight) for path, value, weight in values)
+    texts = ((path, "\n".join(_texts(value)), weight) for path, value, weight in values if value is not None)
     return tuple(FieldText(path, text, weight) for path, text, weight in texts if text)
 
 
