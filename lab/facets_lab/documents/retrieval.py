@@ -21,7 +21,7 @@ from facets_lab.documents.beir import DEPTH, METRICS, Ranking, RetrievalData, qu
 from facets_lab.documents.collection import SearchedModel, indexed, load_searched
 from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, load_models, minilm, model2vec
 from facets_lab.evaluation.options import Baselines, Bootstrap, Folders, Models, NumDocuments, Seed
-from facets_lab.evaluation.statistics import Metrics, with_intervals
+from facets_lab.evaluation.statistics import Metrics, mean_metrics
 
 BASELINE_MODELS = ("facets-en-k1",)
 _MODES: tuple[SearchMode, ...] = ("facets", "lexical", "hybrid")
@@ -166,12 +166,8 @@ def evaluate_retrieval(
 
 def ranking_metrics(rankings: Rankings, data: RetrievalData, *, num_resamples: int = 0) -> dict[str, Metrics]:
     """Metrics by method, averaged over the queries."""
-
-    def means(*columns: NDArray[np.float64]) -> Metrics:
-        return {name: float(column.mean()) for name, column in zip(METRICS, columns, strict=True)}
-
     return {
-        method: with_intervals(means, *values_of_queries(found, data).values(), num_resamples=num_resamples)
+        method: mean_metrics(values_of_queries(found, data), num_resamples=num_resamples)
         for method, found in rankings.items()
     }
 

@@ -3,7 +3,7 @@
 Shape suffixes: R rows, B resamples, C claims, F features.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,15 @@ def with_intervals(
         low, high = map(float, np.percentile(defined, (2.5, 97.5))) if defined else (None, None)
         result |= {name: value, f"{name}_ci95_from": low, f"{name}_ci95_to": high}
     return result
+
+
+def mean_metrics(values: Mapping[str, NDArray[np.float64]], *, num_resamples: int = 0) -> Metrics:
+    """Means of metrics given by row, ``[R]`` each, as ``with_intervals`` has them."""
+
+    def means(*columns_R: NDArray[np.float64]) -> Metrics:
+        return {name: float(column_R.mean()) for name, column_R in zip(values, columns_R, strict=True)}
+
+    return with_intervals(means, *values.values(), num_resamples=num_resamples)
 
 
 def expected_calibration_error(

@@ -21,7 +21,7 @@ from facets.texts.words import TextWords
 from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, make_report, minilm
 from facets_lab.evaluation.files import Record, read_records, require_rows
 from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
-from facets_lab.evaluation.statistics import Metrics, with_intervals
+from facets_lab.evaluation.statistics import mean_metrics
 from facets_lab.texts.pairs import load_text_models
 
 _ROUGE = ("rouge1", "rouge2", "rougeL")
@@ -160,16 +160,9 @@ def evaluate_summarization(
             systems += baseline_summarizers(models[0], coverage or CoverageConfig(), budget)
         for name, method, summaries_of in systems:
             scores = rouge_scores(summaries_of(documents), references)
-            yield name, {method: _means(scores, num_resamples)}
+            yield name, {method: mean_metrics(scores, num_resamples=num_resamples)}
 
     return make_report(file, len(documents), measured())
-
-
-def _means(scores: dict[str, NDArray[np.float64]], num_resamples: int) -> Metrics:
-    def means(*columns: NDArray[np.float64]) -> Metrics:
-        return {name: float(values.mean()) for name, values in zip(scores, columns, strict=True)}
-
-    return with_intervals(means, *scores.values(), num_resamples=num_resamples)
 
 
 def rouge_scores(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, NDArray[np.float64]]:
