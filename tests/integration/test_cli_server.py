@@ -114,27 +114,3 @@ def test_client_stopped_in_the_middle(facets: Command, collection: str, number: 
     out, err = finish(facets.start(*load.args[:-1]), 0)
     assert out.startswith(f"{NUM_ROWS:,} documents: ") and " 0 changed" in out and err == ""
     assert load.ids() == [f"p{i:05}" for i in range(NUM_ROWS)]
-
-
-@pytest.mark.slow
-def test_nothing_acknowledged_is_lost_when_server_and_client_are_killed(spawn, tmp_path: Path) -> None:
-    server = spawn()
-    facets = Command(server.target, tmp_path)
-    facets.run("collections", "create", "crash")
-    load = Load(facets, "crash")
-    process = load.start_until(100)
-    server.kill()
-    process.kill()
-    process.communicate()
-
-    server = spawn(port=server.port)
-    assert {f"p{i:05}" for i in range(100)} <= set(load.ids())
-    process = load.start_until(300)
-    server.kill()  # now the server alone: the load waits for it
-    spawn(port=server.port)
-    out, err = finish(process, 0)
-    report = json.loads(out)
-    assert (report["num_indexed"], report["num_rejected"]) == (NUM_ROWS, 0)
-    assert report["num_reconnects"] >= 1
-    assert err == ""
-    assert load.ids() == [f"p{i:05}" for i in range(NUM_ROWS)]

@@ -98,24 +98,6 @@ def test_an_upsert_stream_rejects_bad_documents_and_stores_the_rest(client, coll
     assert client.get_documents(collection, ["payload"])[0].payload == payload
 
 
-def test_texts_are_added_and_found_by_both_clients(client, collection, server_target):
-    added = client.add(TEXTS, collection=collection)
-    assert added.num_documents == client.add(TEXTS, collection=collection).num_documents == len(TEXTS)
-    result = client.search(TEXTS[1], collection=collection, top_k=2, min_revision=added.index_revision)
-    assert result[0].text == TEXTS[1]
-
-    async def add():
-        async with AsyncFacetsClient(server_target, timeout_s=60) as asynchronous:
-            await asynchronous.create_collection(f"{collection}-async", model=client.model().name)
-            await asynchronous.add({"text": TEXTS}, collection=f"{collection}-async")
-            found = await asynchronous.search(TEXTS[1], collection=f"{collection}-async", top_k=2)
-            await asynchronous.delete_collection(f"{collection}-async")
-            return found
-
-    other = asyncio.run(add())
-    assert [(hit.id, round(hit.score, 2)) for hit in other] == [(hit.id, round(hit.score, 2)) for hit in result]
-
-
 def test_a_folder_is_served_and_a_served_folder_is_opened(spawn, toy_model, tmp_path):
     def seen(client):
         client.add(TEXTS)

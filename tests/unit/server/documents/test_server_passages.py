@@ -207,14 +207,6 @@ def test_a_query_in_a_foreign_script_is_asked_by_its_words_alone_and_says_so(doc
     assert code is INVALID and "queries[0].text has hardly a word" in details
 
 
-@pytest.mark.parametrize(
-    "query", ["", "  \n ", "\u200b\u200d", "x " * 600_000], ids=["none", "blank", "unseen", "long"]
-)
-def test_queries_without_readable_words_are_refused(documents, query):
-    code, details = code_of(search, documents, query)
-    assert code is INVALID and "queries[0].text" in details
-
-
 @pytest.mark.parametrize("text", ["", " ", "\u200b", "dog " * 9_000_000], ids=["none", "blank", "unseen", "long"])
 def test_documents_without_readable_words_are_refused_and_nothing_is_lost(documents, text):
     batch = [documents_pb2.Document(id="good", text="fine"), documents_pb2.Document(id="bad", text=text)]

@@ -58,18 +58,10 @@ def test_a_call_has_a_span_below_the_caller_s_and_one_a_stage(make_server, provi
     assert call.attributes["facets.items"] == 2
     assert call.attributes["facets.request_bytes"] > 0 < call.attributes["facets.reply_bytes"]
     assert call.attributes["rpc.response.status_code"] == "OK"
-    assert [span.name for span in stages] == ["queue", "tokenize", "batch", "model"]
-    assert [span.attributes.get("facets.items") for span in stages] == [None, 2, 2, 2]
+    seen = [(span.name, span.attributes.get("facets.items")) for span in stages]
+    assert seen == [("queue", None), ("tokenize", 2), ("batch", 2), ("model", 2), ("queue", None)]  # permit, turn
     assert all(span.start_time <= span.end_time for span in (call, *stages))
     assert "cat" not in "".join(span.to_json() for span in (call, *stages))
-
-
-def test_junk_as_trace_context_is_a_trace_of_its_own(make_server, provider, exporter):
-    running = make_server(tracing=Tracing(provider))
-    for number, junk in enumerate(["", "junk", "00-0-0-01", "x" * 5000], 1):
-        embed(running, "a cat", metadata=(("traceparent", junk),))
-        calls, _ = spans(exporter, "EmbeddingService/Embed", number)
-        assert calls[-1].parent is None
 
 
 def test_a_fault_of_the_server_is_an_error_of_the_span_and_a_caller_s_is_none(make_server, provider, exporter):
