@@ -97,20 +97,13 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         if self.sentences is None or self.encoder is None or self.settings.sentences is None:
             return np.empty((len(titles), 0), dtype=np.float32)
         texts = sentence_texts(titles, abstracts, self.settings.sentences.abstract_chars)
-        parts = [np.empty((0, self.sentences.axes.shape[1]), dtype=np.float32)]
-        for first in range(0, len(texts), _EMBEDDED_AT_A_TIME):
-            parts.append(self.sentences.project(self.encoder.embed(texts[first : first + _EMBEDDED_AT_A_TIME])))
-        return np.concatenate(parts)
+        return self.sentences.project(_embedded(self.encoder, texts))
 
     def passage_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of whole titles and abstracts, ``[B, E]``; E is 0 for a model without an encoder for them."""
         if self.passages is None:
             return np.empty((len(titles), 0), dtype=np.float32)
-        texts = sentence_texts(titles, abstracts, MAX_ABSTRACT_CHARS)
-        parts = [np.empty((0, self.passages.dim), dtype=np.float32)]
-        for first in range(0, len(texts), _EMBEDDED_AT_A_TIME):
-            parts.append(self.passages.embed(texts[first : first + _EMBEDDED_AT_A_TIME]))
-        return np.concatenate(parts)
+        return _embedded(self.passages, sentence_texts(titles, abstracts, MAX_ABSTRACT_CHARS))
 
     def weighted_words(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.void]:
         """Words of papers by ``count / (count + 0.9) log(0.01 / p)``, at unit length; ``[B, M]`` of ``WEIGHTED_WORD``.
@@ -233,18 +226,19 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         probabilities_V = torch.from_numpy(words.vocabulary.probabilities)
         network = fit_weights(folder, lambda: PaperNetwork(config.model, vectors_VW, probabilities_V), tensors)
         revision = revision_of(*revision_files(folder, config), *files_of(folder, part.settings))
-        encoder = None
-        if part.settings.sentences is not None:
-            encoder = _borrowed(folder, part.settings.sentences, device)
-            revision = _joined(revision, encoder)
-        passages = None
-        if part.settings.additions is not None:
-            passages = _borrowed(folder, part.settings.additions, device)
-            revision = _joined(revision, passages)
-        encoders = {"encoder": encoder, "passages": passages}
+        encoders = {}
+        for name, settings in (("encoder", part.settings.sentences), ("passages", part.settings.additions)):
+            if settings is not None:
+                encoders[name] = _borrowed(folder, settings, device)
+                revision = _joined(revision, encoders[name])
         model = cls(network, words, config=config, part=part, **encoders, revision=revision, device=device)
         model.confidence = PaperConfidence.read(folder, revision)
         return model
+
+
+def _embedded(encoder: PassageModel, texts: Sequence[str]) -> NDArray[np.float32]:
+    parts = [texts[first : first + _EMBEDDED_AT_A_TIME] for first in range(0, len(texts), _EMBEDDED_AT_A_TIME)]
+    return np.concatenate([np.empty((0, encoder.dim), dtype=np.float32), *map(encoder.embed, parts)])
 
 
 def _joined(revision: str, encoder: ModelInfo) -> str:
