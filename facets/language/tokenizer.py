@@ -168,6 +168,13 @@ def check_sequence(texts: Sequence[str], method: str) -> None:
         raise TypeError(f"texts must be a sequence of str, got one str: try {method}([{texts[:20]!r}])")
 
 
+def check_texts(texts: Sequence[str], method: str) -> None:
+    """``check_sequence``, and ``check_text`` of each text."""
+    check_sequence(texts, method)
+    for position, text in enumerate(texts):
+        check_text(text, ("texts", position))
+
+
 def check_text(text: str, path: ErrorPath, *, max_bytes: int | None = None) -> None:
     """Rejects an empty, blank or too long text; ``path``: where the text is in the caller's input.
 

@@ -10,15 +10,11 @@ from torch import Tensor
 
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
-from facets.language.tokenizer import check_text
+from facets.language.tokenizer import check_text, check_texts
 from facets.model.loading import load
 from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
-from facets.relations.entailment import (
-    Entailment,
-    background_facets,
-    detect_entailment,
-)
+from facets.relations.entailment import Entailment, background_facets, detect_entailment
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType
 from facets.relations.extraction import (
     PairMention,
@@ -159,7 +155,7 @@ class RelationEngine:
             NotFoundError: A relation is unknown; the message lists similar names.
         """
         chosen = self._additions.chosen(relations)
-        _check_texts(texts)
+        check_texts(texts, "extract")
         entities = resolve_spans(texts, spans, finder)
         mentions = pair_mentions(texts, entities, self.model.tokenizer)
         max_per_pair = _in_range(max_relations_per_pair, "max_relations_per_pair", MAX_RELATIONS_PER_PAIR)
@@ -187,7 +183,7 @@ class RelationEngine:
         check_text(head, ("head",))
         head = head.strip()
         chosen, is_inverse = self._additions.chosen([relation]), self._additions.is_inverse(relation)
-        _check_texts(texts)
+        check_texts(texts, "fill_slot")
         entities = head_spans(texts, resolve_spans(texts, spans, finder), head)
         mentions = pair_mentions(texts, entities, self.model.tokenizer)
         mentions = [mention for mention in mentions if mention.is_about(texts, head)]
@@ -291,13 +287,6 @@ class RelationEngine:
         types: Sequence[tuple[EntityType, EntityType]] | None = None,
     ) -> ScoreArrays:
         return score_arrays(self.model, tokens, chosen, facets_PKD=self.model.encode_patterns(tokens), types=types)
-
-
-def _check_texts(texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
-        raise TypeError(f"texts must be a sequence of str, got one str: try [{texts[:20]!r}]")
-    for position, text in enumerate(texts):
-        check_text(text, ("texts", position))
 
 
 def _in_range(number: int | None, name: str, limit: int = MAX_TOP_K) -> int | None:

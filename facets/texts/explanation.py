@@ -11,7 +11,7 @@ from facets import scoring
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.reading import read
-from facets.language.tokenizer import Token, check_text
+from facets.language.tokenizer import Token, check_texts
 from facets.model.contract import TextModel
 
 
@@ -64,10 +64,7 @@ def explain(model: TextModel, texts: Sequence[str], *, num_words: int = 5) -> li
         InvalidInputError: A text is blank (the path names it), or ``num_words`` is below 1.
         TypeError: ``texts`` is a single ``str``.
     """
-    if isinstance(texts, str):
-        raise TypeError(f"texts must be a sequence of str, got one str: try explain(model, [{texts[:20]!r}])")
-    for position, text in enumerate(texts):
-        check_text(text, ("texts", position))
+    check_texts(texts, "explain")
     return explain_encoded(model, texts, model.encode(texts), num_words=num_words) if texts else []
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from facets.errors import InvalidInputError
 from facets.language import lexicon
 from facets.language.reading import read
-from facets.language.tokenizer import check_text
+from facets.language.tokenizer import check_text, check_texts
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.language.wordnet import wordnet
@@ -74,10 +74,8 @@ def suggest_topics(
             ``avoid`` share a phrase; the path says where.
         TypeError: ``texts`` is a single ``str``.
     """
-    if isinstance(texts, str):
-        raise TypeError(f"texts must be a sequence of str, got one str: try suggest_topics(model, [{texts[:20]!r}])")
+    check_texts(texts, "suggest_topics")
     for position, text in enumerate(texts):
-        check_text(text, ("texts", position))
         check_readable(model, text, ("texts", position))
     for name, number in (("num_topics", 1 if num_topics is None else num_topics), ("num_words", num_words)):
         if number < 1:

@@ -55,18 +55,21 @@ def test_extraction_returns_mentions_and_sentences(engine: RelationEngine) -> No
 
 
 @pytest.mark.parametrize(
-    ("texts", "spans", "field"),
+    ("texts", "spans", "field", "message"),
     [
-        (["Ann met Bob."], [[EntitySpan(0, 3), EntitySpan(2, 5)]], "spans[0][1]"),
-        (["Ann met Bob."], [[EntitySpan(0, 30)]], "spans[0][0]"),
-        (["Ann met Bob.", " "], [[], []], "texts[1]"),
-        (["Ann met Bob."], [], "spans"),
+        (["Ann met Bob."], [[EntitySpan(0, 3), EntitySpan(2, 5)]], "spans[0][1]", "overlap"),
+        (["Ann met Bob."], [[EntitySpan(0, 30)]], "spans[0][0]", "part of its text of 12 characters"),
+        (["Ann met Bob."], [[EntitySpan(-1, 2)]], "spans[0][0]", "part of its text"),
+        (["Ann met Bob."], [[EntitySpan(3, 3)]], "spans[0][0]", "part of its text"),
+        (["Ann met Bob."], [[EntitySpan(3, 4)]], "spans[0][0]", "white space"),
+        (["Ann met Bob.", " "], [[], []], "texts[1]", "no words"),
+        (["Ann met Bob."], [], "spans", "one list for each"),
     ],
 )
 def test_bad_spans_and_texts_are_reported(
-    engine: RelationEngine, texts: list[str], spans: list[list[EntitySpan]], field: str
+    engine: RelationEngine, texts: list[str], spans: list[list[EntitySpan]], field: str, message: str
 ) -> None:
-    with pytest.raises(InvalidInputError) as caught:
+    with pytest.raises(InvalidInputError, match=message) as caught:
         engine.extract(texts, spans=spans)
     assert caught.value.field == field
 
