@@ -185,9 +185,8 @@ class WordVectors:
         is_near_NW = scores_NW >= kth_N1 - 2 * (error + torch.from_numpy(query.error))
         result = []
         for unit, is_near in zip(units, is_near_NW.numpy(), strict=True):
-            near = rows[
-                np.flatnonzero(is_near)[: None if unit.any() else top_k]
-            ]  # a zero vector is equally near to all
+            # A zero vector is equally near to all words.
+            near = rows[np.flatnonzero(is_near)[: None if unit.any() else top_k]]
             cosines = unit_rows(self._rows(near)) @ unit
             best = np.argsort(-cosines, kind="stable")[:top_k]
             result.append([(self.vocabulary.words[near[place]], float(cosines[place])) for place in best])

