@@ -30,8 +30,8 @@ Entities: TypeAlias = Callable[[Sequence[str], int], Sequence[Sequence[EntitySpa
 """The entities of texts that begin at an index of the request: as given, or found."""
 
 
-def check_slots(request: pb.FillSlotsRequest, limits: LimitsConfig) -> None:
-    """Checks number and bytes of heads and relations; raises InvalidInputError."""
+def check_slots(request: pb.FillSlotsRequest) -> None:
+    """Checks the bytes of heads and relations; raises InvalidInputError."""
     check_not_empty(request.slots, ("slots",))
     sides = ((i, slot, side) for i, slot in enumerate(request.slots) for side in ("head", "relation"))
     check_texts(((("slots", i, side), getattr(slot, side)) for i, slot, side in sides), max_bytes=_MAX_NAME_BYTES)

@@ -50,7 +50,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
     def FillSlots(self, request: pb.FillSlotsRequest, call: CallContext) -> pb.FillSlotsResponse:
         """Ranked tails for heads and relations."""
         served = self.models.get(request.model)
-        check_slots(request, self.limits)
+        check_slots(request)
         texts, entities = texts_of(request, self.limits), entities_of(request, self.finders, self.limits)
         call.num_items = len(request.slots)
         top_k, slots = request.top_k if request.HasField("top_k") else DEFAULT_TOP_K, []

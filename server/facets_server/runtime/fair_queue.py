@@ -234,20 +234,6 @@ class FairLock:
         with self._queue.changed:
             return not (self._held or self._queue.waiters)
 
-    @contextmanager
-    def hold(self, call: CallContext) -> Iterator[None]:
-        """Holds the lock for a ``with`` block and adds both times to the call; raises as ``Waiter.wait``."""
-        self.acquire(call)
-        started = time.monotonic()
-        try:
-            call.check()
-            yield
-        finally:
-            seconds = time.monotonic() - started
-            call.inference_ms += seconds * 1000
-            call.stages.add("model", started, seconds)
-            self.release(call)
-
     def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
         """Takes the lock in a worker thread; the taker calls ``release``. Raises as ``Waiter.wait``.
 

@@ -51,19 +51,25 @@ class ServedModel(ABC, Generic[EngineT]):
 
     @contextmanager
     def exclusive(self, call: CallContext, lock: FairLock | None = None) -> Iterator[EngineT]:
-        """Holds the engine's lock, or another one, for a ``with`` block; raises as ``Waiter.wait``.
+        """Holds the engine's lock, or another one, for a ``with`` block and adds its time to the call.
 
-        Exceptions within the block count as failures of the model, except bad input and full disks.
+        Raises as ``Waiter.wait``. Other exceptions than a ``FacetsError`` within the block are failures of the model.
         """
-        with (lock or self._lock).hold(call):
-            try:
-                yield self.engine
-            except FacetsError:
-                raise
-            except Exception:
-                self.failures.num += 1
-                raise
-        self.failures.num = 0
+        lock = lock or self._lock
+        lock.acquire(call)
+        started = time.monotonic()
+        try:
+            call.check()
+            yield self.engine
+            self.failures.num = 0
+        except Exception as error:
+            self.failures.num += not isinstance(error, FacetsError)
+            raise
+        finally:
+            seconds = time.monotonic() - started
+            call.inference_ms += seconds * 1000
+            call.stages.add("model", started, seconds)
+            lock.release(call)
 
     @property
     def num_waiting(self) -> int:

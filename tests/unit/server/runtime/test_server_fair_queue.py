@@ -116,8 +116,9 @@ def finished(*askers):
 
 def test_waiters_of_one_caller_get_the_lock_in_their_order():
     lock, order = FairLock(), []
-    with lock.hold(CallContext()):
-        askers = [Asker(lock, of("a", weight), order) for weight in (1.0, 2.0)] + [Asker(lock, of("b"), order)]
+    lock.acquire(CallContext())
+    askers = [Asker(lock, of("a", weight), order) for weight in (1.0, 2.0)] + [Asker(lock, of("b"), order)]
+    lock.release(CallContext())
     finished(*askers)
     assert sorted(order) == ["a", "a", "b"] and order[-1] == "a"
     assert lock.is_idle()
