@@ -45,9 +45,6 @@ class WordNet:
         self._forms: dict[str, list[str]] = table["forms"]
         # The caches belong to the table, not to the class.
         self.lemmas = lru_cache(_CACHED)(self._find_lemmas)
-        self.sameness = lru_cache(_CACHED)(self._find_sameness)
-        self.hypernymy = lru_cache(_CACHED)(self._find_hypernymy)
-        self.opposition = lru_cache(_CACHED)(self._find_opposition)
         self._reached = lru_cache(_CACHED)(self._find_reached)
 
     def _find_lemmas(self, word: str) -> tuple[str, ...]:
@@ -57,7 +54,7 @@ class WordNet:
             lemmas.append(f"a:{word}")
         return tuple(dict.fromkeys(lemmas))
 
-    def _find_sameness(self, word: str, other: str) -> float:
+    def sameness(self, word: str, other: str) -> float:
         """1 for forms of one word; less for synonyms, by the frequency of the shared sense, and for derived words."""
         if word == other:
             return 1.0
@@ -75,7 +72,7 @@ class WordNet:
                             best = max(best, 0.9 * _SENSE ** (rank + ranks[sense]))
         return best
 
-    def _find_hypernymy(self, word: str, other: str) -> float:
+    def hypernymy(self, word: str, other: str) -> float:
         """Certainty that a word is a kind of the other, entails it or causes it ("kill" and "harm"); 0 for synonyms."""
         best = 0.0
         for first in self.lemmas(word):
@@ -88,7 +85,7 @@ class WordNet:
                             best = max(best, reached.get(sense, 0.0) * _SENSE**rank)
         return best
 
-    def _find_opposition(self, word: str, other: str) -> float:
+    def opposition(self, word: str, other: str) -> float:
         """1 for opposites ("buy" and "sell"); less for words with opposite senses ("polite" and "rude")."""
         others = set(self.lemmas(other))
         if any(not others.isdisjoint(self._opposites.get(lemma, ())) for lemma in self.lemmas(word)):

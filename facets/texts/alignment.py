@@ -165,7 +165,7 @@ def _similarities(
     return alike_FS, opposite_FS
 
 
-@lru_cache(500_000)
+@lru_cache(100_000)  # about 45 MB
 def lexical(first: str, second: str) -> tuple[float, float, float]:
     """Certainty in ``[0, 1]`` that two words mean the same, are opposites, and are hypernyms."""
     if first == second:
