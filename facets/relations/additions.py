@@ -6,7 +6,7 @@ Shape suffixes: E examples, N their facets, K pattern facets, J relation facets,
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -42,6 +42,10 @@ class AddedRelation:
     examples: tuple[str, ...]  # normalised patterns
     threshold: float  # scores of at least this value are accepted
 
+    def record(self) -> Record:
+        """The relation as it is stored; a record of its name without a value removes it."""
+        return Record(_KIND, self.name, json.dumps(asdict(self)).encode())
+
 
 class AddedRelationStore(RecordStore):
     """The relations added to one model, in a folder, created when absent, or a database shared by several servers."""
@@ -52,14 +56,6 @@ class AddedRelationStore(RecordStore):
     def read(self) -> list[AddedRelation]:
         """All added relations, in the order they were added."""
         return _updated([], self.news())
-
-    def add(self, relation: AddedRelation, *, after: int | None = None) -> int:
-        """Adds a relation; see :meth:`facets.storage.RecordStore.write`."""
-        return self.write([Record(_KIND, relation.name, json.dumps(asdict(relation)).encode())], after=after)
-
-    def remove(self, name: str, *, after: int | None = None) -> int:
-        """Removes a relation; see :meth:`facets.storage.RecordStore.write`."""
-        return self.write([Record(_KIND, name, None)], after=after)
 
 
 def _updated(known: Sequence[AddedRelation], news: News) -> list[AddedRelation]:
@@ -170,7 +166,7 @@ class Additions(RecordFollower[AddedRelationStore]):
             if name in known.names:
                 raise ConflictError(f"relation {name!r} exists; choose another name")
             relation = AddedRelation(name, patterns, float(np.float32(value)))  # the precision of scores
-            self._replace([*added, relation], lambda store: store.add(relation, after=self.seen))
+            self._replace([*added, relation], relation.record())
         return _relation(relation)
 
     def remove(self, name: str) -> Relation:
@@ -183,14 +179,14 @@ class Additions(RecordFollower[AddedRelationStore]):
                     raise InvalidInputError(f"is {name!r}, a relation of the model's own, which stays", path="name")
                 raise self._unknown(name)
             removed = added.pop(name)
-            self._replace(list(added.values()), lambda store: store.remove(name, after=self.seen))
+            self._replace(list(added.values()), Record(_KIND, name, None))
         return _relation(removed)
 
-    def _replace(self, added: list[AddedRelation], write: Callable[[AddedRelationStore], int]) -> None:
+    def _replace(self, added: list[AddedRelation], record: Record) -> None:
         """Computes the facets, writes the change, and then shows it to readers."""
         known = added, self._with_added(added)
         if self.store is not None:
-            self.seen = write(self.store)
+            self.seen = self.store.write([record], after=self.seen)
         self._known = known
 
     def _unknown(self, name: str) -> NotFoundError:

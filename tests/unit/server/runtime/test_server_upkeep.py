@@ -44,7 +44,7 @@ def data(tmp_path):
     papers = AdditionStore(folder / "papers" / "toy", "toy")
     papers.add(revision="r1", papers=[Paper("title", id="p1")])
     relations = AddedRelationStore(folder / "relations" / "toy", "toy")
-    relations.add(AddedRelation("mentor", ("$ARG1 taught $ARG2",), 0.5))
+    relations.write([AddedRelation("mentor", ("$ARG1 taught $ARG2",), 0.5).record()])
     streams = StreamStore(folder / "ingest-streams.sqlite3")
     stream = streams.begin(collection="docs", collection_created="now")
     streams.advance(stream, 3)
