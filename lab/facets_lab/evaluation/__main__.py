@@ -15,6 +15,7 @@ COMMANDS = {
     "entailment": ("facets_lab.relations.entailment:evaluate_entailment", "Entailment of patterns."),
     "relations": ("facets_lab.relations.evaluation:evaluate_relations", "Relations of entity pairs."),
     "recommendation": ("facets_lab.papers.evaluation:evaluate_recommendation", "Authors and citations of papers."),
+    "reviewers": ("facets_lab.papers.reviewers:evaluate_reviewers", "Reviewers added by their papers."),
     "retrieval": ("facets_lab.documents.retrieval:evaluate_retrieval", "Search."),
     "calibrate-similarity": ("facets_lab.texts.calibration:calibrate_similarity", "Fit what similarity scores mean."),
     "calibrate-topics": ("facets_lab.texts.topics:calibrate_topics", "Fit the likelihood of topics."),

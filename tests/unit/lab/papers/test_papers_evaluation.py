@@ -3,16 +3,20 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import ascii_lowercase
 
 import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
+from facets_lab.papers.data import read_papers
 from facets_lab.papers.evaluation import SHARES, column_metrics
+from facets_lab.papers.reviewers import cold_start, evaluate_reviewers
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
-from toy_papers import toy_records
+from toy_papers import toy_records, write_toy_papers
 
+from facets.errors import InvalidInputError
 from facets.papers.engine import PaperEngine
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 
@@ -98,3 +102,30 @@ def test_papers_of_the_field_are_sure_and_others_get_nothing_relevant(engine: Pa
         if not (found >= SURE if case["is_known"] else found < UNSURE)
     }
     assert len(CASES) - len(wrong) >= AT_LEAST[kind], wrong
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_toy_papers(tmp_path_factory.mktemp("reviewers") / "papers.jsonl")
+
+
+def test_held_out_papers_are_given_to_no_reviewer(data: Path) -> None:
+    papers = [replace(paper, abstract="abstract") for paper in read_papers(data)]
+    sample = cold_start(papers, min_papers=5, num_reviewers=8)
+    held_out = {paper.title for paper in sample.held_out}
+    assert 0 < len(sample.reviewers) <= 8 and len(held_out) == len(sample.held_out)
+    assert not held_out & {paper.title for reviewer in sample.reviewers for paper in reviewer.papers}
+    authors = {paper.title: {author.key for author in paper.authors} for paper in papers}
+    for paper, row in zip(sample.held_out, sample.wrote, strict=True):
+        assert row.any()
+        assert row.tolist() == [reviewer.author.name in authors[paper.title] for reviewer in sample.reviewers]
+    with pytest.raises(InvalidInputError, match="expected authors of 500 papers"):
+        cold_start(papers, min_papers=500, num_reviewers=8)
+
+
+def test_reviewers_are_ranked_by_their_papers(data: Path, with_additions: Path) -> None:
+    report = evaluate_reviewers(data, [str(with_additions)], min_papers=3, num_reviewers=12)
+    methods = report["models"]["toy-papers"]
+    assert set(methods) == {"as_trained", "facets", "documents", "recommended", "similarity", "passages", "bm25"}
+    assert all(methods[name]["papers"]["map"] > 0.2 for name in ("recommended", "bm25"))
+    assert json.loads(json.dumps(methods)) == methods
