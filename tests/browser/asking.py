@@ -2,8 +2,6 @@
 
 from playwright.sync_api import Page
 
-__all__ = ["RULES", "TOOLS", "ask", "enter_key", "example", "open_view", "settled"]
-
 # Text tools with their first example; those without one are sent as they are.
 TOOLS = {
     "similarity": "A tram, a railway",

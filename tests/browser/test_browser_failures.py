@@ -1,9 +1,8 @@
 """Errors are one sentence with advice, and input is kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from asking import TOOLS, ask, enter_key, open_view
 from conftest import WebServer
 from facets_client import Document, FacetsClient
@@ -15,46 +14,39 @@ FIELDS = "input:is([type=text], [type=search], :not([type])):visible, textarea:v
 EVIL = "<img src=x onerror=alert(1)> A cat sat on the mat. <script>alert(2)</script>"
 
 
-@pytest.fixture(scope="module")
-def keyed_server(tmp_path_factory: pytest.TempPathFactory, toy_model: Path) -> Iterator[WebServer]:
-    folder = tmp_path_factory.mktemp("keyed")
-    keys = folder / "keys"
+def test_keys_are_asked_for_and_markup_in_documents_is_shown_as_text(
+    open_page: Callable[..., Page], toy_model: Path, tmp_path: Path, errors: list[str]
+) -> None:
+    keys = tmp_path / "keys"
     keys.write_text(f"{KEY}\n{BOUND} read evil\n", encoding="utf-8")
     keys.chmod(0o600)
     environment = {"FACETS_SERVER_SECURITY_API_KEYS_FILE": str(keys)}
-    with WebServer(folder / "data", (toy_model,), environment=environment) as server:
+    with WebServer(tmp_path / "data", (toy_model,), environment=environment) as server:
         with FacetsClient(server.target, api_key=KEY) as client:
             client.create_collection("evil")
-            payload = {"title": "<i>cat</i>", "kind": "<u>k</u>"}
-            client.upsert("evil", [Document(id="<b>x</b>", text=EVIL, payload=payload)])
-        yield server
-
-
-def test_keys_are_asked_for_and_markup_in_documents_is_shown_as_text(
-    open_page: Callable[..., Page], keyed_server: WebServer, errors: list[str]
-) -> None:
-    page = open_page(keyed_server.url)
-    page.get_by_role("button", name="Enter a key").click()
-    page.get_by_role("textbox", name="Key").fill("wrong")
-    page.get_by_role("button", name="Use this key").click()
-    expect(page.get_by_role("alert").filter(has_text="Enter a valid API key")).to_be_visible()
-    enter_key(page, KEY)
-    expect(page.locator("select[name=c]")).to_contain_text("evil")
-    assert KEY not in page.evaluate("[JSON.stringify(localStorage), document.cookie, location.href].join()")
-    page.get_by_label("Question").fill("cat")
-    ask(page)
-    expect(page.locator(".hit h2")).to_have_text("<i>cat</i>")
-    expect(page.locator(".hit .passage")).to_have_text(EVIL)
-    assert page.locator("main img, main script, main i, main u").count() == 0
-    enter_key(page, BOUND)  # may not list collections
-    page.locator("input[name=c]").fill("evil")
-    page.get_by_label("Question").fill("cat")
-    ask(page)
-    expect(page.locator(".hit")).to_have_count(1)
-    page.get_by_label("Collection").fill("other")
-    ask(page)
-    expect(page.get_by_role("main").get_by_role("alert")).to_be_visible()
-    errors[:] = [error for error in errors if not any(status in error for status in ("401", "403"))]
+            client.upsert("evil", [Document("<b>x</b>", EVIL, {"title": "<i>cat</i>", "kind": "<u>k</u>"})])
+        page = open_page(server.url)
+        page.get_by_role("button", name="Enter a key").click()
+        page.get_by_role("textbox", name="Key").fill("wrong")
+        page.get_by_role("button", name="Use this key").click()
+        expect(page.get_by_role("alert").filter(has_text="Enter a valid API key")).to_be_visible()
+        enter_key(page, KEY)
+        expect(page.locator("select[name=c]")).to_contain_text("evil")
+        assert KEY not in page.evaluate("[JSON.stringify(localStorage), document.cookie, location.href].join()")
+        page.get_by_label("Question").fill("cat")
+        ask(page)
+        expect(page.locator(".hit h2")).to_have_text("<i>cat</i>")
+        expect(page.locator(".hit .passage")).to_have_text(EVIL)
+        assert page.locator("main img, main script, main i, main u").count() == 0
+        enter_key(page, BOUND)  # may not list collections
+        page.locator("input[name=c]").fill("evil")
+        page.get_by_label("Question").fill("cat")
+        ask(page)
+        expect(page.locator(".hit")).to_have_count(1)
+        page.get_by_label("Collection").fill("other")
+        ask(page)
+        expect(page.get_by_role("main").get_by_role("alert")).to_be_visible()
+        errors[:] = [error for error in errors if not any(status in error for status in ("401", "403"))]
 
 
 def test_a_stopped_server_is_reported_and_retried(

@@ -13,7 +13,7 @@ from facets_server.__main__ import main
 from playwright.sync_api import Page, expect
 
 View = Callable[..., Page]
-TICKETS = ("The tap drips at night.", "I was charged twice and want a refund.", "The reset mail never arrives.")
+TICKET = "The tap drips at night."
 ADMIN, READER = "a-key-that-may-do-everything-0123", "a-key-that-may-only-read-01234567"
 
 
@@ -114,15 +114,6 @@ def test_the_map_names_themes_and_is_read_with_the_keyboard(view: View) -> None:
     expect(page.locator(".reading .passage")).to_be_visible()
 
 
-def test_diagnosis_measures_the_recall_of_the_index(view: View) -> None:
-    page = view("diagnose")
-    page.get_by_label("Collection").select_option("samples")
-    page.get_by_label("Questions").fill("how do vaccines work\nwhich insects make honey")
-    ask(page, "Diagnose")
-    expect(page.get_by_role("heading", name="Recall of the index")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("finds 100 % of the hits")
-
-
 def test_a_collection_is_downloaded_kept_and_deleted_in_two_tabs(
     toy_server: WebServer, client: FacetsClient, open_page: View, tmp_path: Path, errors: list[str]
 ) -> None:
@@ -134,7 +125,7 @@ def test_a_collection_is_downloaded_kept_and_deleted_in_two_tabs(
         open_view(page, view)
         ask(page, button)
         expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("Collection 'old' is empty")
-    client.upsert("old", [Document(f"n{n:03}", TICKETS[n % 3], {"n": n}) for n in range(250)])
+    client.upsert("old", [Document(f"n{n:03}", TICKET, {"n": n}) for n in range(250)])
     expect(pages[0].get_by_role("region", name="Backup")).to_contain_text("facets-server backup NEW-FOLDER")
     expect(pages[0].get_by_role("button", name="Take a backup")).to_have_count(0)
     pages[0].once("dialog", lambda dialog: dialog.dismiss())
@@ -143,7 +134,7 @@ def test_a_collection_is_downloaded_kept_and_deleted_in_two_tabs(
         pages[0].get_by_role("button", name="Download old").click()
     downloading.value.save_as(tmp_path / "old.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "old.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == 250 and rows[7] == {"id": "n007", "text": TICKETS[1], "n": 7}
+    assert len(rows) == 250 and rows[7] == {"id": "n007", "text": TICKET, "n": 7}
     for page, says in zip(pages, ("250 documents were deleted", "old was already deleted"), strict=True):
         page.once("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Delete old").click()
@@ -163,7 +154,7 @@ def test_an_admin_takes_a_backup_and_the_shown_command_restores_it(
     with WebServer(tmp_path / "data", (toy_model,), environment=environment) as server:
         with FacetsClient(server.target, api_key=ADMIN) as client:
             client.create_collection("notes")
-            client.upsert("notes", [Document("n", TICKETS[0])])
+            client.upsert("notes", [Document("n", TICKET)])
         page = open_page(f"{server.url}#status")
         enter_key(page, READER)
         page.get_by_role("button", name="Take a backup").click()
@@ -186,23 +177,15 @@ def test_an_admin_takes_a_backup_and_the_shown_command_restores_it(
     errors.clear()
 
 
-def test_an_error_of_one_side_leaves_the_other(view: View, sample_server: WebServer, errors: list[str]) -> None:
-    with FacetsClient(sample_server.target) as client:
-        client.create_collection("tickets")
-        client.upsert("tickets", [Document(f"t{n}", text, {"title": f"Ticket {n}"}) for n, text in enumerate(TICKETS)])
-        page = view("sides")
-        page.get_by_label("Question").fill("I paid two times, give it back")
-        for name, place in (("samples", 0), ("tickets", 1)):
-            page.get_by_label("Collection").nth(place).select_option(name)
-            page.get_by_label("Ranked by").nth(place).select_option("Facets and words")
-        ask(page, "Compare")
-        right = page.get_by_role("region", name="Right")
-        expect(right.locator(".hit").first.get_by_role("heading")).to_have_text("Ticket 1")
-        expect(right.locator(".hit .chip").first).to_have_text("only here")
-        page.get_by_label("Model").first.select_option("facets-en")  # of another space than the samples
-        ask(page, "Compare")
-        expect(page.get_by_role("main").get_by_role("alert")).to_have_count(1)
-        expect(right.locator(".hit").first).to_be_visible()
-        client.delete_collection("tickets")
-    assert all("400" in error for error in errors)
+def test_an_error_of_one_side_leaves_the_other(view: View, errors: list[str]) -> None:
+    page = view("sides")
+    page.get_by_label("Question").fill("the largest river in the world")
+    ask(page, "Compare")
+    left = page.get_by_role("region", name="Left")
+    expect(left.locator(".hit .chip").first).to_have_text("other side: 1")
+    page.get_by_label("Model").last.select_option("facets-en")  # of another space than the samples
+    ask(page, "Compare")
+    expect(page.get_by_role("main").get_by_role("alert")).to_have_count(1)
+    expect(left.locator(".hit .chip").first).to_have_text("only here")
+    assert errors and all("400" in error for error in errors)
     errors.clear()

@@ -39,7 +39,7 @@ export async function store(files, collection = chosenCollection() || FIRST_COLL
 function showSummary() {
   const stop = () => {
     queue.length = 0;
-    current?.stop();
+    current?.stopping.abort();
   };
   const isLong = current && queue.length + numSent > 1;
   summary.replaceChildren(...(isLong ? [`File ${count(numSent)} of ${count(numSent + queue.length)}`, button("Stop all", stop)] : []));
@@ -74,21 +74,17 @@ async function filesBelow(entry) {
 }
 
 class Upload {
-  #stop = new AbortController();
+  stopping = new AbortController();
 
   constructor(file, name, collection) {
     Object.assign(this, { file, name, collection });
   }
 
-  stop() {
-    this.#stop.abort();
-  }
-
   async run() {
-    const { signal } = this.#stop;
+    const { signal } = this.stopping;
     const bar = h("progress", { "aria-label": this.name });
     const said = h("span", { class: "small", role: "status" }, "Sending");
-    const running = h("div", { class: "row" }, bar, button("Stop", () => this.stop()));
+    const running = h("div", { class: "row" }, bar, button("Stop", () => this.stopping.abort()));
     const head = h("div", { class: "row actions" }, h("strong", {}, this.name), running);
     const row = h("div", { class: "card upload", role: "group", "aria-label": this.name }, head, said);
     rows.prepend(row);
@@ -124,11 +120,11 @@ class Upload {
       try {
         return await send();
       } catch (error) {
-        if (!TRANSIENT.has(error.code) || this.#stop.signal.aborted) throw error;
+        if (!TRANSIENT.has(error.code) || this.stopping.signal.aborted) throw error;
         said.textContent = "Waiting for the server; no data is lost";
         do await new Promise((go) => setTimeout(go, PAUSE_MS));
-        while (connection.state === "lost" && !this.#stop.signal.aborted);
-        this.#stop.signal.throwIfAborted();
+        while (connection.state === "lost" && !this.stopping.signal.aborted);
+        this.stopping.signal.throwIfAborted();
       }
     }
   }

@@ -36,9 +36,7 @@ export async function open(root) {
 }
 
 /** 1,500,000 as "1.5MB". */
-function bytes(number) {
-  return BYTES.format(Number(number ?? 0));
-}
+const bytes = (number) => BYTES.format(Number(number ?? 0));
 
 /** "Nov 23, 2026, 4:40 PM": the same in all locales, with the month in letters. */
 function time(text) {
