@@ -54,6 +54,7 @@ def test_dropped_files_are_stored_listed_and_undone(desk: Page, client: FacetsCl
     expect(tickets).to_contain_text("line 5")
     expect(page.locator("li.file strong")).to_have_text(["notes.md", "tickets.csv"])
     expect(page.get_by_role("heading", name="3 documents in desk")).to_be_visible()
+    expect(page.locator("select[name=c] option:checked")).to_have_text("desk (3)")
     page.locator("li.file summary").last.click()
     page.locator("li.file details details summary").first.click()
     expect(page.locator("li.file .passage")).to_contain_text("charged twice")

@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { chooseCollection, collectionField, pages } from "../catalog.js";
-import { button, field, h, plural, table } from "../dom.js";
+import { button, count, field, h, plural, table } from "../dom.js";
 import { placeOf, title } from "../hits.js";
 import { problem } from "../panel.js";
 import { passage, Text } from "../text.js";
@@ -37,6 +37,7 @@ export async function open(root) {
     const counted = await call("DocumentService/CountDocuments", { collection }).catch((error) => ({ error }));
     if (collection !== target()) return;
     const total = Number(counted.numDocuments ?? 0);
+    if (control.selectedOptions) control.selectedOptions[0].textContent = `${collection} (${count(total)})`;
     const ask = total > 0 && h("a", { href: "#ask" }, "Ask");
     const files = pagedList(allFiles(collection, total), (file) => fileItem(collection, file, remove));
     list.replaceChildren(...(counted.error ? [problem(counted.error)] : [h("div", { class: "row" }, h("h2", {}, `${plural(total, "document")} in ${collection}`), ask), files]));

@@ -35,7 +35,6 @@ export async function open(root) {
   await show();
 }
 
-/** 1,500,000 as "1.5MB". */
 const bytes = (number) => BYTES.format(Number(number ?? 0));
 
 /** "Nov 23, 2026, 4:40 PM": the same in all locales, with the month in letters. */
