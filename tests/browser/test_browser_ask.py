@@ -11,6 +11,7 @@ from facets_client import Document, FacetsClient
 from playwright.sync_api import Page, expect
 
 View = Callable[..., Page]
+HOSTILE = ("#constructor", "#__proto__?x=1", "#ask?toString=1", "?q=bee&c=samples&where=constructor~1;=;!!&valueOf=1")
 TABLE = """Machines of the workshop, with their masses.
 
 | Machine | Weight | Noise |
@@ -120,10 +121,7 @@ def test_examples_come_from_the_chosen_collection_and_tables_are_drawn(
     errors[:] = [error for error in errors if "404" not in error]
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["#constructor", "#__proto__?x=1", "#ask?toString=1", "?q=bee&c=samples&where=constructor~1;=;!!&valueOf=1"],
-)
+@pytest.mark.parametrize("address", HOSTILE)
 def test_a_hostile_address_breaks_nothing(
     view: View, sample_server: WebServer, address: str, errors: list[str]
 ) -> None:
