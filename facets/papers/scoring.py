@@ -19,7 +19,7 @@ from facets.papers.trained import ScoringSettings
 _NEAREST_WORDS, _NEAREST_PAPERS = 8, 3
 _MAX_TITLES = 30  # most titles of the candidate's papers from which the words are taken
 _MIN_WORD_LETTERS = 3
-_FEW_CANDIDATES = 2048  # are all scored
+FEW_CANDIDATES = 2048  # are all scored
 
 
 def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -73,7 +73,7 @@ def contenders(
 
     ``score``: gives the scores of some candidates; those with the highest upper bounds show what a bound must reach.
     """
-    if len(rows_C) <= max(_FEW_CANDIDATES, 2 * num_best):
+    if len(rows_C) <= max(FEW_CANDIDATES, 2 * num_best):
         return rows_C
     table = state.tables[kind]
     facets_J = np.maximum(table.coded.bounds(papers.scaled(kind)[0]), 0.0)

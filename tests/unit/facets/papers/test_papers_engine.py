@@ -30,7 +30,7 @@ def test_authors_of_the_subject_come_first(engine: PaperEngine) -> None:
 def test_bounds_leave_out_none_of_the_best(
     engine: PaperEngine, kind: CandidateKind, options: PaperOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("facets.papers.scoring._FEW_CANDIDATES", 0)
+    monkeypatch.setattr("facets.papers.scoring.FEW_CANDIDATES", 0)
     bulk = engine.recommend_bulk(kind, [PARSER, VOICE], options)  # scores every candidate
     recommend = engine.recommend_authors if kind is AUTHORS else engine.recommend_citations
     for hits, rows, scores in zip(recommend([PARSER, VOICE], options), bulk.rows, bulk.scores, strict=True):
