@@ -73,7 +73,7 @@ PROGRAMS = {
     "library": [("facets --help", "Usage", 0)],
     "files": [("facets index --help", "Parquet", 0)],
     "local": [
-        ("facets index notes.csv -c notes --create", "2 stored", 0),
+        ("facets index notes.csv -c notes --create", "2 added", 0),
         ("facets search barking -c notes --top-k 1", "A dog barks.", 0),
         ("facets stop", "has ended", 0),
     ],

@@ -19,6 +19,8 @@ from made_docx import make_docx
 from made_pdf import make_pdf
 from typer.testing import CliRunner
 
+NEEDS_FILES = pytest.mark.skipif(importlib.util.find_spec("pypdfium2") is None, reason="the extra 'files' is missing")
+
 
 @pytest.mark.parametrize(
     "command", sorted(set(typer.main.get_command(app).commands) - {"models", "health", "status", "backup"})
@@ -62,7 +64,7 @@ def test_embed_file_to_array(facets, tmp_path):
         (["embed", "a", "--out", "x.txt"], "must end in .npy"),
         (["embed", "--file", "nope.txt"], "No such file"),
         (["embed", "--file", "bad.txt"], "bad.txt: expected lines of text, got binary data"),
-        (["summarize", "--file", "bad.pdf"], "bad.pdf: "),
+        pytest.param(["summarize", "--file", "bad.pdf"], "bad.pdf: ", marks=NEEDS_FILES),
         (["summarize", "--file", "empty"], "expected a file, got a folder"),
         (["topics", "--file", "in.jsonl"], "expected one document, got jsonl"),
         (["embed", ""], "texts[0] is empty"),
