@@ -211,8 +211,8 @@ def _answer(client: FacetsClient, one: Question, mode: SearchMode) -> Answer:
 
 
 def name_of(key: str) -> str:
-    """Name of a document in the questions: its id, without folder and suffix for a file."""
-    return re.sub(r"\.(txt|md|html)$", "", key.rpartition("/")[2])
+    """Name of a document in the questions: its id, for a file its name without folder, suffix and place in it."""
+    return re.sub(r"\.(txt|md|html)(#.*)?$", "", key.rpartition("/")[2])
 
 
 def _peers(client: FacetsClient, found: Sequence[Question]) -> dict[str, list[Answer]]:

@@ -5,8 +5,6 @@ import functools
 import itertools
 import os
 import re
-import shlex
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -32,6 +30,7 @@ from facets_client.load.source import InputError
 TITLE_NAMES = ("title", "headline", "heading", "subject")
 ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _MAX_COLUMNS_SHOWN = 20
+_PROSE_WORDS = 4  # a value of a column of prose has as many on average
 _MAX_PATH = 6  # keys of a path that is searched for columns
 _MAX_NESTED = 500  # columns within objects
 # Columns and types are decided from the first rows: limits in rows, and in characters of a file or a stream.
@@ -317,9 +316,12 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
         folded = {name.strip().casefold(): name for name in reversed(names if parent else columns)}
         return next((folded[parent + name] for name in candidates if parent + name in folded), "")
 
-    text = named("--text", *asked.text) or (_text_column(columns, nested, rows),)
-    if text == ("",):
-        raise _no_text_column(file_name, names, rows)
+    text = named("--text", *asked.text) or _text_columns(columns, nested, rows)
+    if not text:
+        raise ColumnError(
+            f"{file_name}: no column holds texts; the columns are {_shown(names) or 'none'}",
+            hint="--text COLUMN names one; dots reach into objects",
+        )
     parent = "".join(f"{_name_of([key])}." for key in path_of(text[0])[:-1]).casefold() if text[0] in nested else ""
     # In JSON, "subject" or "heading" is more likely a value than a title.
     titles = TITLE_NAMES[:1] if form.name in ("jsonl", "json") else TITLE_NAMES
@@ -335,8 +337,11 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
     )
 
 
-def _text_column(columns: Sequence[str], nested: Sequence[str], rows: Sequence[Row]) -> str:
-    """The column named like a text; one within objects if it is the only one of its name."""
+def _text_columns(columns: Sequence[str], nested: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
+    """The column named like a text; one within objects if it is the only one of its name; else the columns of prose.
+
+    A table without prose, such as a list of addresses, has its text in all columns.
+    """
 
     def named_like(names: Sequence[str], wanted: str) -> list[str]:
         return [
@@ -349,9 +354,18 @@ def _text_column(columns: Sequence[str], nested: Sequence[str], rows: Sequence[R
     for names in (columns, nested):
         for wanted in TEXT_NAMES:
             if found := named_like(names, wanted):
-                return found[0] if names is columns or len(found) == 1 else ""
+                return (found[0],) if names is columns or len(found) == 1 else ()
     folded = {name.strip().casefold(): name for name in reversed(columns)}
-    return next((folded[name] for name in TEXT_NAMES if name in folded), "")
+    if empty := next((folded[name] for name in TEXT_NAMES if name in folded), ""):
+        return (empty,)
+    values = {
+        name: [value for row in rows if isinstance(value := row.fields.get(name), str) and value.strip()]
+        for name in columns
+        if name.strip().casefold() not in ID_NAMES
+    }
+    filled = {name: own for name, own in values.items() if own}
+    prose = [name for name, own in filled.items() if sum(len(one.split()) for one in own) >= _PROSE_WORDS * len(own)]
+    return tuple(prose or filled)
 
 
 def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> str:
@@ -364,18 +378,6 @@ def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> s
     raise ColumnError(
         f"{file_name}: {option}: there is no column {wanted!r}; the columns are {_shown(names) or 'none'}",
         hint=f"did you mean {folded[nearest[0]]!r}?" if nearest else "",
-    )
-
-
-def _no_text_column(file_name: str, names: Sequence[str], rows: Sequence[Row]) -> ColumnError:
-    num_chars = Counter[str]()
-    for row in rows:
-        num_chars.update({name: len(value) for name in names if isinstance(value := _value_at(row.fields, name), str)})
-    longest = max(num_chars, key=lambda name: num_chars[name], default="")
-    expected = ", ".join(TEXT_NAMES[:4])
-    return ColumnError(
-        f"{file_name}: no column is called {expected} or the like; the columns are {_shown(names) or 'none'}",
-        hint=f"for example --text {shlex.quote(longest)}, which has the longest values" if longest else "",
     )
 
 

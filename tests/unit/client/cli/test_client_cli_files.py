@@ -100,6 +100,21 @@ def test_parquet_with_its_types(facets, stored, tmp_path):
     assert "expected Parquet" in facets("index", "not.parquet", "-c", "news", code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("Nr,Problem,Resolution\n7,The screen stays black.,Change the input to HDMI.\n", "Problem and Resolution"),
+        ("Name,Phone\nAnn,555 123\nBo,555 456\n", "Name and Phone"),
+    ],
+)
+def test_without_a_usual_name_the_columns_of_prose_are_the_text_or_all(facets, stored, tmp_path, table, text):
+    (tmp_path / "a.csv").write_text(table)
+    said = facets("index", "a.csv", "-c", "news").stderr
+    assert f"text from {text}, " in said.replace("'", "")
+    first = table.splitlines()[1].split(",")
+    assert all(value in stored()["a.csv#2"][0] for value in first[-len(text.split(" and ")) :])
+
+
 # What goes wrong
 
 
@@ -129,18 +144,16 @@ def test_other_encodings_are_found_and_told(facets, stored, tmp_path, encoding):
     [
         (["a.csv", "--text", "Boddy"], ["no column 'Boddy'", "No, Headline, Body", "did you mean 'Body'?"]),
         (["a.csv", "--encoding", "klingon"], ["unknown encoding 'klingon'"]),
-        (["other.csv"], ["no column is called text", "--text Antwort, which has the longest values"]),
         (["json.csv"], ["expected CSV, got JSON", "use --format jsonl or --format json"]),
         (["sheet.csv"], ["expected CSV, got a ZIP archive or an office document"]),
         (["pictures"], ["no readable file in this folder: it has .png (2)", "readable suffixes: .jsonl"]),
         (["-", "a.csv"], ["must be the only input"]),
-        (["object.json"], ["no column is called text", "the columns are rows"]),
+        (["object.json"], ["no column holds texts", "the columns are rows"]),
         pytest.param(["not.pdf"], ["expected a PDF"], marks=NEEDS_FILES),
     ],
 )
 def test_mistakes_are_one_sentence(facets, stored, tmp_path, args, parts):
     (tmp_path / "a.csv").write_text(ARTICLES)
-    (tmp_path / "other.csv").write_text("Frage,Antwort\nWas?,Das hier ist es.\n")
     (tmp_path / "sheet.csv").write_bytes(b"PK\x03\x04rest")
     (tmp_path / "json.csv").write_text('{"text": "a"}\n')
     (tmp_path / "object.json").write_text('{\n  "rows": []\n}\n')

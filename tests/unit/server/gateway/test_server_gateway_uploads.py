@@ -187,20 +187,21 @@ def test_a_slow_sender_is_ended(serve):
     assert gateway.kept == []
 
 
-def readers() -> list[str]:
-    """Processes that read files for this one."""
-    return [child for file in Path("/proc/self/task").glob("*/children") for child in file.read_text().split()]
+def children() -> set[str]:
+    """Processes that this one started: readers of files, and those of other tests."""
+    return {child for file in Path("/proc/self/task").glob("*/children") for child in file.read_text().split()}
 
 
 def test_work_and_the_reader_end_with_their_caller(serve):
     gateway, running = serve()
+    others = children()
     running.model.gate.clear()
     body = b"text\n" + b"A cat in the sun.\n" * 200_000
     with gateway.begin(length=len(body), sent=body) as connection:
         assert b'{"progress":{"num_documents":0}}' in received(connection, b"progress")
-        assert len(readers()) == 1 and len(gateway.kept) == 1
+        assert len(children() - others) == 1 and len(gateway.kept) == 1
     started = time.monotonic()
-    wait_until(lambda: not gateway.kept and not readers())
+    wait_until(lambda: not gateway.kept and not children() - others)
     assert time.monotonic() - started < 2
     running.model.gate.set()
 

@@ -59,7 +59,8 @@ def test_a_call_has_a_span_below_the_caller_s_and_one_a_stage(make_server, provi
     assert call.attributes["facets.request_bytes"] > 0 < call.attributes["facets.reply_bytes"]
     assert call.attributes["rpc.response.status_code"] == "OK"
     seen = [(span.name, span.attributes.get("facets.items")) for span in stages]
-    assert seen == [("queue", None), ("tokenize", 2), ("batch", 2), ("model", 2), ("queue", None)]  # permit, turn
+    assert [stage for stage in seen if stage != ("queue", None)] == [("tokenize", 2), ("batch", 2), ("model", 2)]
+    assert seen[0] == ("queue", None)  # for a permit; others are waits for a turn
     assert all(span.start_time <= span.end_time for span in (call, *stages))
     assert "cat" not in "".join(span.to_json() for span in (call, *stages))
 
