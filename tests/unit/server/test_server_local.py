@@ -134,8 +134,8 @@ def test_a_long_input_is_added_in_batches(opened, capsys):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        (Frame(a=["x"], b=["y"]), ValueError, r"columns are a, b"),
-        ([{"foo": "x"}], ValueError, r"columns are foo"),
+        (Frame(a=[1], b=[2.5]), ValueError, r"columns are a, b"),
+        ([{"foo": 1}], ValueError, r"columns are foo"),
         ({"text": TEXTS}, None, ""),
         ({"text": TEXTS, "n": 1}, TypeError, r"write \[\{\.\.\.\}\]"),
         (5, TypeError, "got int 5"),
