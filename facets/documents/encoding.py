@@ -1,21 +1,20 @@
 """Checks documents and encodes them for the store and the indexes.
 
-Shape letters: N documents, P parts of all documents, T facets of all parts, S places in an index, K facets of a place,
-D dimensions.
+Shape letters: N documents, P parts of all documents, T facets of all parts, K facets of a part, D dimensions.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, pairwise, starmap
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import Codes, count_terms, decode_units, encode_units, mark_headings, starts_of
+from facets.documents.codes import Codes, count_terms, encode_units, mark_headings, starts_of
 from facets.documents.fields import SearchedText
-from facets.documents.parts import LONGEST_WHOLE_CHARS
 from facets.documents.records import CollectionModel
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
@@ -29,7 +28,6 @@ from facets.documents.types import (
     JsonValue,
 )
 from facets.errors import ErrorPath, InvalidInputError
-from facets.index.base import paged
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
@@ -54,11 +52,6 @@ class EncodedBatch:
     spans: list[NDArray[np.uint32] | None]  # of each part's facets in its text, `[K, 2]` as stored; None: not known
     terms: list[TermCounts]  # of each part with its headings and searched fields
     language: str  # whose rules the terms follow
-
-    def paged(self, rows_P: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """The row of each place, ``[S]``, and unit-norm facets ``[S, K, D]``, as they are read back from the store."""
-        rows_S, units_SKD = paged(rows_P, decode_units(self.codes), self.starts, num_facets=num_facets)
-        return rows_S, units_SKD.astype(np.float16, copy=False)
 
 
 def check_collection_name(name: str) -> None:
@@ -132,6 +125,14 @@ def encode_payload(payload: Mapping[str, JsonValue], *, path: ErrorPath) -> str:
     return text
 
 
+def check_document(document: Document, path: ErrorPath) -> str:
+    """Id, source, text and payload of a document, which it returns as JSON; raises InvalidInputError."""
+    check_id(document.id, (*path, "id"))
+    check_source(document.source, (*path, "source"))
+    check_text(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
+    return encode_payload(document.payload, path=(*path, "payload"))
+
+
 def encode_documents(documents: Sequence[Document], model: CollectionModel) -> EncodedBatch:
     """Encodes documents in the language of their collection, or their own if it has none yet.
 
@@ -139,22 +140,14 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
     """
     if len(documents) > MAX_BATCH_DOCUMENTS:
         raise InvalidInputError(f"has {len(documents)} items, the limit is {MAX_BATCH_DOCUMENTS}", path="documents")
-    first_position: dict[str, int] = {}
+    known_ids: set[str] = set()
     payloads: list[str] = []
     parts: list[tuple[Document, SearchedText, slice]] = []
     for position, document in enumerate(documents):
         path = ("documents", position)
-        check_id(document.id, (*path, "id"))
-        if first_position.setdefault(document.id, position) != position:
-            rule = f"is {document.id!r}, which is also the id of an earlier document: expected different ids"
-            raise InvalidInputError(rule, path=(*path, "id"))
-        check_source(document.source, (*path, "source"))
-        check_text(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
-        payloads.append(encode_payload(document.payload, path=(*path, "payload")))
-        _check_parts(document, path, shape=(model.num_facets, model.dim))
-        searched = model.searched(document.text, document.payload, document.parts)
-        starts = starts_of(document.part_facets if len(searched) > 1 else [len(document.facet_embeddings)])
-        _check_spans(document, searched, np.diff(starts), path)
+        payloads.append(check_document(document, path))
+        check_new(document.id, known_ids, path)
+        searched, starts = check_facets(document, model, path)
         slices = starmap(slice, pairwise(starts.tolist()))
         parts += [(document, *part) for part in zip(searched, slices, strict=True)]
     codes_TD, norms_T = _encode_facets(documents, model.dim)
@@ -177,9 +170,16 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
     )
 
 
+def check_new(id: str, known_ids: set[str], path: ErrorPath) -> None:
+    """Adds an id to those of earlier documents of a batch; raises InvalidInputError if it is one of them."""
+    if id in known_ids:
+        rule = f"is {id!r}, which is also the id of an earlier document: expected different ids"
+        raise InvalidInputError(rule, path=(*path, "id"))
+    known_ids.add(id)
+
+
 def _encode_facets(documents: Sequence[Document], dim: int) -> tuple[Codes, NDArray[np.float32]]:
-    starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
-    codes_TD = np.zeros((int(starts_N1[-1]), dim), dtype=np.int8)
+    codes_TD = np.zeros((sum(len(document.facet_embeddings) for document in documents), dim), dtype=np.int8)
     norms_T, start = np.empty(len(codes_TD), dtype=np.float32), 0
     for first in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
         facets_TD = np.concatenate([one.facet_embeddings for one in documents[first : first + _DOCUMENTS_AT_A_TIME]])
@@ -187,23 +187,45 @@ def _encode_facets(documents: Sequence[Document], dim: int) -> tuple[Codes, NDAr
             check_interrupted()
             end = start + len(some)
             units, norms = normalize(some.astype(np.float64))
-            invalid = np.flatnonzero(~(norms <= np.finfo(np.float32).max))  # also true for NaN
-            if len(invalid):
-                position = int(np.searchsorted(starts_N1, start + invalid[0], side="right")) - 1
-                path = ("documents", position, "facet_embeddings")
-                raise InvalidInputError("has NaN or infinite values: expected finite float32", path=path)
             codes_TD[start:end], norms_T[start:end] = encode_units(units), norms
             start = end
     return codes_TD, norms_T
 
 
-def _check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
-    """Raises InvalidInputError unless these are facets of one part, ``[K, D]``; with spans there may be more than K."""
+def check_facets(
+    document: Document, model: CollectionModel, path: ErrorPath, *, is_whole: bool = False
+) -> tuple[tuple[SearchedText, ...], NDArray[np.int64]]:
+    """Checks parts, facets and spans of a document; raises InvalidInputError.
+
+    ``is_whole``: facets of a whole text that are not divided among its parts yet; with spans, there may be any number.
+    Returns what is searched of each part, and the offset of each part's facets, ``[P + 1]``.
+    """
+    facets, facets_path = document.facet_embeddings, (*path, "facet_embeddings")
+    most = model.num_facets if document.facet_spans is None else len(facets) if is_whole else MAX_NUM_FACETS
+    if len(document.parts) < 2:
+        starts = starts_of([len(facets)])
+        _check_shape(facets, (model.num_facets, model.dim), most, facets_path)
+    else:
+        starts = _check_parts(document, path)
+        counts = np.diff(starts)
+        for place in (int(counts.argmin()), int(counts.argmax())):  # all other counts lie between these two
+            part_facets = facets[starts[place] : starts[place + 1]]
+            _check_shape(part_facets, (model.num_facets, model.dim), most, facets_path)
+    largest = float(np.abs(facets).max(initial=0.0))
+    if not largest * math.sqrt(model.dim) <= np.finfo(np.float32).max:  # also true for NaN
+        raise InvalidInputError("has NaN or infinite values: expected finite float32", path=facets_path)
+    searched = model.searched(document.text, document.payload, document.parts)
+    _check_spans(document, searched, np.diff(starts), path)
+    return searched, starts
+
+
+def _check_shape(facets: NDArray[np.floating], shape: tuple[int, int], most: int, path: ErrorPath) -> None:
+    """Raises InvalidInputError unless these are facets of one part, ``[K, D]``, or of more rows, up to ``most``."""
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
         raise InvalidInputError(f"must be an array of floats, got {kind}", path=path)
     num_facets, dim = shape
-    is_long = has_spans and facets.ndim == 2 and num_facets < len(facets) <= MAX_NUM_FACETS and facets.shape[1] == dim
+    is_long = facets.ndim == 2 and num_facets < len(facets) <= most and facets.shape[1] == dim
     if facets.shape != shape and not is_long:
         raise InvalidInputError(
             f"has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}, "
@@ -212,36 +234,20 @@ def _check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_span
         )
 
 
-def check_whole(document: Document, model: CollectionModel, *, path: ErrorPath) -> None:
-    """Checks facets and spans of a whole text, before they are divided among its parts; raises InvalidInputError."""
-    facets, has_spans = document.facet_embeddings, document.facet_spans is not None
-    # Facets of a long text become those of its parts, which are checked when they are stored.
-    is_long = has_spans and len(document.text) > LONGEST_WHOLE_CHARS
-    checked, facets_path = facets[: model.num_facets] if is_long else facets, (*path, "facet_embeddings")
-    _check_facets(checked, (model.num_facets, model.dim), has_spans, facets_path)
-    searched = model.searched(document.text, document.payload)
-    _check_spans(replace(document, parts=()), searched, np.array([len(facets)]), path)
-
-
-def _check_parts(document: Document, path: ErrorPath, *, shape: tuple[int, int]) -> None:
-    has_spans, facets_path = document.facet_spans is not None, (*path, "facet_embeddings")
-    if len(document.parts) < 2:
-        _check_facets(document.facet_embeddings, shape, has_spans, facets_path)
-        return
+def _check_parts(document: Document, path: ErrorPath) -> NDArray[np.int64]:
+    """Checks that several parts cover the text; returns the offset of each part's facets, ``[P + 1]``."""
     if len(document.parts) > MAX_PARTS:
         raise InvalidInputError(f"has {len(document.parts)} items, the limit is {MAX_PARTS}", path=(*path, "parts"))
-    facets, counts = document.facet_embeddings, np.asarray(document.part_facets, dtype=np.int64)
-    if counts.shape != (len(document.parts),) or counts.sum() != len(facets):
-        rule = f"must give each of {len(document.parts)} parts its share of {len(facets)} facets"
+    starts, num_facets = starts_of(document.part_facets), len(document.facet_embeddings)
+    if len(starts) != len(document.parts) + 1 or starts[-1] != num_facets:
+        rule = f"must give each of {len(document.parts)} parts its share of {num_facets} facets"
         raise InvalidInputError(rule, path=(*path, "part_facets"))
-    for place in (int(counts.argmin()), int(counts.argmax())):  # all other counts lie between these two
-        first = int(counts[:place].sum())
-        _check_facets(facets[first : first + int(counts[place])], shape, has_spans, facets_path)
     bounds = [0, *(part.end for part in document.parts)]
     wrong = next((i for i, part in enumerate(document.parts) if not bounds[i] == part.start < part.end), None)
     if wrong is not None or bounds[-1] != len(document.text):
         rule = f"must cover the text of {len(document.text)} characters, one part directly after another"
         raise InvalidInputError(rule, path=(*path, "parts", *([] if wrong is None else [wrong])))
+    return starts
 
 
 def _check_spans(

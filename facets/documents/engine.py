@@ -246,7 +246,7 @@ class CollectionEngine:
             if record.language != language:
                 batch = encode_documents(documents, record)
             write = self._store.upsert(record, batch, check=check)
-            self._follower.wrote(record, write, batch)
+            self._follower.wrote(record, write)
         num_inserted = len(documents) - write.num_removed
         return UpsertResult(revision=write.revision, num_inserted=num_inserted, num_updated=write.num_removed)
 
@@ -266,7 +266,7 @@ class CollectionEngine:
         validate(where)
         record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
-            self.record(name, record)
+            record = self.record(name, record)
             with self._store.view() as view:
                 warnings = filter_warnings(view, view.collection(name), where)
             write = self._store.delete(record, ids=ids, where=where, source=source)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from facets.documents.encoding import EncodedBatch
 from facets.documents.index_manager import IndexManager
 from facets.documents.records import CollectionRecord, CollectionState, LostRevisions, StoreWrite, check_revision
 from facets.documents.store import DocumentStore
@@ -81,16 +80,15 @@ class Follower:
             self._records = {record.name: record for record in records if record.state is CollectionState.LIVE}
             self.revision = revision
 
-    def wrote(self, record: CollectionRecord, write: StoreWrite, batch: EncodedBatch | None = None) -> None:
-        """Applies a write of this process; see :meth:`facets.documents.index_manager.IndexManager.apply`."""
+    def wrote(self, record: CollectionRecord, write: StoreWrite) -> None:
+        """Applies a write of this process to a collection, given its state before."""
         if self._records is not None and write.revision != self.revision + 1:  # other servers wrote, too
             self.catch_up()
             return
-        self._indexes.apply(record, write, batch)
+        written = write.after(record)
+        self._indexes.apply(written, [write])
         if self._records is not None and record.state is CollectionState.LIVE:
-            known = self._records.get(record.name)
-            current = write.after(known if known and known.number == record.number else record)
-            self._records = {**self._records, record.name: current}
+            self._records = {**self._records, record.name: written}
         self.revision = write.revision
 
     def changed(self, revision: int) -> None:

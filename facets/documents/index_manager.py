@@ -17,7 +17,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.encoding import EncodedBatch
 from facets.documents.records import CollectionInfo, CollectionRecord, CollectionState, StoreWrite
 from facets.documents.store import DocumentStore
 from facets.documents.view import StoreView
@@ -254,31 +253,33 @@ class IndexManager:
             snapshot_bytes=snapshot_bytes,
         )
 
-    def apply(self, record: CollectionRecord, write: StoreWrite, batch: EncodedBatch | None = None) -> None:
-        """Applies a write of the store, made under ``write_lock``; ``batch``: the documents that were added."""
-        self._records[record.number] = record
-        live, lexical = self._live.get(record.number), self._lexical.get(record.number)
-        added, units, terms = write.added, None, list[TermCounts]()
-        if batch is not None:
-            added, units = batch.paged(write.added, record.num_facets)
-            terms = batch.terms
-        self.quarantine.remove(record, write.removed.tolist())
-        with self._unloading_after_errors(record):
-            if live is not None:
-                live.apply(write.revision, added=added, removed=write.removed, units_SKD=units)
-            if lexical is not None:
-                lexical.apply(write.revision, added=write.added, removed=write.removed, terms=terms)
-        if live is not None and live.is_due():
-            self._wake.set()
+    def apply(self, record: CollectionRecord, writes: Sequence[StoreWrite], *, view: StoreView | None = None) -> None:
+        """Reads from the store what writes changed, up to the revision of ``record``, and changes the indexes alike.
 
-    @contextmanager
-    def _unloading_after_errors(self, record: CollectionRecord) -> Iterator[None]:
-        """Unloads the indexes of a collection after an error (out of memory, interrupted): they may be out of step."""
+        Called under ``write_lock``. After an error the indexes may be out of step, so they are unloaded; one of the
+        store is only logged, since the writes are durable: the next search loads the indexes again.
+        """
+        self._records[record.number] = record
+        source = CollectionSource(self._store, record, self.quarantine, view=view)
+        live, lexical = self._live.get(record.number), self._lexical.get(record.number)
         try:
-            yield
+            if live is not None and live.revision < record.revision:
+                added, removed = _net_changes(writes, after=live.revision)
+                rows, units = source.read(added) if len(added) else (added, None)
+                live.apply(record.revision, added=rows, removed=removed, units_SKD=units)
+            if lexical is not None and lexical.revision < record.revision:
+                added, removed = _net_changes(writes, after=lexical.revision)
+                rows, terms = source.terms(added)
+                lexical.apply(record.revision, added=rows, removed=removed, terms=terms)
+            self.quarantine.remove(record, np.concatenate([write.removed for write in writes]).tolist())
+        except StorageError as error:
+            self._unload(record)
+            logger.error("collection %s cannot be searched: %s", record.name, error)
         except BaseException:
             self._unload(record)
             raise
+        if live is not None and live.is_due():
+            self._wake.set()
 
     def _unload(self, record: CollectionRecord) -> None:
         self._live.pop(record.number, None)
@@ -298,30 +299,10 @@ class IndexManager:
         for number, record in current.items():
             if writes is None:
                 self._unload(record)
-            elif number in self._live:
-                try:
-                    self._repeat(view, record, writes.get(number, ()))
-                except StorageError as error:
-                    logger.error("collection %s cannot be searched: %s", record.name, error)
+            elif number in writes:
+                self.apply(record, writes[number], view=view)
             if self._load_logged(record):
                 self._records[number] = record
-
-    def _repeat(self, view: StoreView, record: CollectionRecord, writes: Sequence[StoreWrite]) -> None:
-        """Applies the writes that the indexes of a collection have not seen."""
-        source = CollectionSource(self._store, record, self.quarantine, view=view)
-        live, lexical = self._live[record.number], self._lexical.get(record.number)
-        with self._unloading_after_errors(record):
-            if live.revision < record.revision:
-                added, removed = _net_changes(writes, after=live.revision)
-                rows, units = source.read(added) if len(added) else (added, None)
-                live.apply(record.revision, added=rows, removed=removed, units_SKD=units)
-                self.quarantine.remove(record, removed.tolist())
-            if lexical is not None and lexical.revision < record.revision:
-                added, removed = _net_changes(writes, after=lexical.revision)
-                rows, terms = source.terms(added)
-                lexical.apply(record.revision, added=rows, removed=removed, terms=terms)
-        if live.is_due():
-            self._wake.set()
 
     def distrust(self, record: CollectionRecord, live: LiveIndex, error: IndexFormatError) -> None:
         """Sets aside a snapshot that turned out to be damaged; the index is loaded from the store next time."""

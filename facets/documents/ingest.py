@@ -11,11 +11,12 @@ from typing import TypeAlias
 import numpy as np
 
 from facets.documents.encoders import Encoder, PendingTexts, check_readable_by, problem_of
-from facets.documents.encoding import check_id, check_source, check_whole, encode_payload
+from facets.documents.encoding import check_document, check_facets, check_new
 from facets.documents.engine import CollectionEngine
+from facets.documents.fields import SearchedText
 from facets.documents.parts import EncodedText, check_sections, from_encoded, split_text, with_parts
 from facets.documents.records import CollectionModel, CollectionRecord
-from facets.documents.types import MAX_PAYLOAD_BYTES, Document, DocumentPart, TokenStats
+from facets.documents.types import Document, TokenStats
 from facets.errors import ErrorPath, InvalidInputError, raise_first
 from facets.index.config import MAX_DOCUMENT_BYTES
 from facets.language.tokenizer import check_text
@@ -58,7 +59,6 @@ class StoredBatch:
         return self.num_added + self.num_changed + self.num_unchanged
 
 
-_Checked: TypeAlias = tuple[int, Document, tuple[DocumentPart, ...]]
 FindEqual: TypeAlias = Callable[[Mapping[str, Document]], Mapping[str, int]]
 """Documents by id, with their parts -> first rows of those that are stored and equal, by id."""
 
@@ -67,8 +67,8 @@ FindEqual: TypeAlias = Callable[[Mapping[str, Document]], Mapping[str, int]]
 class PreparedBatch:
     """Checked documents whose texts wait for the model."""
 
-    # Position, document and parts (none for a short text) of each document that passed the checks.
-    good: Sequence[_Checked]
+    given: Sequence[Document | Rejection]
+    good: Mapping[int, Document]  # documents that passed the checks, with their parts, by position
     # First rows of those among them that are stored already, by position; they are not encoded.
     unchanged: Mapping[int, int]
     rejections: Sequence[Rejection]  # the other documents
@@ -91,65 +91,68 @@ class DocumentReader:
 
         ``find_equal``: asked for the documents without facets; by default, all are encoded.
         """
-        good: list[_Checked] = []
+        good: dict[int, Document] = {}
         rejections: list[Rejection] = []
+        known_ids: set[str] = set()
         for position, document in enumerate(documents):
             if isinstance(document, Rejection):
                 rejections.append(document)
                 continue
             try:
-                parts = self._checked_parts(document, ("documents", position))
+                checked = self._checked(document, ("documents", position))
+                check_new(document.id, known_ids, ("documents", position))
+                good[position] = checked
             except InvalidInputError as error:
                 rejections.append(Rejection(position, document.id, error))
-                continue
-            good.append((position, document, parts))
-        asked = {one.id: replace(one, parts=parts) for _, one, parts in good if not one.is_encoded}
-        is_mistaken = len({one.id for _, one, _ in good}) < len(good)  # an id repeats: the engine reports it
-        rows = {} if is_mistaken else find_equal(asked)
-        unchanged = {position: rows[document.id] for position, document, _ in good if document.id in rows}
+        rows = find_equal({one.id: one for one in good.values() if not one.is_encoded})
+        unchanged = {position: rows[document.id] for position, document in good.items() if document.id in rows}
         texts: list[str] = []
-        for position, document, parts in good:
+        for position, document in good.items():
             if not document.is_encoded and position not in unchanged:
-                searched = self.collection.searched(document.text, document.payload, parts)
-                texts += [one.read for one in searched if not parts or not problem_of(self.encoder.model, one.read)]
+                searched = self.collection.searched(document.text, document.payload, document.parts)
+                texts += [one.read for one in searched if self._is_read(document, one)]
         pending = self.encoder.submit(texts[:TEXTS_AT_A_TIME]) if texts else None
-        return PreparedBatch(good, unchanged, rejections, pending, texts[TEXTS_AT_A_TIME:])
+        return PreparedBatch(documents, good, unchanged, rejections, pending, texts[TEXTS_AT_A_TIME:])
 
     def encoded(self, batch: PreparedBatch) -> list[tuple[int, Document]]:
         """Waits for the model; position and document to store of each good one that is not unchanged."""
         texts = self._encoded_texts(batch)
         return [
-            (position, self._finished(document, parts, texts))
-            for position, document, parts in batch.good
+            (position, document if document.is_encoded else self._finished(document, texts))
+            for position, document in batch.good.items()
             if position not in batch.unchanged
         ]
 
-    def _checked_parts(self, document: Document, path: ErrorPath) -> tuple[DocumentPart, ...]:
-        """The parts of a document, none for a short text; raises InvalidInputError for a bad document."""
-        check_id(document.id, (*path, "id"))
-        check_source(document.source, (*path, "source"))
-        encode_payload(document.payload, path=(*path, "payload"))
-        if document.part_facets and not (document.is_encoded and document.facet_spans is not None):
-            raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))
+    def _checked(self, document: Document, path: ErrorPath) -> Document:
+        """The document with its parts, among which its facets, if any, are divided; raises InvalidInputError."""
+        check_document(document, path)
         sections = check_sections(document.text, document.parts, (*path, "parts"))
         searched = self.collection.searched(document.text, document.payload)[0]
         text = document.text if document.text.strip() else searched.read
         check_text(text, (*path, "text"), max_bytes=self.max_text_bytes)
-        if len(searched.read) - len(document.text) > MAX_PAYLOAD_BYTES:  # the engine would refuse it after encoding
-            raise InvalidInputError(f"has more than {MAX_PAYLOAD_BYTES} bytes, the limit", path=(*path, "payload"))
-        if document.is_encoded:
-            check_whole(document, self.collection, path=path)
-        elif document.facet_spans is not None:
-            raise InvalidInputError("must come with facet_embeddings", path=(*path, "facet_spans"))
-        else:
-            check_readable_by(self.encoder.model, searched.read, *path, "text")
-        if document.is_encoded and document.facet_spans is None:
-            return ()
         parts = split_text(document.text, sections)
-        if document.part_facets and len(document.part_facets) != len(parts):
+        if document.part_facets and not (document.is_encoded and document.facet_spans is not None):
+            raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))
+        if not document.is_encoded:
+            if document.facet_spans is not None:
+                raise InvalidInputError("must come with facet_embeddings", path=(*path, "facet_spans"))
+            check_readable_by(self.encoder.model, searched.read, *path, "text")
+            return replace(document, parts=parts)
+        if not document.part_facets:
+            document = replace(document, parts=())
+            check_facets(document, self.collection, path, is_whole=True)
+            document = with_parts(document, parts, num_facets=self.collection.num_facets)
+        elif len(document.part_facets) == len(parts):
+            document = replace(document, parts=parts)
+        else:
             rule = f"has {len(document.part_facets)} items, expected {len(parts)}, one for each part of the text"
             raise InvalidInputError(rule, path=(*path, "part_facets"))
-        return parts
+        check_facets(document, self.collection, path)
+        return document
+
+    def _is_read(self, document: Document, part: SearchedText) -> bool:
+        """Whether the model reads a part: one of several may have no words that it knows."""
+        return not document.parts or not problem_of(self.encoder.model, part.read)
 
     def _encoded_texts(self, batch: PreparedBatch) -> Iterator[EncodedText]:
         if batch.pending is None:
@@ -161,15 +164,11 @@ class DocumentReader:
                 # A book has many texts: kept in half precision.
                 yield replace(text, facets=text.facets.astype(np.float16))
 
-    def _finished(self, document: Document, parts: tuple[DocumentPart, ...], texts: Iterator[EncodedText]) -> Document:
-        if document.is_encoded:
-            if document.part_facets:
-                return replace(document, parts=parts)
-            return with_parts(replace(document, parts=()), parts, num_facets=self.collection.num_facets)
+    def _finished(self, document: Document, texts: Iterator[EncodedText]) -> Document:
         nothing = EncodedText.of_nothing(self.collection.num_facets, self.collection.dim)
-        said = self.collection.searched(document.text, document.payload, parts)
-        encoded = [nothing if parts and problem_of(self.encoder.model, part.read) else next(texts) for part in said]
-        return from_encoded(document, parts, said, encoded)
+        searched = self.collection.searched(document.text, document.payload, document.parts)
+        encoded = [next(texts) if self._is_read(document, part) else nothing for part in searched]
+        return from_encoded(document, document.parts, searched, encoded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,59 +186,32 @@ class Ingest:
     def store_all(self, batch: PreparedBatch) -> StoredBatch:
         """Stores every document of the batch or, when it raises, none."""
         raise_first(rejection.error for rejection in batch.rejections)
-        encoded = self.reader.encoded(batch)
-        try:
-            return self._upsert(encoded, batch)
-        except _ChangedSinceError:
-            return self.store_all(self._again(batch))
+        return self.store_good(batch)
 
     def store_good(self, batch: PreparedBatch, *, check: Callable[[], None] = lambda: None) -> StoredBatch:
         """Stores the good documents and reports the others; ``check`` is that of ``CollectionEngine.upsert``."""
-        rejections, remaining = list(batch.rejections), self.reader.encoded(batch)
-        while True:
-            try:
-                stored = self._upsert(remaining, batch, check)
-                break
-            except _ChangedSinceError:
-                return self.store_good(self._again(batch), check=check)
-            except InvalidInputError as error:
-                match error.path:  # the engine names the first bad document by its index in the arguments
-                    case ("documents", int(index), *rest):
-                        position, document = remaining.pop(index)
-                        problem = error.at(("documents", position, *rest))
-                        rejections.append(Rejection(position, document.id, problem))
-                    case _:
-                        raise
-        rejections.sort(key=lambda rejection: rejection.position)
-        return replace(stored, rejected_documents=tuple(rejections))
-
-    def _upsert(
-        self, placed: Sequence[tuple[int, Document]], batch: PreparedBatch, check: Callable[[], None] = lambda: None
-    ) -> StoredBatch:
-        rows = np.array(sorted(batch.unchanged.values()), dtype=np.int64)
+        encoded = self.reader.encoded(batch)
+        unchanged_rows = np.array(sorted(batch.unchanged.values()), dtype=np.int64)
 
         def check_all() -> None:
             check()
-            if len(rows) and not self.engine.has_all(rows):
+            if len(unchanged_rows) and not self.engine.has_all(unchanged_rows):
                 raise _ChangedSinceError
 
-        documents = [document for _, document in placed]
-        with self.reader.encoder.measured("store", num_items=len(documents)):
-            write = self.engine.upsert(self.record.name, documents, seen=self.record, check=check_all)
+        documents = [document for _, document in encoded]
+        try:
+            with self.reader.encoder.measured("store", num_items=len(documents)):
+                write = self.engine.upsert(self.record.name, documents, seen=self.record, check=check_all)
+        except _ChangedSinceError:  # compares with the documents that are stored now
+            return self.store_good(self.prepare(batch.given), check=check)
         return StoredBatch(
             num_added=write.num_inserted,
             num_changed=write.num_updated,
-            num_unchanged=len(rows),
-            rejected_documents=(),
+            num_unchanged=len(unchanged_rows),
+            rejected_documents=tuple(batch.rejections),
             index_revision=write.revision,
-            truncated_documents=_truncated(placed),
+            truncated_documents=_truncated(encoded),
         )
-
-    def _again(self, batch: PreparedBatch) -> PreparedBatch:
-        """The batch compared with the documents that are stored now."""
-        documents: dict[int, Document | Rejection] = {position: document for position, document, _ in batch.good}
-        documents |= {rejection.position: rejection for rejection in batch.rejections}
-        return self.prepare([documents[position] for position in sorted(documents)])
 
 
 class _ChangedSinceError(Exception):

@@ -148,7 +148,7 @@ class Reindexer:
             batch = encode_documents(copies, replace(copy, language=language))
             with self._indexes.write_lock:
                 write = self._store.upsert(copy, batch, revisions=[document.revision for document in originals])
-                self._follower.wrote(copy, write, batch)
+                self._follower.wrote(copy, write)
         self._passed[copy.number] = passed
         return len(rows) > 0
 
