@@ -20,7 +20,6 @@ from facets.documents.codes import (
     terms_from_bytes,
 )
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
-from facets.documents.encoding import encode_payload
 from facets.documents.fields import SearchedText, field_texts, searched_part
 from facets.documents.filters import Filter, keys_of, path_of
 from facets.documents.records import (
@@ -271,23 +270,17 @@ class StoreView:
     def equal_rows(self, record: CollectionRecord, documents: Mapping[str, Document]) -> dict[str, int]:
         """For each document (by id) that is stored with equal text, parts, payload and source: its first row.
 
-        Reads the text only of documents of equal size. Facets of the stored document are not compared, but intact;
-        if anything is damaged, no document counts as stored.
+        Facets of the stored documents are not compared, but intact; if anything is damaged, none counts as stored.
         """
-        rows = self.documents_by_id(record, list(documents)).firsts
-        if not len(rows):
-            return {}
-        ids = self.first_rows_and_ids(rows)
-        given = [documents.get(ids[row][1]) for row in rows.tolist()]
-        sizes = [None if document is None else _num_bytes_of(document) for document in given]
-        rows = rows[self.num_bytes(rows, facets=False, dim=record.dim) == np.array(sizes, dtype=np.float64)]
+        found = self.documents_by_id(record, list(documents))
         try:
-            stored = self.documents(rows)
-            counts = np.array([max(1, len(one.parts)) for one in stored.values()], dtype=np.int64)
-            self.facets(record, DocumentRows(rows, counts).parts)
+            stored = self.documents(found.firsts).items()
+            equal = {one.id: row for row, one in stored if _compared(one) == _compared(documents[one.id])}
+            is_equal = np.isin(found.firsts, list(equal.values()))
+            self.facets(record, DocumentRows(found.firsts[is_equal], found.counts[is_equal]).parts)
         except DamagedDocumentsError:
             return {}
-        return {one.id: row for row, one in stored.items() if _compared(one) == _compared(documents[one.id])}
+        return equal
 
     def num_bytes(self, rows: NDArray[np.int64], *, facets: bool, dim: int) -> NDArray[np.int64]:
         """Bytes of text and payload, and of ``facets`` if asked, of the documents at these first rows, ``[N]``."""
@@ -448,10 +441,6 @@ class StoreView:
         codes_TD = codes_from_bytes([units for *_, units in ordered], norms_T, starts, dim=record.dim)
         read_spans = (None if blob is None else np.frombuffer(blob, "<u4").reshape(-1, 2) for _, _, blob, _ in ordered)
         return StoredFacets(codes_TD, norms_T, starts, tuple(read_spans))
-
-
-def _num_bytes_of(document: Document) -> int:
-    return len(document.text.encode()) + len(encode_payload(document.payload, path=("payload",)).encode())
 
 
 def _compared(document: Document | StoredDocument) -> tuple[object, ...]:

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from facets.index.faiss_index import FaissIndex
 
 
-_SPARE_SHARE = 1 / 8  # extra memory for each list after building
-
-
 class FaissBackend(IndexBackend):
     """FAISS inverted lists of facets, on the CPU; imports FAISS for the first collection that needs them."""
 
@@ -42,7 +39,8 @@ class FaissBackend(IndexBackend):
             sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
         index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents)
         seen = [(rows, index.prepare(rows, facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
-        index.make_room(np.concatenate([prepared for _, prepared in seen]), spare=_SPARE_SHARE)
+        lists = np.concatenate([prepared.ravel() for _, prepared in seen])
+        index.reserve(np.bincount(lists[lists >= 0]) * 9 // 8)  # also for what is added soon
         for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
             index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be deleted by now
         if not len(index):

@@ -128,10 +128,6 @@ class FacetIndex(ABC):
         """The slow part of an addition, safe during searches; returns a row for each place for :meth:`add_prepared`."""
         return np.empty((len(facets_SKD), 0), dtype=np.int64)
 
-    def make_room(self, prepared: Ints) -> bool:
-        """Allocates memory for an addition in small steps; False: let searches through, then call again."""
-        return True
-
     def add_prepared(self, rows: Ints, facets_SKD: Vectors, prepared: NDArray[np.integer]) -> None:
         """Adds documents; row i of ``prepared`` belongs to place i."""
         self.add(rows, facets_SKD)

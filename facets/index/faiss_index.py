@@ -25,7 +25,6 @@ _TRAIN_STEPS = 8
 _MIN_PROBES = 4
 _TUNE_QUERIES = 96
 _TUNE_TOP_K = 10
-MOVED_BYTES = 8 * 1024 * 1024  # of lists moved in memory under one lock: a few milliseconds
 # For one query facet and each result: minimum of facets to retrieve (lists rank by coarser codes), documents to score.
 _MIN_FACETS_PER_RESULT, _DOCUMENTS_PER_RESULT = 4, 2
 _SUM_DOCUMENTS_PER_RESULT = 8  # for several query facets: documents to score for each result
@@ -46,7 +45,6 @@ class FaissIndex(FacetIndex):
         self.trained_documents = trained_documents
         self._index = index
         self.num_probes = int(index.nprobe)  # lists scanned for each query facet; set by `tune`
-        self._room_L = np.zeros(index.nlist, dtype=np.int64)  # vectors that fit into the memory of each list
         self._codes = ExactIndex(
             num_facets=num_facets, dim=self.dim, keeps_places=True, room=trained_documents * 5 // 4
         )
@@ -98,29 +96,13 @@ class FaissIndex(FacetIndex):
         lists[kept_SK.ravel()] = self._index.quantizer.search(vectors[kept_SK.ravel()], 1)[1][:, 0]
         return lists.reshape(kept_SK.shape)
 
-    def make_room(self, prepared: NDArray[np.integer], *, spare: float | None = None) -> bool:
-        """Enlarges the lists for an addition, in steps of ``MOVED_BYTES``; False: call again.
-
-        Lists that grow evenly overflow at about the same time, and a search would wait until all of them were moved in
-        memory. ``spare``: does it in one step, with extra room as a share of each list.
-        """
-        self._own_lists()
-        lists, moved = self._index.invlists, 0
+    def reserve(self, sizes_L: Ints) -> None:
+        """Allocates room for so many facets in each list, so that they do not double while they are filled."""
+        lists = self._index.invlists
         assert lists is not None
-        more_L = np.bincount(prepared[prepared >= 0], minlength=self._index.nlist)
-        for number in np.flatnonzero(more_L).tolist():
-            size = lists.list_size(number)
-            needed = size + int(more_L[number])
-            if needed <= self._room_L[number]:
-                continue
-            if spare is None and moved > MOVED_BYTES:
-                return False
-            room = needed + int((spare or 0.0) * needed)
-            lists.resize(number, room)
-            lists.resize(number, size)  # keeps the memory
-            self._room_L[number] = max(room, 2 * size)
-            moved += room * lists.code_size
-        return True
+        for number, size in enumerate(sizes_L.tolist()):
+            lists.resize(number, size)
+            lists.resize(number, 0)  # keeps the memory
 
     def add_prepared(self, rows: Ints, facets_SKD: Vectors, prepared: NDArray[np.integer]) -> None:
         """Adds documents to the lists found by :meth:`prepare`."""

@@ -226,10 +226,7 @@ class LiveIndex:
             with self._lock.read():
                 oldest = self._tail.oldest(limit)
             rows, units = self._source.read(oldest)
-            prepared, has_room = base.prepare(rows, units), False
-            while not has_room:
-                with self._lock.write():
-                    has_room = base.make_room(prepared)
+            prepared = base.prepare(rows, units)
             with self._lock.write():
                 kept = np.isin(rows, self._tail.rows())
                 base.add_prepared(rows[kept], units[kept], prepared[kept])

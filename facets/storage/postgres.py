@@ -141,6 +141,7 @@ class PostgresDatabase:
             max_size=_MAX_CONNECTIONS,
             kwargs={"autocommit": True},
             configure=self._check_connection,
+            check=ConnectionPool.check_connection,
             timeout=_TIMEOUT_S,
             reconnect_timeout=_TIMEOUT_S / 2,
             open=True,
@@ -294,28 +295,9 @@ class PostgresDatabase:
         if self._closed:
             raise StoreClosedError(f"{self._name()} is closed and cannot be used")
         with self._clear_errors(action):
-            connection = self._begun(begin)
-            try:
-                with connection:  # commits, or rolls back
-                    yield connection
-            finally:
-                self._pool.putconn(connection)
-
-    def _begun(self, begin: str) -> "psycopg.Connection[Any]":
-        """A connection in a transaction; checks the pool only when one has broken, as a check takes a round trip."""
-        import psycopg
-
-        for is_last in (False, True):
-            connection = self._pool.getconn()
-            try:
+            with self._pool.connection() as connection:  # commits, or rolls back
                 connection.execute(begin)
-                break
-            except psycopg.OperationalError:
-                self._pool.putconn(connection)
-                if is_last:
-                    raise
-                self._pool.check()
-        return connection
+                yield connection
 
     def _name(self) -> str:
         return f"PostgreSQL document store {self.address}"
