@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -13,7 +14,7 @@ from facets_client.cli.output import count_of, print_json, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
 from facets_client.generated.running import BulkRunner, BulkTask
-from facets_client.load.outputs import RejectedFile
+from facets_client.load.outputs import append_rejections
 from facets_client.load.runner import BulkReport, BulkSettings
 from facets_client.load.source import BulkSource
 
@@ -69,8 +70,10 @@ class BulkInput:
                     self.settings.note_waiting(waiting, is_first=not is_waiting)
                 is_waiting = bool(waiting)
 
-            rejected = RejectedFile(self.rejected_path)
-            runner = BulkRunner(task, self.source, bulk, rejected=rejected, on_progress=show)
+            if self.rejected_path.is_file():  # of an earlier run
+                self.rejected_path.unlink()
+            on_rejected = partial(append_rejections, self.rejected_path)
+            runner = BulkRunner(task, self.source, bulk, on_rejected=on_rejected, on_progress=show)
             try:
                 return runner.run()
             except (KeyboardInterrupt, FacetsClientError) as error:

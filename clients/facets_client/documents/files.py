@@ -66,7 +66,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
         self._options = replace(options, text=columns.text)
         self._sizes = [os.path.getsize(file.path) if os.path.isfile(file.path) else None for file in files]
         self._bytes_before = 0  # total of the files before the open one
-        self._reader = ReaderProcess()
+        self._reader = ReaderProcess(self._options)
         self._first: Iterator[DocumentRecord] | None = None  # of the first file, after a check
         self._last_note = ""
 
@@ -133,7 +133,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
 
     def _documents(self, file: InputFile) -> Iterator[DocumentRecord]:
         """The documents of a file. Those of a file with others in it are numbered; their ids name the inner file."""
-        rows = self._reader.read(file, self._options)
+        rows = self._reader.read(file)
         source = "" if file.path == "-" else file.label  # standard input owns nothing
         is_container = False
         number = 0

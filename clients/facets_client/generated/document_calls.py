@@ -58,11 +58,11 @@ from facets_client.generated.types import (
     SearchMode,
 )
 from facets_client.load.formats import find_files
-from facets_client.load.outputs import RejectedList
-from facets_client.load.rows import ReadOptions
+from facets_client.load.rows import ReadOptions, Rejection
 from facets_client.load.runner import BulkSettings
 
 _PATIENCE_S = 30.0  # for a server that is away or full
+_MAX_REJECTED = 1_000  # that are listed
 _NOT_GIVEN: Any = ...  # None is a mistake: it must not turn the name of a collection into a query
 
 
@@ -316,7 +316,7 @@ class DocumentCalls(Calls):
 
         Raises InputError for what cannot be read at all.
         """
-        notes, rejected = list[str](), RejectedList()
+        notes, rejected = list[str](), list[Rejection]()
         if not isinstance(paths, DocumentFiles):
             names = [paths] if isinstance(paths, str | PathLike) else paths
             options = ReadOptions(note=notes.append)
@@ -337,7 +337,7 @@ class DocumentCalls(Calls):
                 task,
                 files,
                 settings,
-                rejected=rejected,
+                on_rejected=lambda more: rejected.extend(more[: _MAX_REJECTED - len(rejected)]),
                 on_progress=lambda report, waiting: on_progress and on_progress(report.num_done),
             )
             report = runner.run()
@@ -345,7 +345,7 @@ class DocumentCalls(Calls):
             **{name: report.totals[name] for name in ("num_added", "num_changed", "num_unchanged")},
             num_removed=task.num_removed,
             num_rejected=report.num_rejected,
-            rejected=tuple(RejectedRecord(item.name, item.line, item.reason, item.message) for item in rejected.kept),
+            rejected=tuple(RejectedRecord(item.name, item.line, item.reason, item.message) for item in rejected),
             notes=(*notes, *task.notes),
             index_revision=task.index_revision,
         )

@@ -1,10 +1,10 @@
 """Reads files in a child process with limits on its time and memory: a hostile file ends the child, not the program.
 
-The child is a fresh interpreter that reads one file after another. Requests are lines of JSON on its standard input,
-replies are lines of JSON on its standard output, as fast as the parent takes them.
+The child is a fresh interpreter that reads one file after another. A request is a JSON object, the first one in its
+arguments, the others on lines of its standard input; replies are lines of JSON on its standard output, as fast as the
+parent takes them.
 """
 
-import io
 import json
 import os
 import resource
@@ -31,7 +31,7 @@ package.__path__ = [sys.argv.pop(1)]
 runpy.run_module("facets_client.load.child", run_name="__main__")
 """
 _PACKAGE = str(Path(__file__).parents[1])
-_REPLY_BYTES = 2**16  # rows are sent together up to this size
+_BUFFER_BYTES = 2**16  # rows of a file are sent together, up to this size
 _MAX_REPLY_BYTES = 2**29
 _MAX_DEPTH = 4  # maximum, for archives in archives
 _MAX_RESTARTS = 10  # of one archive
@@ -49,12 +49,12 @@ class Section:
 class ReaderProcess(AbstractContextManager["ReaderProcess"]):
     """The child, which is started when it is needed and again after its end; ``position`` is in bytes of the file."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self.position = 0
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        self._limits = Limits()
 
-    def read(self, file: InputFile, options: ReadOptions) -> Iterator[tuple[Section, Row | Rejection]]:
+    def read(self, file: InputFile) -> Iterator[tuple[Section, Row | Rejection]]:
         """The rows of a file, each with its section.
 
         Raises InputError or ImportError for a file that cannot be read at all; a rejection tells that the rest cannot.
@@ -63,25 +63,23 @@ class ReaderProcess(AbstractContextManager["ReaderProcess"]):
         num_before, skipped = 0, list[int]()
         while True:
             section, num_rows, num_of_section = Section(file.label, ""), 0, 0
-            fault: Exception | None = None
-            for item in self._replies(file, options, skipped):
-                if isinstance(item, Exception):
-                    fault = item
-                elif isinstance(item, Section):
-                    section, num_of_section = item, 0
-                else:
+            try:
+                for item in self._replies(file, skipped):
+                    if isinstance(item, Section):
+                        section, num_of_section = item, 0
+                        continue
                     num_rows += 1
                     num_of_section += 1
                     if num_rows > num_before:
                         yield section, item
-            if fault is None:
                 return
-            is_restarted = isinstance(fault, _ChildEndedError) and section.member > 0 and len(skipped) < _MAX_RESTARTS
-            if not num_rows and not is_restarted:
-                raise fault
-            yield section, Rejection(num_of_section + 1, "damaged_input", str(fault))
-            if not is_restarted:
-                return
+            except (InputError, ImportError) as error:
+                is_restarted = isinstance(error, _ChildEndedError) and section.member and len(skipped) < _MAX_RESTARTS
+                if not num_rows and not is_restarted:
+                    raise
+                yield section, Rejection(num_of_section + 1, "damaged_input", str(error))
+                if not is_restarted:
+                    return
             skipped.append(section.member)
             num_before = num_rows - num_of_section
 
@@ -95,67 +93,63 @@ class ReaderProcess(AbstractContextManager["ReaderProcess"]):
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _replies(
-        self, file: InputFile, options: ReadOptions, skipped: Sequence[int]
-    ) -> Iterator[Section | Row | Rejection | Exception]:
-        """Sections, their rows, and at the end an error, if there was one."""
-        process: subprocess.Popen[bytes] | None = self._start(file, options.limits)
-        request: dict[str, Any] = {name: getattr(options, name) for name in ("format", "encoding", "delimiter", "text")}
-        request |= {"limits": asdict(options.limits), "path": file.path, "name": file.label, "skipped": skipped}
-        name = file.label
+    def _replies(self, file: InputFile, skipped: Sequence[int]) -> Iterator[Section | Row | Rejection]:
+        """Sections and their rows; raises the error that ends them."""
+        request = {name: getattr(self._options, name) for name in ("format", "encoding", "delimiter", "text")}
+        request |= {"limits": asdict(self._options.limits), "path": file.path, "name": file.label, "skipped": skipped}
+        process = self._send(json.dumps(request), file.path == "-")
+        name, is_whole = file.label, False
         try:
-            assert process and process.stdin and process.stdout
-            process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
-            process.stdin.flush()
-            while True:
-                line = process.stdout.readline(_MAX_REPLY_BYTES)
-                if not line.endswith(b"\n"):
-                    yield _ChildEndedError(f"{name}: {self._why_ended(options.limits)}")
-                    return
+            assert process.stdout
+            while (line := process.stdout.readline(_MAX_REPLY_BYTES)).endswith(b"\n"):
                 kind, *values = json.loads(line)
-                if kind == "rows":
-                    self.position, rows = values
-                    for row in rows:
-                        yield Row(*row) if len(row) == 4 else Rejection(*row)
+                if kind == "row":
+                    self.position, fields = values
+                    yield Row(*fields)
+                elif kind == "rejection":
+                    self.position, fields = values
+                    yield Rejection(*fields)
                 elif kind == "section":
                     section = Section(*values)
                     name = section.name
                     yield section
                 elif kind == "note":
-                    options.note(values[0])
-                elif kind == "fault":
-                    is_missing, message, hint = values
-                    yield ImportError(message) if is_missing else InputError(message, hint=hint)
-                else:
-                    process = None
+                    self._options.note(*values)
+                elif kind == "end":
+                    is_whole = True
                     return
+                else:
+                    is_missing, message, hint = values
+                    is_whole = True
+                    raise ImportError(message) if is_missing else InputError(message, hint=hint)
+            raise _ChildEndedError(f"{name}: {self._why_ended(process)}")
         finally:
-            if process is not None:
+            if not is_whole:
                 self.close()
 
-    def _start(self, file: InputFile, limits: Limits) -> "subprocess.Popen[bytes]":
-        if file.path == "-" or limits != self._limits or (self._process and self._process.poll() is not None):
-            self.close()
-        if self._process is None:
-            descriptor = _descriptor_of_stdin() if file.path == "-" else -1
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, _PACKAGE, str(limits.memory_bytes), str(descriptor)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(descriptor,) if descriptor >= 0 else (),
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                start_new_session=True,  # Ctrl-C is for the parent
-            )
-            if descriptor >= 0:
-                os.close(descriptor)
-            self._limits = limits
+    def _send(self, request: str, is_stdin: bool) -> "subprocess.Popen[bytes]":
+        """Sends a request to the child, or starts one with it, which reads the standard input of this process."""
+        if self._process is not None and not is_stdin and self._process.poll() is None:
+            assert self._process.stdin
+            self._process.stdin.write(request.encode("ascii") + b"\n")
+            self._process.stdin.flush()
+            return self._process
+        self.close()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, _PACKAGE, request],
+            stdin=None if is_stdin else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,  # Ctrl-C is for the parent
+        )
         return self._process
 
-    def _why_ended(self, limits: Limits) -> str:
-        assert self._process is not None
-        self._process.kill() if self._process.poll() is None else None
-        code = self._process.wait()
+    def _why_ended(self, process: "subprocess.Popen[bytes]") -> str:
+        if process.poll() is None:
+            process.kill()
+        code = process.wait()
+        limits = self._options.limits
         if code == -signal.SIGXCPU:
             return f"takes longer to read than the limit, {limits.time_s} s"
         cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -166,27 +160,13 @@ class _ChildEndedError(InputError):
     pass
 
 
-def _descriptor_of_stdin() -> int:
-    """The descriptor of standard input, or of a copy if it has none."""
-    try:
-        return os.dup(sys.stdin.fileno())
-    except io.UnsupportedOperation:
-        with tempfile.TemporaryFile() as target:
-            copy(sys.stdin.buffer, target, sys.maxsize, "-")
-            target.seek(0)
-            return os.dup(target.fileno())
-
-
 class _Reader:
     """The child's side: reads one file."""
 
-    def __init__(self, replies: BinaryIO, options: ReadOptions, skipped: Sequence[int], stdin: BinaryIO | None) -> None:
+    def __init__(self, replies: BinaryIO, options: ReadOptions, skipped: Sequence[int]) -> None:
         self._replies = replies
         self._options = replace(options, note=lambda sentence: self._send("note", sentence))
         self._skipped = skipped
-        self._stdin = stdin
-        self._rows: list[str] = []
-        self._num_bytes = 0
         self._num_members = 0
         self._bytes_left = options.limits.unpacked_bytes
         self._position = 0
@@ -197,12 +177,11 @@ class _Reader:
             self._read_file(path, name, self._options, 0)
             after = None if path == "-" else os.stat(path)
             if before and after and (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-                self._add(Rejection(1, "changed", f"{name}: changed while it was read: read it again"))
-            self._flush()
+                self._send_item(Rejection(1, "changed", f"{name}: changed while it was read: read it again"))
+            self._send("end")
         except Exception as error:
-            self._flush()
             self._send("fault", *self._fault(name, error))
-        self._send("end")
+        self._replies.flush()
 
     def _fault(self, name: str, error: Exception) -> tuple[bool, str, str]:
         if isinstance(error, ImportError | InputError):
@@ -214,33 +193,31 @@ class _Reader:
         return False, f"{name}: is damaged or of another format than its name says: {what or type(error).__name__}", ""
 
     def _read_file(self, path: str, name: str, options: ReadOptions, depth: int) -> None:
-        with Source(path, self._stdin, name=name) as source:
+        with Source(path, name=name) as source:
             form = format_of(source, options)
             form.require_reader()
             section = Section(name, form.name, self._num_members if depth else 0)
             self._allow_time()
-            self._send("section", *astuple(section))
+            self._send_section(section)
             if not source.peek(1):
                 raise InputError(f"{name}: the file is empty")
             num_items = 0
             for item in form.read(source, options):
                 num_items += 1
-                if isinstance(item, Row | Rejection):
-                    self._add(item)
-                    if self._num_bytes < _REPLY_BYTES and source.size is not None:
-                        continue
-                    if form.holds == "table":
-                        self._allow_time()
-                self._position = source.position if depth == 0 else self._position
-                self._flush()
+                if depth == 0:
+                    self._position = source.position
                 if isinstance(item, Member):
                     self._read_member(item, name, depth + 1)
-                    self._send("section", *astuple(section))
+                    self._send_section(section)
                 elif isinstance(item, Part):
                     section = replace(section, name=f"{name}/{safe_label(item.name)}")
-                    self._send("section", *astuple(section))
-            self._position = source.position if depth == 0 else self._position
-            self._flush()
+                    self._send_section(section)
+                else:
+                    self._send_item(item)
+                    if source.size is None:
+                        self._replies.flush()
+                    if form.holds == "table":
+                        self._allow_time()
             if not num_items:
                 raise InputError(f"{name}: the file is empty: it has no {'rows' if form.holds == 'table' else 'text'}")
 
@@ -259,61 +236,49 @@ class _Reader:
                     self._bytes_left -= copy(stream, file, self._bytes_left, name)  # type: ignore[arg-type]
                 self._read_file(file.name, name, replace(self._options, format=None), depth)
         except Exception as error:
-            self._flush()
             reason = "locked" if isinstance(error, RuntimeError) and "password" in str(error) else "unreadable_file"
-            self._add(Rejection(1, reason, self._fault(name, error)[1]))
+            self._send_item(Rejection(1, reason, self._fault(name, error)[1]))
 
     def _allow_time(self) -> None:
         limit = int(time.process_time()) + 1 + self._options.limits.time_s
         resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
 
-    def _add(self, item: Row | Rejection) -> None:
-        fields = (item.fields, item.line, item.excerpt, item.key) if isinstance(item, Row) else _fields(item)
+    def _send_item(self, item: Row | Rejection) -> None:
         try:
-            text = _encode(fields)
+            if isinstance(item, Row):
+                self._send("row", self._position, (item.fields, item.line, item.excerpt, item.key))
+            else:
+                self._send("rejection", self._position, (item.line, item.reason, item.message, item.id, item.excerpt))
         except RecursionError:
-            text = _encode(_fields(Rejection(item.line, "invalid_json", "JSON is nested too deeply")))
-        self._rows.append(text)
-        self._num_bytes += len(text)
+            self._send_item(Rejection(item.line, "invalid_json", "JSON is nested too deeply"))
 
-    def _flush(self) -> None:
-        if self._rows:
-            rows = ",".join(self._rows)
-            self._write(f'["rows",{self._position},[{rows}]]')
-            self._rows.clear()
-            self._num_bytes = 0
+    def _send_section(self, section: Section) -> None:
+        self._send("section", *astuple(section))
+        self._replies.flush()  # the parent knows which file ends the child
 
     def _send(self, *values: object) -> None:
-        self._write(_encode(values))
-
-    def _write(self, text: str) -> None:
-        self._replies.write(text.encode("utf-8", "surrogatepass") + b"\n")
-        self._replies.flush()
+        self._replies.write(_encode(values).encode("utf-8", "surrogatepass") + b"\n")
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
-def _fields(item: Rejection) -> tuple[object, ...]:
-    return item.line, item.reason, item.message, item.id, item.excerpt
-
-
-def main(memory_bytes: int, stdin_descriptor: int) -> None:
-    """Answers requests until standard input is closed."""
-    replies = os.fdopen(os.dup(1), "wb", 2**18)
+def main(request: str) -> None:
+    """Answers a request, and those on standard input until it is closed."""
+    replies = os.fdopen(os.dup(1), "wb", _BUFFER_BYTES)
     os.dup2(2, 1)  # libraries may print
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    stdin = os.fdopen(stdin_descriptor, "rb") if stdin_descriptor >= 0 else None
-    for line in sys.stdin.buffer:
-        request: dict[str, Any] = json.loads(line)
-        path, name, skipped = (request.pop(key) for key in ("path", "name", "skipped"))
-        request |= {"limits": Limits(**request["limits"]), "text": tuple(request["text"])}
-        _Reader(replies, ReadOptions(**request), skipped, stdin).read(path, name)
+    while request:
+        fields: dict[str, Any] = json.loads(request)
+        path, name, skipped = (fields.pop(key) for key in ("path", "name", "skipped"))
+        limits = Limits(**fields.pop("limits"))
+        resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
+        _Reader(replies, ReadOptions(**fields, limits=limits), skipped).read(path, name)
+        request = "" if path == "-" else sys.stdin.readline()
 
 
 if __name__ == "__main__":
     try:
-        main(int(sys.argv[1]), int(sys.argv[2]))
+        main(sys.argv[1])
     except BrokenPipeError:
         os._exit(0)

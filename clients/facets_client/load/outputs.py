@@ -1,14 +1,11 @@
-"""Files that commands write: whole ones, and the list of rejected records."""
+"""Files that commands write."""
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from facets_client.load.rows import Rejection
-
-_MAX_KEPT = 1000
 
 
 @contextmanager
@@ -23,42 +20,11 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-class RejectedList:
-    """The first rejections of a run, in memory."""
-
-    def __init__(self) -> None:
-        self.kept: list[Rejection] = []
-
-    def write(self, rejections: Sequence[Rejection]) -> None:
-        """Keeps rejections as long as there are few."""
-        self.kept += rejections[: _MAX_KEPT - len(self.kept)]
-
-    def close(self) -> None:
-        """Does nothing."""
-
-
-class RejectedFile:
-    """JSON lines of rejections, created with the first one; deletes the file of an earlier run."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._stream: BinaryIO | None = None
-        if path.is_file():
-            path.unlink()
-
-    def write(self, rejections: Sequence[Rejection]) -> None:
-        """Appends rejections."""
-        for rejection in rejections:
-            if self._stream is None:
-                self._stream = self._path.open("wb")
-            fields = {name: getattr(rejection, name) for name in ("line", "id", "reason", "message", "excerpt")}
-            if rejection.name:
-                fields = {"file": rejection.name, **fields}
-            self._stream.write(json.dumps(fields).encode("ascii") + b"\n")
-        if self._stream is not None:
-            self._stream.flush()
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._stream is not None:
-            self._stream.close()
+def append_rejections(path: Path, rejections: Sequence[Rejection]) -> None:
+    """Appends rejections to a file as JSON lines; without any, it is not created."""
+    for rejection in rejections:
+        fields = {name: getattr(rejection, name) for name in ("line", "id", "reason", "message", "excerpt")}
+        if rejection.name:
+            fields = {"file": rejection.name, **fields}
+        with path.open("ab") as stream:
+            stream.write(json.dumps(fields).encode("ascii") + b"\n")

@@ -1,7 +1,6 @@
-"""Parts of a bulk run over a long input: settings, batches, patience with the server, and tasks that make calls."""
+"""Parts of a bulk run over a long input: settings, batches, the report, and tasks that make calls."""
 
 import math
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from facets_client.core.blocking import Background
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, index_of
 from facets_client.errors import (
     DeadlineExceededError,
-    FacetsClientError,
     InvalidArgumentError,
     NotFoundError,
     OverloadedError,
@@ -106,27 +104,6 @@ class Settled:
     totals: Mapping[str, int] = field(default_factory=dict)
 
 
-class Patience:
-    """Growing pauses while the server is unreachable or full, up to ``max_wait_s`` without progress."""
-
-    def __init__(self, max_wait_s: float) -> None:
-        self._max_wait_s = max_wait_s
-        self.progressed()
-
-    def progressed(self) -> None:
-        """Starts over with short pauses."""
-        self._last_progress = time.monotonic()
-        self._pause_s = FIRST_PAUSE_S
-
-    def pause_s(self, error: FacetsClientError) -> float:
-        """Seconds to wait after an error; raises it if the wait has been too long."""
-        pause_s = max(self._pause_s, min(error.retry_after_s or 0.0, LONGEST_PAUSE_S))
-        if time.monotonic() - self._last_progress + pause_s > self._max_wait_s:
-            raise error
-        self._pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        return pause_s
-
-
 @dataclass(slots=True)
 class BulkReport:
     """What a run has done."""
@@ -200,7 +177,12 @@ class CallTask(Generic[ItemT, ReplyT]):
             try:
                 replies.append((part, self._call([record.item for record in part])))
             except (InvalidArgumentError, NotFoundError) as error:
-                refused = self._refused_items(error, len(part))
+                paths = [(index_of(v.field.partition(".")[0], self._items_name), v) for v in error.field_violations]
+                refused = {
+                    index: f"{violation.field.partition('.')[2]} {violation.description}".lstrip()
+                    for index, violation in reversed(paths)
+                    if index is not None and index < len(part)
+                }
                 if not refused and error.resource_type != "paper":
                     raise
                 if not refused and len(part) > 1:  # one of them names an unknown paper; only separate calls tell which
@@ -211,16 +193,6 @@ class CallTask(Generic[ItemT, ReplyT]):
                 if len(refused) < len(part):
                     waiting.insert(0, [record for index, record in enumerate(part) if index not in refused])
         return replies, rejections
-
-    def _refused_items(self, error: FacetsClientError, num_items: int) -> dict[int, str]:
-        """Index of each item that the server refuses, with the path in the item and the rule: ``title is empty``."""
-        refused: dict[int, str] = {}
-        for violation in error.field_violations:
-            item, _, path = violation.field.partition(".")
-            index = index_of(item, self._items_name)
-            if index is not None and index < num_items:
-                refused.setdefault(index, f"{path} {violation.description}".lstrip())
-        return refused
 
 
 _Answers: TypeAlias = tuple[list[tuple[list[Record[ItemT]], ReplyT]], list[Rejection]]

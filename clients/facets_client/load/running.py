@@ -7,12 +7,13 @@ run again from the beginning: tasks do nothing about records that are stored alr
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from facets_client.core.asynchronous import in_thread
-from facets_client.load.outputs import RejectedFile, RejectedList
-from facets_client.load.runner import TRANSIENT, Batch, BulkReport, BulkSettings, Patience, Settled
+from facets_client.load import runner
+from facets_client.load.rows import Rejection
+from facets_client.load.runner import TRANSIENT, Batch, BulkReport, BulkSettings, Settled
 from facets_client.load.source import BulkSource
 
 ItemT = TypeVar("ItemT")
@@ -44,7 +45,8 @@ class AsyncBulkTask(Protocol[ItemT]):
 class AsyncBulkRunner(Generic[ItemT]):
     """One run over one input; ``report`` says what it has done so far.
 
-    ``on_progress`` is called after each batch, and before each pause with the server's message.
+    ``on_rejected`` gets the rejections of each batch. ``on_progress`` is called after each batch, and before each pause
+    with the server's message.
     """
 
     def __init__(
@@ -53,13 +55,13 @@ class AsyncBulkRunner(Generic[ItemT]):
         source: BulkSource,
         settings: BulkSettings,
         *,
-        rejected: RejectedFile | RejectedList,
+        on_rejected: Callable[[Sequence[Rejection]], object],
         on_progress: Callable[[BulkReport, str], object],
     ) -> None:
         self._task = task
         self._source = source
         self._settings = settings
-        self._rejected = rejected
+        self._on_rejected = on_rejected
         self._on_progress = on_progress
         self._pending: deque[Batch[ItemT]] = deque()  # read but not settled; sent batches come first
         self.report = BulkReport()
@@ -71,13 +73,12 @@ class AsyncBulkRunner(Generic[ItemT]):
             await self._work()
         finally:
             await self._task.abandon()
-            self._rejected.close()
         self.report.duration_s = time.monotonic() - started
         return self.report
 
     async def _work(self) -> None:
         source: Iterator[Batch[ItemT]] | None = None
-        patience = Patience(self._settings.max_wait_s)
+        last_progress, pause_s = time.monotonic(), runner.FIRST_PAUSE_S
         while True:
             try:
                 if source is None:
@@ -89,15 +90,18 @@ class AsyncBulkRunner(Generic[ItemT]):
                 batch = self._pending[0]
                 self._take(batch, await self._task.settle(batch))
                 self._pending.popleft()
-                patience.progressed()
+                last_progress, pause_s = time.monotonic(), runner.FIRST_PAUSE_S
             except TRANSIENT as error:
                 await self._task.abandon()
                 for batch in self._pending:
                     batch.is_sent = False
                 self.report.num_reconnects += 1
-                pause_s = patience.pause_s(error)
+                pause_s = max(pause_s, min(error.retry_after_s or 0.0, runner.LONGEST_PAUSE_S))
+                if time.monotonic() - last_progress + pause_s > self._settings.max_wait_s:
+                    raise
                 self._on_progress(self.report, error.details)
                 await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, runner.LONGEST_PAUSE_S)
 
     async def _fill_window(self, source: Iterator[Batch[ItemT]]) -> None:
         index = num_sent = 0
@@ -117,7 +121,7 @@ class AsyncBulkRunner(Generic[ItemT]):
 
     def _take(self, batch: Batch[ItemT], settled: Settled) -> None:
         rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.name, item.line))
-        self._rejected.write(rejections)
+        self._on_rejected(rejections)
         self.report.num_records += len(batch.records) + len(batch.rejections)
         self.report.num_rejected += len(rejections)
         self.report.totals.update(settled.totals)

@@ -96,18 +96,22 @@ class Source(AbstractContextManager["Source"]):
     Its format is detected by ``name``, which also stands in messages.
     """
 
-    def __init__(self, path: str, stdin: BinaryIO | None = None, *, name: str = "") -> None:
+    def __init__(self, path: str, *, name: str = "") -> None:
         self.path = path
         self.name = name or path
         self._is_stdin = path == "-"
-        self._raw = (stdin or sys.stdin.buffer) if self._is_stdin else open_file(Path(path))
+        try:
+            self._raw = sys.stdin.buffer if self._is_stdin else open(path, "rb")
+        except IsADirectoryError as error:
+            raise InputError(f"{path}: expected a file, got a folder") from error
+        except OSError as error:
+            raise InputError(f"{path}: cannot be opened: {error.strerror or error}") from error
         self.size = Path(path).stat().st_size if not self._is_stdin and Path(path).is_file() else None
         self._stored = _Peekable(self._raw)
         head = self._stored.peek(_STREAM_HEAD_BYTES if self.size is None else _FILE_HEAD_BYTES)
         self.compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), "plain")
         self._uncompressed = _Peekable(_uncompressed(self._stored, self.compression))
         self.stream = io.BufferedReader(self._uncompressed, _BUFFER_BYTES)
-        self._spooled: BinaryIO | None = None
         self.share_read: float | None = None  # set by readers that seek, from 0 to 1
 
     @property
@@ -138,24 +142,17 @@ class Source(AbstractContextManager["Source"]):
         if self.size is not None and self.compression == "plain":
             self._raw.seek(0)
             return self._raw
-        if self._spooled is None:
-            self._spooled = cast(BinaryIO, tempfile.TemporaryFile())
-            try:
-                copy(self.stream, self._spooled, max_bytes, self.name)
-            except DAMAGED as error:
-                raise InputError(f"{self.name}: the {self.compression} data is cut off or damaged: {error}") from error
-        self._spooled.seek(0)
-        return self._spooled
-
-    def close(self) -> None:
-        """Closes the file; standard input stays open."""
-        if self._spooled is not None:
-            self._spooled.close()
-        if not self._is_stdin:
-            self._raw.close()
+        unpacked = cast(BinaryIO, tempfile.TemporaryFile())
+        try:
+            copy(self.stream, unpacked, max_bytes, self.name)
+        except DAMAGED as error:
+            raise InputError(f"{self.name}: the {self.compression} data is cut off or damaged: {error}") from error
+        unpacked.seek(0)
+        return unpacked
 
     def __exit__(self, *exc_info: object) -> None:
-        self.close()
+        if not self._is_stdin:
+            self._raw.close()
 
 
 def copy(stream: BinaryIO, target: BinaryIO, max_bytes: int, name: str) -> int:
@@ -168,16 +165,6 @@ def copy(stream: BinaryIO, target: BinaryIO, max_bytes: int, name: str) -> int:
         target.write(block)
     target.flush()
     return num_bytes
-
-
-def open_file(path: Path) -> BinaryIO:
-    """A file as a stream of bytes; InputError if it cannot be opened."""
-    try:
-        if path.is_dir():
-            raise InputError(f"{path}: expected a file, got a folder")
-        return path.open("rb")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be opened: {error.strerror or error}") from error
 
 
 def _uncompressed(stored: _Peekable, compression: str) -> Any:

@@ -2,6 +2,7 @@ import asyncio
 import os
 import threading
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
@@ -49,7 +50,14 @@ def facets(server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(*args, code=0, stdin=None):
-        done = CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
+        with TemporaryFile() as given:  # the process that reads files inherits the descriptor
+            given.write((stdin or "").encode())
+            given.seek(0)
+            own = os.dup(0)
+            os.dup2(given.fileno(), 0)
+            done = CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
+            os.dup2(own, 0)
+            os.close(own)
         assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
         assert "Traceback" not in done.stderr
         return done

@@ -10,7 +10,6 @@ from facets_client.generated.bulk import IndexTask
 from facets_client.generated.running import BulkRunner
 from facets_client.load import runner
 from facets_client.load.formats import InputFile
-from facets_client.load.outputs import RejectedList
 from facets_client.load.rows import ReadOptions
 from facets_client.load.runner import BulkSettings
 
@@ -39,12 +38,12 @@ class Loader:
 
     def run(self, *, keep=False, on_progress=lambda *progress: None, **settings):
         bulk = BulkSettings(**{"batch_size": 4, "max_wait_s": 2, **settings})
-        self.rejected = RejectedList()
+        self.rejected = []
         with DocumentFiles(
             [InputFile(str(self.input), "input.jsonl")], Columns(text=("text",)), ReadOptions()
         ) as files:
             self.task = IndexTask(self.client, files, "news", settings=bulk, prepare=lambda: None, keep=keep)
-            run = BulkRunner(self.task, files, bulk, rejected=self.rejected, on_progress=on_progress)
+            run = BulkRunner(self.task, files, bulk, on_rejected=self.rejected.extend, on_progress=on_progress)
             return run.run()
 
 
@@ -82,7 +81,7 @@ def test_bad_records_are_listed_and_their_neighbours_stored(loader, world):
     report = loader.run()
     assert counts(report) == (10, 4, 6)
     assert sorted(world.documents["news"]) == ["d0000", "d0004", "d0009", "d0010"]
-    rejected = loader.rejected.kept
+    rejected = loader.rejected
     assert [(item.line, item.id, item.reason) for item in rejected] == [
         (2, "", "invalid_utf8"),
         (4, "refused", "invalid_input"),
@@ -105,7 +104,7 @@ def test_a_broken_stream_is_opened_again_and_nothing_is_lost(loader, world, ack_
     assert (*counts(report), report.num_reconnects) == (60, 59, 1, 3)
     assert len(world.documents["news"]) == 59
     assert world.num_streams == 4
-    assert [item.id for item in loader.rejected.kept] == ["refused"]
+    assert [item.id for item in loader.rejected] == ["refused"]
 
 
 def test_a_server_that_stays_away_ends_the_load_and_the_next_one_completes_it(loader, world):

@@ -1,13 +1,14 @@
 """The bulk runner: batches, calls that leave out what is refused."""
 
 import json
+from functools import partial
 
 import grpc
 import pytest
 from facets_client.errors import FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
 from facets_client.generated.running import BulkRunner
 from facets_client.load import runner
-from facets_client.load.outputs import RejectedFile
+from facets_client.load.outputs import append_rejections
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import BulkSettings, CallTask, Settled, batches
 from facets_client.load.source import Source
@@ -45,7 +46,7 @@ class Run:
                 task,
                 source,
                 self.settings,
-                rejected=RejectedFile(self.rejected),
+                on_rejected=partial(append_rejections, self.rejected),
                 on_progress=lambda report, waiting: self.waits.append(waiting) if waiting else None,
             ).run()
 

@@ -6,6 +6,9 @@ import json
 import lzma
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from facets_client.load.formats import find_files, format_of
@@ -39,6 +42,16 @@ def rows_of(name, data, tmp_path):
 def texts_of(name, data, tmp_path):
     """The texts of the rows, or the reasons of their rejections."""
     return [row.fields["text"] if isinstance(row, Row) else row.reason for row in rows_of(name, data, tmp_path)]
+
+
+@contextmanager
+def given_file(data):
+    """A file of its own for each example of hypothesis."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        with Source(file.name) as source:
+            yield source
 
 
 def read_in_process(path, environment):
@@ -81,10 +94,11 @@ def test_blank_lines_windows_line_ends_byte_order_mark_and_a_cut_off_last_line(t
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])
-def test_compressions_are_known_by_their_content(tmp_path, compress):
+def test_compressions_are_known_by_their_content(tmp_path, compress, monkeypatch):
     data = compress(b"".join(GOOD[:2])) + compress(b"".join(GOOD[2:]))
     assert texts_of("a.jsonl", data, tmp_path) == [f"text{i}" for i in range(5)]
-    with Source("-", io.BufferedReader(io.BytesIO(data), 16)) as source:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(data), 16)))
+    with Source("-") as source:
         assert source.size is None
         assert len(list(format_of(source, ReadOptions()).read(source, ReadOptions()))) == 5
 
@@ -148,8 +162,8 @@ PLAIN = st.recursive(
 @given(st.lists(st.dictionaries(st.text(min_size=1), PLAIN, max_size=3), max_size=5), st.sampled_from([None, 0, 2]))
 def test_records_of_an_array_are_what_json_reads(records, indent):
     data = json.dumps(records, indent=indent, ensure_ascii=True).encode()
-    source = Source("-", io.BytesIO(data))
-    assert [row.fields for row in read_json(source, ReadOptions())] == records
+    with given_file(data) as source:
+        assert [row.fields for row in read_json(source, ReadOptions())] == records
 
 
 # CSV
@@ -171,8 +185,8 @@ def test_rows_of_a_csv_file_are_what_was_written(table):
     table = [row for row in table if any(value.strip() for value in row)]
     file = io.StringIO(newline="")
     csv.writer(file, lineterminator="\n").writerows([["text", "b"], *table])
-    source = Source("-", io.BytesIO(file.getvalue().encode()))
-    rows = list(read_csv(source, ReadOptions(encoding="utf-8", delimiter=",")))
+    with given_file(file.getvalue().encode()) as source:
+        rows = list(read_csv(source, ReadOptions(encoding="utf-8", delimiter=",")))
     assert [list(row.fields.values()) for row in rows] == table
 
 
