@@ -154,10 +154,7 @@ _LEFT_OUT = re.compile(r"\u200e.*|<[^>]*omitted>|<attached: [^>]*>|.* \(file att
 def read_text(source: Source, options: ReadOptions) -> Rows:
     """A whole file as one text."""
     text = read_decoded(source, options, "text")
-    if isinstance(text, Rejection):
-        yield text
-    else:
-        yield from _whatsapp_conversations(text) or [document(text)]
+    yield from _whatsapp_conversations(text) or [document(text)]
 
 
 def _whatsapp_conversations(text: str) -> list[Row | Rejection]:
@@ -205,16 +202,10 @@ _TAG = re.compile(r"</?[^>]*>|\{\\[^}]*\}")
 
 
 def read_subtitles(source: Source, options: ReadOptions) -> Rows:
-    """The spoken text of SRT or WebVTT."""
-    text = read_decoded(source, options, "subtitles")
-    yield text if isinstance(text, Rejection) else document(_subtitle_text(text))
-
-
-def _subtitle_text(text: str) -> str:
-    """The spoken text of subtitles in SRT or WebVTT; a line begins with the speaker's name where it is known."""
+    """The spoken text of SRT or WebVTT; a line begins with the speaker's name where it is known."""
     lines: list[str] = []
     speaker = ""
-    for block in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")):
+    for block in re.split(r"\n[ \t]*\n", read_decoded(source, options, "subtitles")):
         rows = block.strip().split("\n")
         start = next((index + 1 for index, row in enumerate(rows) if _TIMES.fullmatch(row.strip())), None)
         for row in rows[start:] if start is not None else ():
@@ -227,4 +218,4 @@ def _subtitle_text(text: str) -> str:
                 lines[-1] += f" {spoken}"
             elif spoken and not (lines and lines[-1] == spoken):
                 lines.append(spoken)
-    return "\n".join(lines)
+    yield document("\n".join(lines))

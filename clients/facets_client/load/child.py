@@ -189,6 +189,8 @@ class _Reader:
         if isinstance(error, MemoryError):
             limit = self._options.limits.memory_bytes >> 20
             return False, f"{name}: takes more memory to read than the limit, {limit:,} MiB", ""
+        if isinstance(error, RuntimeError) and "password" in str(error):  # of zipfile
+            return False, f"{name}: requires a password", ""
         what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).strip().split("\n")[0]
         return False, f"{name}: is damaged or of another format than its name says: {what or type(error).__name__}", ""
 
@@ -219,7 +221,8 @@ class _Reader:
                     if form.holds == "table":
                         self._allow_time()
             if not num_items:
-                raise InputError(f"{name}: the file is empty: it has no {'rows' if form.holds == 'table' else 'text'}")
+                lacks = "rows" if form.holds == "table" else "text; pictures of text need OCR first"
+                raise InputError(f"{name}: the file has no {lacks}")
 
     def _read_member(self, member: Member, container: str, depth: int) -> None:
         self._num_members += 1
@@ -236,8 +239,7 @@ class _Reader:
                     self._bytes_left -= copy(stream, file, self._bytes_left, name)  # type: ignore[arg-type]
                 self._read_file(file.name, name, replace(self._options, format=None), depth)
         except Exception as error:
-            reason = "locked" if isinstance(error, RuntimeError) and "password" in str(error) else "unreadable_file"
-            self._send_item(Rejection(1, reason, self._fault(name, error)[1]))
+            self._send_item(Rejection(1, "unreadable_file", self._fault(name, error)[1]))
 
     def _allow_time(self) -> None:
         limit = int(time.process_time()) + 1 + self._options.limits.time_s

@@ -94,7 +94,7 @@ def read_json(source: Source, options: ReadOptions) -> Rows:
     """
     head = source.text_head("JSON").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"["):
-        return chat_rows(_array_rows(source.text("utf-8-sig")))
+        return chat_rows(_array_rows(source.name, source.text("utf-8-sig")))
     first_line, _, others = head.partition(b"\n")
     if not head.startswith(b"{"):
         if not head:
@@ -135,45 +135,42 @@ _CHUNK_CHARS = 2**18
 _MAX_ELEMENT_CHARS = 8 * MAX_ROW_BYTES  # held in memory during the search for the end of an element
 
 
-def _array_rows(stream: TextIO) -> Rows:
-    """The elements of a JSON array, read one at a time, up to its end or a broken element."""
+def _array_rows(name: str, stream: TextIO) -> Rows:
+    """The elements of a JSON array, read one at a time; InputError at a broken element."""
     constants: list[str] = []
     decode = json.JSONDecoder(parse_constant=constants.append).raw_decode
+    damaged = f"{name}: the array is cut off or damaged, and what follows is not read"
     number = 0
-    try:
-        text = stream.read(_CHUNK_CHARS)
-        position = text.index("[") + 1
-        while True:
-            position = _SEPARATORS.match(text, position).end()  # type: ignore[union-attr]  # it also matches nothing
-            if position == len(text):
-                text, position = stream.read(_CHUNK_CHARS), 0
-                if not text:
-                    raise EOFError("it does not end")
-                continue
-            if text[position] == "]":
-                if text[position + 1 :].strip() or stream.read(_CHUNK_CHARS).strip():
-                    raise EOFError("something follows its end")
-                return
-            number += 1
-            constants.clear()
-            try:
-                value, end = decode(text, position)
-            except (ValueError, RecursionError) as error:
-                # The element may just be incomplete.
-                rest = text[position:]
-                more = stream.read(max(_CHUNK_CHARS, len(rest))) if len(rest) < _MAX_ELEMENT_CHARS else ""
-                if not more or isinstance(error, RecursionError):
-                    raise EOFError(f"record {number}: {_json_fault(error, position)}") from error
-                text, position, number = rest + more, 0, number - 1
-                continue
-            raw, position = text[position:end], end
-            if len(raw) > MAX_ROW_BYTES:
-                rule = f"record has {len(raw)} characters, the limit is {MAX_ROW_BYTES}"
-                yield Rejection(number, "row_too_long", rule, excerpt=raw[:EXCERPT_CHARS])
-            elif has_undecodable(raw):
-                yield Rejection(number, "invalid_utf8", "the record is not UTF-8")
-            else:
-                yield _object_row(value, constants, number, raw[:EXCERPT_CHARS])
-    except DAMAGED as error:
-        message = f"the array is cut off or damaged, and what follows is not read: {error}"
-        yield Rejection(max(number, 1), "damaged_input", message)
+    text = stream.read(_CHUNK_CHARS)
+    position = text.index("[") + 1
+    while True:
+        position = _SEPARATORS.match(text, position).end()  # type: ignore[union-attr]  # it also matches nothing
+        if position == len(text):
+            text, position = stream.read(_CHUNK_CHARS), 0
+            if not text:
+                raise InputError(f"{damaged}: it does not end")
+            continue
+        if text[position] == "]":
+            if text[position + 1 :].strip() or stream.read(_CHUNK_CHARS).strip():
+                raise InputError(f"{damaged}: something follows its end")
+            return
+        constants.clear()
+        try:
+            value, end = decode(text, position)
+        except (ValueError, RecursionError) as error:
+            # The element may just be incomplete.
+            rest = text[position:]
+            more = stream.read(max(_CHUNK_CHARS, len(rest))) if len(rest) < _MAX_ELEMENT_CHARS else ""
+            if not more or isinstance(error, RecursionError):
+                raise InputError(f"{damaged}: record {number + 1}: {_json_fault(error, position)}") from error
+            text, position = rest + more, 0
+            continue
+        number += 1
+        raw, position = text[position:end], end
+        if len(raw) > MAX_ROW_BYTES:
+            rule = f"record has {len(raw)} characters, the limit is {MAX_ROW_BYTES}"
+            yield Rejection(number, "row_too_long", rule, excerpt=raw[:EXCERPT_CHARS])
+        elif has_undecodable(raw):
+            yield Rejection(number, "invalid_utf8", "the record is not UTF-8")
+        else:
+            yield _object_row(value, constants, number, raw[:EXCERPT_CHARS])

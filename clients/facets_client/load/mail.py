@@ -5,24 +5,24 @@ import io
 from collections.abc import Iterator
 from email.message import EmailMessage
 from email.policy import default as policy
-from email.utils import parsedate_to_datetime
+from email.utils import format_datetime, parsedate_to_datetime
 from functools import partial
 from typing import Any, BinaryIO
 
 from facets_client.load.pages import HtmlPage, document, read_whole
-from facets_client.load.rows import Items, Member, ReadOptions, Rejection, Row
-from facets_client.load.source import DAMAGED, Source
+from facets_client.load.rows import Items, Member, ReadOptions, Rejection
+from facets_client.load.source import InputError, Source
 
 _MAX_MESSAGE_BYTES = 64 * 2**20
 _MAX_REPLY_CHARS = 2**16  # longer texts are taken whole: the search for quoted text would take too long
 _MAX_LINE_CHARS = 1_000
+_HEADERS = ("subject", "from", "to", "date", "message-id", "references", "in-reply-to")
 _LANGUAGES = ["en", "de", "fr", "es", "it", "nl", "pl", "sv", "da", "cs", "ja", "ko", "zh"]
 
 
 def read_eml(source: Source, options: ReadOptions) -> Items:
     """One message."""
-    data = read_whole(source)
-    yield from [data] if isinstance(data, Rejection) else _message(data)
+    return _message(read_whole(source))
 
 
 def read_mbox(source: Source, options: ReadOptions) -> Items:
@@ -30,25 +30,20 @@ def read_mbox(source: Source, options: ReadOptions) -> Items:
     lines: list[bytes] = []
     number = num_bytes = 0
     before = b"\n"
-    try:
-        while line := source.stream.readline(_MAX_MESSAGE_BYTES):
-            if line.startswith(b"From ") and not before.strip():
-                if number:
-                    yield from _message_of_box(lines, num_bytes, number)
-                number, num_bytes = number + 1, 0
-                lines.clear()
-            elif number:
-                num_bytes += len(line)
-                if num_bytes <= _MAX_MESSAGE_BYTES:
-                    lines.append(line[1:] if line.lstrip(b">").startswith(b"From ") else line)
-            before = line
-    except DAMAGED as error:
-        yield Rejection(number + 1, "damaged_input", f"the mailbox is cut off or damaged: {error}")
-        return
-    if number:
-        yield from _message_of_box(lines, num_bytes, number)
-    else:
-        yield Rejection(1, "damaged_input", "expected a mailbox, whose messages begin with a line 'From '")
+    while line := source.stream.readline(_MAX_MESSAGE_BYTES):
+        if line.startswith(b"From ") and not before.strip():
+            if number:
+                yield from _message_of_box(lines, num_bytes, number)
+            number, num_bytes = number + 1, 0
+            lines.clear()
+        elif not number:
+            raise InputError(f"{source.name}: expected a mailbox, whose messages begin with a line 'From '")
+        else:
+            num_bytes += len(line)
+            if num_bytes <= _MAX_MESSAGE_BYTES:
+                lines.append(line[1:] if line.lstrip(b">").startswith(b"From ") else line)
+        before = line
+    yield from _message_of_box(lines, num_bytes, number)
 
 
 def _message_of_box(lines: list[bytes], num_bytes: int, number: int) -> Items:
@@ -63,26 +58,28 @@ def _message(data: bytes, number: int = 0) -> Items:
     """A message; ``number`` is its position in a mailbox."""
     try:
         message = email.message_from_bytes(data, policy=policy)
-        headers = {name: _header(message, name) for name in ("subject", "from", "to", "date", "message-id")}
+        headers = {name: " ".join(str(message.get(name) or "").split()) for name in _HEADERS}
         body = message.get_body(("plain", "html"))
         text = "" if body is None else _content(body)
         attachments = [(part.get_filename() or f"message {index}.eml", part) for index, part in _attachments(message)]
     except (LookupError, ValueError, AttributeError, TypeError) as error:  # of the library, for malformed headers
         yield Rejection(number or 1, "damaged_message", f"message {number} cannot be read: {error}")
         return
-    references = _header(message, "references") or _header(message, "in-reply-to") or headers["message-id"]
-    yield _row(
-        text,
-        {**headers, "date": _date(headers["date"]), "thread": (references.split() or [""])[0]},
-        number,
-        [name for name, _ in attachments],
+    title, message_id = headers["subject"], headers["message-id"].strip("<>")
+    thread = headers["references"] or headers["in-reply-to"] or message_id
+    yield document(
+        _without_quotes(text.replace("\r\n", "\n").strip()) or title,
+        title,
+        number or 1,
+        key=(message_id or str(number)) if number else "",
+        **{"from": headers["from"]},
+        to=headers["to"],
+        date=_date(headers["date"]),
+        thread=(thread.split() or [""])[0].strip("<>"),
+        attachments=[name for name, _ in attachments],
     )
     for name, part in attachments:
         yield Member(f"{number}/{name}" if number else name, partial(_open, part))
-
-
-def _header(message: EmailMessage, name: str) -> str:
-    return " ".join(str(message.get(name) or "").split())
 
 
 def _attachments(message: Any) -> Iterator[tuple[int, Any]]:
@@ -107,12 +104,10 @@ def _content(part: Any) -> str:
         text = data.decode(part.get_content_charset("utf-8"), "replace")
     except LookupError:  # an unknown character set
         text = data.decode("utf-8", "replace")
-    return _html_text(text) if part.get_content_subtype() == "html" else text
-
-
-def _html_text(html: str) -> str:
+    if part.get_content_subtype() != "html":
+        return text
     page = HtmlPage()
-    page.parse(html)
+    page.parse(text)
     return page.main_text()
 
 
@@ -121,15 +116,6 @@ def _date(text: str) -> str:
         return parsedate_to_datetime(text).isoformat()
     except (ValueError, TypeError, OverflowError):
         return text
-
-
-def _row(text: str, headers: dict[str, str], number: int, attachments: list[str]) -> Row:
-    message_id = headers.pop("message-id").strip("<>")
-    key = (message_id or str(number)) if number else ""
-    headers["thread"] = headers["thread"].strip("<>")
-    title = headers.pop("subject")
-    new_text = _without_quotes(text.replace("\r\n", "\n").strip())
-    return document(new_text or title, title, number or 1, key=key, **headers, attachments=attachments)
 
 
 def _without_quotes(text: str) -> str:
@@ -146,20 +132,17 @@ def read_msg(source: Source, options: ReadOptions) -> Items:
     """One message of Outlook."""
     from oxmsg import Message
 
-    message: Any = Message.load(source.seekable(options.limits.unpacked_bytes))
-    headers = {name.casefold(): " ".join(value.split()) for name, value in message.message_headers.items()}
-    sent = message.sent_date.isoformat() if message.sent_date else _date(headers.get("date", ""))
-    thread = headers.get("references") or headers.get("in-reply-to") or headers.get("message-id") or ""
-    fields = {
-        "subject": message.subject or "",
-        "from": message.sender or headers.get("from", ""),
-        "to": headers.get("to", ""),
-        "date": sent,
-        "message-id": headers.get("message-id", ""),
-        "thread": (thread.split() or [""])[0],
-    }
-    attachments = [(part.file_name or "attachment", part.file_bytes or b"") for part in message.attachments]
-    text = message.body or _html_text(message.html_body or "")
-    yield _row(text, fields, 0, [name for name, _ in attachments])
-    for name, data in attachments:
-        yield Member(name, partial(io.BytesIO, data))
+    given: Any = Message.load(source.seekable(options.limits.unpacked_bytes))
+    headers = {name.casefold(): value for name, value in given.message_headers.items()}
+    headers |= {"subject": given.subject, "from": given.sender or ""}
+    if given.sent_date:
+        headers["date"] = format_datetime(given.sent_date)
+    message = EmailMessage()
+    for name in _HEADERS:
+        if value := " ".join(headers.get(name, "").split()):
+            message[name] = value
+    message.set_content(given.body or given.html_body or "", subtype="plain" if given.body else "html")
+    for part in given.attachments:
+        name = part.file_name or "attachment"
+        message.add_attachment(part.file_bytes or b"", "application", "octet-stream", filename=name)
+    return _message(bytes(message))

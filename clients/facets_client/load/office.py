@@ -1,14 +1,16 @@
 """Office documents and books: Word, PowerPoint, sheets, OpenDocument and EPUB."""
 
+import io
 import posixpath
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO
 from urllib.parse import unquote
-from zipfile import ZipFile
+from zipfile import BadZipFile, ZipFile
 
 from facets_client.load.pages import MAX_FILE_BYTES, Blocks, HtmlPage, document
-from facets_client.load.rows import TEXT_NAMES, Items, Part, ReadOptions, Rejection, Row, Rows
+from facets_client.load.rows import TEXT_NAMES, Items, Part, ReadOptions, Row, Rows
 from facets_client.load.source import InputError, Source
 from facets_client.load.tables import column_names, plain
 
@@ -16,7 +18,6 @@ _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _ROWS_PER_DOCUMENT = 50  # of a sheet that has no column of texts
 _MIN_TEXT_CHARS = 20  # on average, of a column of texts
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
-_NO_TEXT = "the document has no text: it may hold pictures, which need OCR first"
 # Mammoth's own styles cover headings and lists.
 _WORD_STYLES = "\n".join(
     ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] => p:fresh", "p[style-name='TOC Heading'] => !"]
@@ -33,7 +34,8 @@ def read_docx(source: Source, options: ReadOptions) -> Rows:
         title = _xml_title(archive, "docProps/core.xml")
     page = HtmlPage(first_row_is_header=True)
     page.parse(convert_to_html(file, style_map=_WORD_STYLES, convert_image=lambda image: []).value)
-    yield _whole(page.blocks, title)
+    if len(page.blocks):
+        yield document(page.blocks.text(), title or page.blocks.first_heading())
 
 
 def _open(source: Source, options: ReadOptions, kind: str) -> BinaryIO:
@@ -43,12 +45,6 @@ def _open(source: Source, options: ReadOptions, kind: str) -> BinaryIO:
         got = "one that is encrypted, or of an old version: save it without a password" if is_old else "something else"
         raise InputError(f"{source.name}: expected a {kind}, got {got}")
     return source.seekable(options.limits.unpacked_bytes)
-
-
-def _whole(blocks: Blocks, title: str) -> Row | Rejection:
-    return (
-        document(blocks.text(), title or blocks.first_heading()) if len(blocks) else Rejection(1, "no_text", _NO_TEXT)
-    )
 
 
 def _xml(archive: ZipFile, name: str) -> Any:
@@ -73,7 +69,6 @@ def read_pptx(source: Source, options: ReadOptions) -> Rows:
 
     deck = Presentation(_open(source, options, "presentation"))
     title = " ".join(deck.core_properties.title.split())
-    num_documents = 0
     for number, slide in enumerate(deck.slides, start=1):
         blocks = Blocks()
         heading = slide.shapes.title
@@ -84,10 +79,7 @@ def read_pptx(source: Source, options: ReadOptions) -> Rows:
             notes = slide.notes_slide.notes_text_frame.text
             blocks.add(f"Notes: {notes}" if notes.strip() else "")
         if len(blocks):
-            num_documents += 1
             yield document(blocks.text(), blocks.first_heading() or title, number, slide=number)
-    if not num_documents:
-        yield Rejection(1, "no_text", _NO_TEXT)
 
 
 def _add_shapes(blocks: Blocks, shapes: Any) -> None:
@@ -108,11 +100,29 @@ def read_sheets(source: Source, options: ReadOptions) -> Items:
     """The sheets of a workbook: rows where a column holds texts, else documents with a table of up to 50 rows."""
     from python_calamine import CalamineWorkbook, SheetTypeEnum
 
-    workbook = CalamineWorkbook.from_filelike(source.seekable(options.limits.unpacked_bytes))
+    workbook = CalamineWorkbook.from_filelike(_with_types(source.seekable(options.limits.unpacked_bytes)))
     for sheet in workbook.sheets_metadata:
         if sheet.typ == SheetTypeEnum.WorkSheet:
             rows = [[_cell(value) for value in row] for row in workbook.get_sheet_by_name(sheet.name).to_python()]
             yield from _sheet(sheet.name, rows, {name.casefold() for name in options.text})
+
+
+_UNTYPED_CELL = re.compile(rb"<table:table-cell(?=[\s>])(?![^>]*value-type)(?=[^>]*>\s*<text:p)")
+
+
+def _with_types(file: BinaryIO) -> BinaryIO:
+    """The file; of OpenDocument a copy in which cells without a type, which Calamine leaves out, are strings."""
+    with suppress(BadZipFile, KeyError), ZipFile(file) as archive:
+        content, number = _UNTYPED_CELL.subn(rb'\g<0> office:value-type="string"', archive.read("content.xml"))
+        if number:
+            typed = io.BytesIO()
+            with ZipFile(typed, "w") as copy:
+                copy.writestr("content.xml", content)
+                for name in {*archive.namelist()} - {"content.xml"}:
+                    copy.writestr(name, archive.read(name))
+            file = typed
+    file.seek(0)
+    return file
 
 
 def _cell(value: Any) -> Any:
@@ -170,19 +180,14 @@ def read_opendocument(source: Source, options: ReadOptions) -> Rows:
         body = _xml(archive, "content.xml")
         title = _xml_title(archive, "meta.xml")
     slides = list(body.iter("{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}page"))
-    num_documents = 0
-    for number, slide in enumerate(slides, start=1):
+    for number, part in enumerate(slides or [body], start=1):
         page = HtmlPage(first_row_is_header=True)
-        _feed(page, slide)
-        if len(page.blocks):
-            num_documents += 1
-            yield document(page.blocks.text(), page.blocks.first_heading() or title, number, slide=number)
-    if not slides:
-        page = HtmlPage(first_row_is_header=True)
-        _feed(page, body)
-        yield _whole(page.blocks, title)
-    elif not num_documents:
-        yield Rejection(1, "no_text", _NO_TEXT)
+        _feed(page, part)
+        heading = page.blocks.first_heading()
+        if slides and len(page.blocks):
+            yield document(page.blocks.text(), heading or title, number, slide=number)
+        elif len(page.blocks):
+            yield document(page.blocks.text(), title or heading)
 
 
 def _feed(page: HtmlPage, root: Any) -> None:

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from facets_client.load.rows import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
-from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
+from facets_client.load.source import InputError, Source, detect_encoding
 
 MAX_FILE_BYTES = 64 * 2**20  # limit of a file that is read as one text
 _MAX_TABLE_CELL_CHARS = 300  # longer cells are treated as columns of a page layout
@@ -29,9 +29,6 @@ _INLINE = re.compile(r"(?::[\w:+.-]+:)?(``?)([^`]+?)(?: *<[^>`]+>)?\1_{0,2}|\*\*
 def read_rst(source: Source, options: ReadOptions) -> Rows:
     """The text of a reStructuredText file: headings, lists and the contents of notes and code, without markup."""
     text = read_decoded(source, options, "reStructuredText")
-    if isinstance(text, Rejection):
-        yield text
-        return
     lines = [line.rstrip() for line in text.expandtabs(4).split("\n")] + [""]
     kept: list[str] = []
     levels: list[tuple[str, bool]] = []  # marks of headings, in the order of their first use
@@ -70,9 +67,6 @@ def read_markdown(source: Source, options: ReadOptions) -> Rows:
     from markdown_it import MarkdownIt
 
     text = read_decoded(source, options, "Markdown")
-    if isinstance(text, Rejection):
-        yield text
-        return
     front_matter = _FRONT_MATTER.match(text)
     title = _FRONT_MATTER_TITLE.search(front_matter[1]) if front_matter else None
     parser = MarkdownIt("commonmark").enable("table")
@@ -150,9 +144,6 @@ def read_html(source: Source, options: ReadOptions) -> Rows:
     """The text of a web page without scripts, menus and footers, and its title."""
     head = source.text_head("HTML")
     data = read_whole(source)
-    if isinstance(data, Rejection):
-        yield data
-        return
     declared = _DECLARED_CHARSET.search(head[:4096])
     asked = options.encoding or (_ascii_superset(declared[1].decode()) if declared else "")
     encoding = detect_encoding(source.name, head, asked, options.note)
@@ -185,7 +176,7 @@ class HtmlPage:
         self._open: Counter[str] = Counter()  # open elements by tag
         self._depth = 0
         self._skipped_depth = 0  # depth of the open element that is skipped; 0: none
-        self._main_parts: dict[str, tuple[int, int, int]] = {}  # depth, first block, last block (-1: open)
+        self._main_parts: dict[str, list[int]] = {}  # depth, first block, and once closed the end
 
     def parse(self, html: str) -> None:
         """Reads a page."""
@@ -197,11 +188,8 @@ class HtmlPage:
 
     def main_text(self) -> str:
         """The blocks of the first ``main``, else of the first ``article``, else all."""
-        part = next((self._main_parts[tag] for tag in _MAIN_PARTS if tag in self._main_parts), None)
-        if part is None:
-            return self.blocks.text()
-        _, first, last = part
-        return self.blocks.text(first, last if last >= 0 else None)
+        part = next((self._main_parts[tag] for tag in _MAIN_PARTS if tag in self._main_parts), [0])
+        return self.blocks.text(*part[1:])
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Called by the parser where an element begins."""
@@ -216,7 +204,7 @@ class HtmlPage:
         self._boundary(tag, is_start=True)
         self._open[tag] += 1
         if tag in _MAIN_PARTS and tag not in self._main_parts:
-            self._main_parts[tag] = (self._depth, len(self.blocks), -1)
+            self._main_parts[tag] = [self._depth, len(self.blocks)]
         if tag in _HEADINGS:
             self._kind, self._level = "heading", int(tag[1])
         elif tag == "li":
@@ -235,9 +223,9 @@ class HtmlPage:
         elif not self._skipped_depth:
             self._boundary("" if tag == "br" else tag)
             self._open[tag] -= 1
-            depth, first, last = self._main_parts.get(tag, (0, 0, 0))
-            if depth == self._depth and last < 0:
-                self._main_parts[tag] = (depth, first, len(self.blocks))
+            part = self._main_parts.get(tag, [])
+            if len(part) == 2 and part[0] == self._depth:
+                part.append(len(self.blocks))
         self._depth -= 1
 
     def data(self, text: str) -> None:
@@ -289,10 +277,9 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
     try:
         pdf = PdfDocument(source.seekable(options.limits.unpacked_bytes))
     except PdfiumError as error:
-        if "password" not in str(error).lower():
-            raise InputError(f"{source.name}: expected a PDF; the file is damaged or of another kind") from error
-        yield Rejection(1, "locked", "the PDF requires a password")
-        return
+        is_locked = "password" in str(error).lower()
+        problem = "requires a password" if is_locked else "expected a PDF; the file is damaged or of another kind"
+        raise InputError(f"{source.name}: {problem}") from error
     num_pages, title = len(pdf), str(pdf.get_metadata_value("Title")).strip()
     num_blank = 0
     for first in range(0, num_pages, _PAGES_AT_A_TIME):
@@ -306,10 +293,7 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
                 yield document(text, title, number, page=number)
             else:
                 num_blank += 1
-    if num_blank == num_pages:
-        message = f"the PDF has no text on its {num_pages} pages: it may hold pictures of pages, which need OCR first"
-        yield Rejection(1, "no_text", message)
-    elif num_blank:
+    if 0 < num_blank < num_pages:
         options.note(f"{source.name}: {num_blank} of {num_pages} pages have no text and are skipped")
 
 
@@ -361,27 +345,21 @@ def document(text: str, title: str = "", line: int = 1, *, key: str = "", **payl
     )
 
 
-def read_decoded(source: Source, options: ReadOptions, kind: str) -> str | Rejection:
+def read_decoded(source: Source, options: ReadOptions, kind: str) -> str:
     """A whole file as text, with plain line ends."""
     head = source.text_head(kind)
     data = read_whole(source)
-    if isinstance(data, Rejection):
-        return data
     encoding = detect_encoding(source.name, head, options.encoding, options.note)
     try:
         return data.decode(encoding).replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        message = f"byte 0x{data[error.start]:02x} at {error.start} is not of this encoding (see --encoding)"
-        return Rejection(1, "invalid_encoding", message, excerpt=data[:EXCERPT_CHARS].decode("utf-8", "replace"))
+        byte = f"byte 0x{data[error.start]:02x} at {error.start}"
+        raise InputError(f"{source.name}: {byte} is not of the encoding {encoding} (see --encoding)") from error
 
 
-def read_whole(source: Source) -> bytes | Rejection:
+def read_whole(source: Source) -> bytes:
     """The bytes of a file."""
-    try:
-        data = source.stream.read(MAX_FILE_BYTES + 1)
-    except DAMAGED as error:
-        return Rejection(1, "damaged_input", f"the file is cut off or damaged: {error}")
+    data = source.stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
-        message = f"file has more than {MAX_FILE_BYTES} bytes, too many for one text: split it"
-        return Rejection(1, "file_too_long", message)
+        raise InputError(f"{source.name}: has more than {MAX_FILE_BYTES:,} bytes, too many for one text: split it")
     return data

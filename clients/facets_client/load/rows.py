@@ -116,9 +116,7 @@ class FileEnd:
 Rows: TypeAlias = Iterator[Row | Rejection]
 Items: TypeAlias = Iterator[Row | Rejection | Part | Member]
 # Reasons of rejections that stand for an unknown number of records.
-LOSSES = frozenset(
-    ("changed", "damaged_input", "file_too_long", "invalid_encoding", "locked", "no_text", "unreadable_file")
-)
+LOSSES = frozenset(("changed", "damaged_input", "unreadable_file"))
 
 
 def type_name(value: object) -> str:

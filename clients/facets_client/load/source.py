@@ -143,10 +143,7 @@ class Source(AbstractContextManager["Source"]):
             self._raw.seek(0)
             return self._raw
         unpacked = cast(BinaryIO, tempfile.TemporaryFile())
-        try:
-            copy(self.stream, unpacked, max_bytes, self.name)
-        except DAMAGED as error:
-            raise InputError(f"{self.name}: the {self.compression} data is cut off or damaged: {error}") from error
+        copy(self.stream, unpacked, max_bytes, self.name)
         unpacked.seek(0)
         return unpacked
 

@@ -19,7 +19,7 @@ from facets_client.load.rows import (
     Rows,
     has_undecodable,
 )
-from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
+from facets_client.load.source import InputError, Source, detect_encoding
 
 _DELIMITERS = ",;\t|"
 _MAX_RECORD_LINES = 20_000  # lines to search for the end of an open quote
@@ -40,10 +40,7 @@ def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: 
     encoding = detect_encoding(source.name, source.text_head(kind), options.encoding, options.note)
     stream = source.text(encoding)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
-    try:
-        header = _line(stream)
-    except DAMAGED as error:
-        raise InputError(f"{source.name}: the {source.compression} data is damaged: {error}") from error
+    header = _line(stream)
     if not header.strip():
         return
     if header.lstrip().startswith(('{"', "[{")):
@@ -106,10 +103,6 @@ def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int,
         except csv.Error as error:
             values = []
             fault = f"broken row: {'a quote is opened and not closed' if len(record) > 1 else error}"
-        except DAMAGED as error:
-            message = f"cut off or damaged after line {num_lines + len(record)}: {error}"
-            yield Rejection(num_lines + len(record) + 1, "damaged_input", message)
-            return
         if values is None:
             return
         number, excerpt = num_lines + 1, _excerpt(record[0])
@@ -141,25 +134,18 @@ def read_parquet(source: Source, options: ReadOptions) -> Rows:
     import pyarrow.parquet
     from pyarrow import types
 
-    try:
-        file = pyarrow.parquet.ParquetFile(source.seekable(options.limits.unpacked_bytes))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{source.name}: expected Parquet: {_first_line(error)}") from error
+    file = pyarrow.parquet.ParquetFile(source.seekable(options.limits.unpacked_bytes))
     is_binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
     left_out = [column.name for column in file.schema_arrow if any(check(column.type) for check in is_binary)]
     if left_out:
         options.note(f"{source.name}: columns of bytes are left out: {', '.join(left_out)}")
     columns = [column.name for column in file.schema_arrow if column.name not in left_out]
     number = 0
-    try:
-        for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
-            for row in batch.to_pylist():
-                number += 1
-                yield Row({name: plain(value) for name, value in row.items()}, number, str(row)[:EXCERPT_CHARS])
-            source.share_read = number / file.metadata.num_rows
-    except (pyarrow.ArrowException, OSError) as error:
-        message = f"the file is damaged after row {number}: {_first_line(error)}"
-        yield Rejection(number + 1, "damaged_input", message)
+    for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
+        for row in batch.to_pylist():
+            number += 1
+            yield Row({name: plain(value) for name, value in row.items()}, number, str(row)[:EXCERPT_CHARS])
+        source.share_read = number / file.metadata.num_rows
 
 
 def plain(value: object) -> object:
@@ -189,7 +175,3 @@ def plain(value: object) -> object:
             return {str(key): plain(item) for key, item in value.items()}
         case _:
             return value
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

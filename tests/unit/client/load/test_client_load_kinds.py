@@ -7,6 +7,7 @@ import json
 import mailbox
 import os
 import resource
+import struct
 import zipfile
 from importlib.util import find_spec
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.skipif(not all(map(find_spec, NEEDED)), reason="the ext
 
 ODF = 'xmlns:o="o:office" xmlns:t="o:text" xmlns:a="o:table" xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:p="o:p"'  # noqa: E501
 ROW = "<a:table-row><a:table-cell><t:p>{}</t:p></a:table-cell><a:table-cell><t:p>{}</t:p></a:table-cell></a:table-row>"
+SCHEMAS = ("office", "text", "table")
 OLD_MAIL = """From: Ann <ann@x.org>\nSubject: =?utf-8?q?Caf=C3=A9?=\nDate: Tue, 3 Mar 2026 10:00:00 +0100
 Message-ID: <2@x>\nReferences: <1@x>\n\nOrder forty.\n\nOn Mon, 2 Mar 2026 at 09:00, Bob <b@x.org> wrote:
 > How many?\n\n-- \nAnn Berg\nHead of office\n"""
@@ -90,6 +92,42 @@ def xlsx(path):
             sheet = book.add_worksheet(name)
             for number, row in enumerate(rows):
                 sheet.write_row(number, 0, row)
+
+
+def ods(path):
+    rows = "".join(ROW.format(*values) for values in (("Lamp", "Euro"), ("Red", "9.5")))
+    rows = rows.replace("a:table-", "table:table-").replace("t:p>", "text:p>")
+    schemas = " ".join(f"xmlns:{name}='urn:oasis:names:tc:opendocument:xmlns:{name}:1.0'" for name in SCHEMAS)
+    content = f"<office:body {schemas}><table:table table:name='Prices'>{rows}</table:table></office:body>"
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    path.write_bytes(archive(mimetype=kind, **{"content.xml": content, "META-INF/manifest.xml": "<a/>"}))
+
+
+def msg(path):
+    """A compound file with a stream for each property, as Outlook writes it."""
+    values = {0x37: "Re: Pump", 0x1000: "It leaks.", 0x7D: "From: Ann <ann@x.org>\nTo: b@x.org\nMessage-ID: <1@x>\n"}
+    streams = {f"__substg1.0_{key:04X}001F": text.encode("utf-16-le") for key, text in values.items()}
+    entries = b"".join(struct.pack("<HHIQ", 0x1F, key, 6, 0) for key in values)
+    streams["__properties_version1.0"] = bytes(32) + entries
+    table, folder, data = [-3, 2, -2], [("Root Entry", 5, 1, -2, 0)], b""  # sectors 0 to 2: the table and the folder
+    for number, (name, value) in enumerate(streams.items(), start=1):
+        blank = bytes(16) if name.startswith("__prop") else " ".encode("utf-16-le")
+        value += blank * ((4096 - len(value)) // len(blank))  # shorter streams would lie elsewhere
+        folder.append((name, 2, number + 1 if number < len(streams) else -1, len(table), len(value)))
+        table += [*range(len(table) + 1, len(table) + 8), -2]
+        data += value.ljust(4096, b"\0")
+    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<HHHHH", 62, 3, 65534, 9, 6)
+    header += bytes(10) + struct.pack("<IIIIiIiI", 1, 1, 0, 4096, -2, 0, -2, 0) + struct.pack("<109i", 0, *[-1] * 108)
+    written = b"".join(
+        name.encode("utf-16-le").ljust(64, b"\0")
+        + struct.pack("<HBBiii", 2 * len(name) + 2, kind, 1, -1, -1 if kind == 5 else after, 1 if kind == 5 else -1)
+        + bytes(36)
+        + struct.pack("<iQ", start, size)
+        for name, kind, after, start, size in folder
+    )
+    path.write_bytes(
+        header + struct.pack("<128i", *table, *[-1] * (128 - len(table))) + written.ljust(1024, b"\0") + data
+    )
 
 
 def opendocument(body):
@@ -180,6 +218,14 @@ KINDS = {
             "#9@x": ("See the file.", {"title": "Report", "thread": "9@x", "attachments": ["sales.md"]}),
             "/2/sales.md": ("# Sales\n\nNine percent.", {"title": "Sales"}),
         },
+    ),
+    "a.msg": (
+        msg,
+        {"": ("It leaks.", {"title": "Re: Pump", "from": "Ann <ann@x.org>", "to": "b@x.org", "thread": "1@x"})},
+    ),
+    "a.ods": (
+        ods,
+        {"/Prices#2": (f"# Prices\n\n{TABLE}", {"title": "Prices", "sheet": "Prices"})},
     ),
     "a.csv": (
         'subject,description\nSlow,"It is\nvery, slow"\n',
@@ -317,8 +363,8 @@ BAD = {
     "entities.docx": (archive(**{"word/document.xml": f"{ENTITIES}<a>&j;</a>"}), "amplification"),
     "entities.odt": (archive(**{"content.xml": f"{ENTITIES}<a>&j;</a>", "meta.xml": "<a/>"}), "amplification"),
     "items.md.gz": (gzip.compress(b"- a\n" * 4_000_000, 1), "more memory"),
-    "locked.zip": (LOCKED, ["locked"]),
-    "mail.mbox": (b"no mail", ["damaged_input"]),
+    "locked.zip": (LOCKED, ["unreadable_file"]),
+    "mail.mbox": (b"no mail", "expected a mailbox"),
     "members.zip": (archive(**{str(number): "" for number in range(40)}), "the limit is 30"),
     "old.docx": (b"\xd0\xcf\x11\xe0" + bytes(600), "encrypted, or of an old version"),
     "right\u202eleft\n.txt": (b"Shown escaped.", ["Shown escaped."]),

@@ -6,6 +6,7 @@ import pytest
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.load.formats import find_files
 from facets_client.load.rows import ReadOptions, Record
+from facets_client.load.source import InputError
 from made_docx import make_docx
 from made_pdf import make_pdf
 
@@ -66,7 +67,8 @@ def test_a_pdf_loses_running_heads_and_numbers_of_pages_only(tmp_path):
     make_pdf(tmp_path / "a.pdf", pages)
     assert read(tmp_path / "a.pdf") == [f"Page text {word} of it" for word in "abcd"]
     make_pdf(tmp_path / "scan.pdf", ["", ""])
-    assert read(tmp_path / "scan.pdf") == ["no_text"]
+    with pytest.raises(InputError, match="need OCR first"):
+        read(tmp_path / "scan.pdf")
     make_pdf(tmp_path / "b.pdf", ["One\ntwo\nthree", "Four\nfive\nsix"])
     assert read(tmp_path / "b.pdf") == ["One\ntwo\nthree", "Four\nfive\nsix"]
 

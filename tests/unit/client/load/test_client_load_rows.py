@@ -14,7 +14,7 @@ import pytest
 from facets_client.load.formats import find_files, format_of
 from facets_client.load.json_rows import read_json
 from facets_client.load.rows import MAX_ROW_BYTES, ReadOptions, Rejection, Row
-from facets_client.load.source import Source
+from facets_client.load.source import InputError, Source
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,7 @@ PROBE = """
 import resource, sys
 from facets_client.load.formats import format_of
 from facets_client.load.rows import ReadOptions
-from facets_client.load.source import Source
+from facets_client.load.source import InputError, Source
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with Source(sys.argv[1]) as source:
     rows = format_of(source, ReadOptions()).read(source, ReadOptions())
@@ -33,15 +33,22 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, *fo
 
 
 def rows_of(name, data, tmp_path):
+    """The rows, and at last an error if there is one."""
     path = tmp_path / name
     path.write_bytes(data)
+    rows = []
     with Source(str(path)) as source:
-        return list(format_of(source, ReadOptions()).read(source, ReadOptions()))
+        try:
+            rows.extend(format_of(source, ReadOptions()).read(source, ReadOptions()))
+        except InputError as error:
+            rows.append(error)
+    return rows
 
 
 def texts_of(name, data, tmp_path):
-    """The texts of the rows, or the reasons of their rejections."""
-    return [row.fields["text"] if isinstance(row, Row) else row.reason for row in rows_of(name, data, tmp_path)]
+    """The texts of the rows, the reasons of their rejections, or an error."""
+    rows = rows_of(name, data, tmp_path)
+    return [row.fields["text"] if isinstance(row, Row) else getattr(row, "reason", "error") for row in rows]
 
 
 @contextmanager
@@ -131,9 +138,9 @@ def test_a_line_that_unpacks_to_much_is_rejected_without_being_held(tmp_path, en
 @pytest.mark.parametrize(
     ("broken", "found"),
     [
-        ('{"id": "b", "text": "open},', ["first", "damaged_input"]),
-        ('{"id": }, ]', ["first", "damaged_input"]),
-        ('{"text": "x", "a": ' + "[" * 200_000 + "]" * 200_000 + "},", ["first", "damaged_input"]),
+        ('{"id": "b", "text": "open},', ["first", "error"]),
+        ('{"id": }, ]', ["first", "error"]),
+        ('{"text": "x", "a": ' + "[" * 200_000 + "]" * 200_000 + "},", ["first", "error"]),
         ('{"text": "' + "w" * (MAX_ROW_BYTES + 9) + '"},', ["first", "row_too_long", "last"]),
         ("5,", ["first", "not_an_object", "last"]),
     ],
@@ -147,7 +154,7 @@ def test_a_bad_record_of_an_array(tmp_path, broken, found):
 @pytest.mark.parametrize("end", ["", ', {"text": "la', '] [{"text": "b"}]', "] , x"])
 def test_an_array_that_is_cut_off_or_goes_on_is_damaged(tmp_path, end):
     found = texts_of("a.json", f'[{{"text": "first"}}{end}'.encode(), tmp_path)
-    assert found == ["first", "damaged_input"]
+    assert found == ["first", "error"]
     assert texts_of("a.json", b'[{"text": "a"}]' + b"\n" * 300_000, tmp_path) == ["a"]
 
 
