@@ -47,6 +47,7 @@ from facets_lab.training.loop import (
 
 _SEPARATE_WEIGHT, _ANYWHERE_WEIGHT = 3.0, 0.3  # of the losses, relative to that of sentences against each other
 _LONGEST_NEGATIVE = 8  # sentences
+_AT_A_TIME = 64  # texts that are read together
 _TRAINING_FACTS = ("seed", "num_steps", "batch_size", "negatives", "start")
 
 
@@ -122,9 +123,12 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
     def validate(self) -> dict[str, float]:
         """How well the reader chooses among the sentences of the written texts that are held out."""
         examples = held_out_examples()
-        rows = rows_of(examples, self.pieces)
-        with self.autocast():
-            read = [self.network([row]).float().numpy() for row in rows]
+        rows, read = rows_of(examples, self.pieces), list[np.ndarray]()
+        for start in range(0, len(rows), _AT_A_TIME):
+            part = rows[start : start + _AT_A_TIME]
+            with self.autocast():
+                log_odds_S = self.network(part).float().cpu().numpy()
+            read += np.split(log_odds_S, np.cumsum([row.num_sentences for row in part])[:-1])
         return dict(choices(examples, read))
 
 
