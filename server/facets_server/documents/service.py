@@ -26,7 +26,6 @@ from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import SequenceGapError, status_of
 from facets_server.runtime.messages import read_ahead
 from facets_server.runtime.requests import check_not_empty, page_of, page_size_of
-from facets_server.texts.served import PendingTexts
 
 _MAX_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
 _SHARE_OF_DEADLINE = 0.5  # the rest is left for the running batch and the last writes
@@ -156,11 +155,8 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             if batch.sequence != expected:
                 raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
             check_not_empty(batch.documents, ("batch", "documents"))
-            message_call = call.for_message()
-            with self.admission.turns.taken(message_call), self.admission.stream_permit(message_call) as permit:
+            with self.admission.turns.taken(call.for_message()):
                 prepared = ingest.prepare(documents_of(batch.documents))
-                if isinstance(prepared.pending, PendingTexts):
-                    prepared.pending.rows.when_ended(permit.pop_all().close)
             call.num_items += len(batch.documents)
             expected += 1
             return batch.sequence, prepared

@@ -20,7 +20,6 @@ from facets_server.runtime.memory import MemoryBudget
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
 _MIN_RETRY_S, _MAX_RETRY_S = 0.05, 10.0
 _RESERVED = 1 / 8  # share of the permits kept for callers that use less than that
-Permit = ExitStack  # the right to work on one call; given back by ``close`` or at the end of a ``with`` block
 
 
 class Admission:
@@ -66,41 +65,36 @@ class Admission:
         """Opens no further streams and asks the open ones to end after the messages they have read."""
         with self._lock:
             self._is_draining = True
-            listeners = tuple(self._drain_listeners)
-        for listener in listeners:
-            listener()
+            for listener in self._drain_listeners:
+                listener()
 
     @contextmanager
     def on_drain(self, listener: Callable[[], None]) -> Iterator[None]:
         """Calls ``listener`` when draining starts within the ``with`` block, immediately when it has started."""
         with self._lock:
             self._drain_listeners.append(listener)
-            is_draining = self._is_draining
-        try:
-            if is_draining:
+            if self._is_draining:
                 listener()
+        try:
             yield
         finally:
             with self._lock:
                 self._drain_listeners.remove(listener)
-
-    def stream_permit(self, call: CallContext) -> Permit:
-        """Takes a permit for one message of an open stream; waits in a worker thread until the end of the call."""
-        self._permits.acquire(call)
-        return self._permit(call)
 
     def check_room(self, call: CallContext) -> None:
         """Raises OverloadedError, before the message is read, for a call that ``admit`` would refuse."""
         if not self._permits.has_room(call, self.config.max_queued_requests):
             raise self._overloaded()
 
-    async def admit(self, call: CallContext) -> Permit:
-        """Takes a permit for a call; waits until the end of the call."""
+    async def admit(self, call: CallContext) -> ExitStack:
+        """Takes a permit for a call; waits until the end of the call. Closing the stack gives it back."""
         try:
             await self._permits.acquired(call, max_waiting=self.config.max_queued_requests)
         except QueueFullError as error:
             raise self._overloaded() from error
-        return self._permit(call)
+        permit = ExitStack()
+        permit.callback(self._leave, call, time.monotonic())
+        return permit
 
     @contextmanager
     def stream_slot(self, call: CallContext) -> Iterator[None]:
@@ -122,11 +116,6 @@ class Admission:
             with self._lock:
                 self._streams -= Counter((call.caller,))
                 self._last_end = time.monotonic()
-
-    def _permit(self, call: CallContext) -> Permit:
-        permit = Permit()
-        permit.callback(self._leave, call, time.monotonic())
-        return permit
 
     def _leave(self, call: CallContext, started: float) -> None:
         with self._lock:

@@ -1,17 +1,16 @@
 """Assembles the server; ``ARCHITECTURE.md`` shows the way of a call through it."""
 
-import logging
 import secrets
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
 import facets
 from facets.documents import CollectionEngine
-from facets.errors import StorageError
 from facets.extras import require_extra
 from facets.model.precision import UNRECORDED_CALLS
 from facets_server.runtime.admission import Admission
@@ -19,7 +18,7 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.calls import Calls
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.grpc_server import GrpcServer
-from facets_server.runtime.health import HealthMonitor, probe_handlers
+from facets_server.runtime.health import Check, HealthMonitor, probe_handlers
 from facets_server.runtime.keys import read_keys
 from facets_server.runtime.memory import released_when_idle
 from facets_server.runtime.metrics import CallMetrics, DataCollector, RecallMetrics, measure_process
@@ -31,8 +30,6 @@ from facets_server.runtime.rooms import Service, services
 
 if TYPE_CHECKING:
     from facets_server.gateway.process import GatewayProcess
-
-logger = logging.getLogger(__name__)
 
 _LAST_REPLIES_S = 0.5
 
@@ -101,13 +98,14 @@ class FacetsServer:
             closing.enter_context(released_when_idle(self._admission.is_idle))
             self._grpc = GrpcServer(config)
             closing.callback(self._grpc.stop, 0.0, is_idle=self._admission.is_idle, last_replies_s=0.0)
-            data_holds = _storage_check(engine.check_directory)
-            self._health = HealthMonitor(
-                {service.name: (service.health, data_holds) for service in table if service.health is not None},
-                {name: _storage_check(check) for name, check in engine.checks().items()},
-            )
+            checks: dict[str, Sequence[Check]] = {
+                each.name: (each.health, engine.check_directory) for each in table if each.health is not None
+            }
+            # The whole server has no name. It can partly do without the dependencies, which have names of their own.
+            checks |= {"": [*chain(*checks.values())]} | {name: [check] for name, check in engine.checks().items()}
+            self._health = HealthMonitor(checks)
             names = [service.name for service in table]
-            self._probes = probe_handlers(self._health, names, config.admission, keys=keys)
+            self._probes = probe_handlers(self._health, names, config, keys=keys)
             self._handlers = calls.wrapped(
                 dict(ChainMap(*(service.handlers for service in table))),
                 dict(ChainMap(*(service.quick_calls for service in table))),
@@ -156,21 +154,3 @@ class FacetsServer:
             self._gateway.stop(_LAST_REPLIES_S)
         self._models.close()
         self._closing.close()
-
-
-def _storage_check(check: Callable[[], None]) -> Callable[[], bool]:
-    """True while ``check`` raises no StorageError; logs each new error once."""
-    logged = ""
-
-    def holds() -> bool:
-        nonlocal logged
-        before, logged = logged, ""
-        try:
-            check()
-        except StorageError as error:
-            logged = str(error)
-            if logged != before:
-                logger.error("%s", error)
-        return not logged
-
-    return holds

@@ -28,8 +28,8 @@ from facets_server.runtime.errors import grpc_status_of, status_row
 from facets_server.runtime.fair_queue import PendingReply, without_turn
 from facets_server.runtime.heavy import HeavyWork
 from facets_server.runtime.keys import Key, Keys, caller_of, collection_of
-from facets_server.runtime.message_limits import MessageLimits, memory_of
-from facets_server.runtime.messages import StreamBridge, WaitLimit, first_message, metadata_of, next_message, parsed
+from facets_server.runtime.message_limits import MessageLimits, memory_of, parsed
+from facets_server.runtime.messages import StreamBridge, WaitLimit, first_message, metadata_of, next_message
 from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.observability import AccessLog, Tracing
 
@@ -64,9 +64,7 @@ class Calls:
         self._limits = MessageLimits(limits)
         self._keys, self._gateway_token = keys, gateway_token
         self._tracing, self._access_log = tracing, access_log
-        # A call whose message has not arrived after a quarter of a second may hold a partial message, like a stream.
-        silent, slow = config.max_silent_calls, config.max_streams
-        self._first = WaitLimit("a message", most=silent, timeout_s=config.message_timeout_s, most_slow=slow)
+        self._first = WaitLimit("a message", most=config.max_streams, timeout_s=config.message_timeout_s)
         self._next = WaitLimit("a message", most=config.max_streams, timeout_s=config.stream_idle_s)
         self._workers = ThreadPoolExecutor(config.max_concurrent_requests, thread_name_prefix="call")
         self._stream_workers = ThreadPoolExecutor(config.max_streams, thread_name_prefix="stream")

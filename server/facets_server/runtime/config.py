@@ -60,7 +60,6 @@ class AdmissionConfig(Settings):
     stream_idle_s: Positive = 600.0  # for an open stream to send its next message
 
     max_stream_window: ClassVar[int] = 8  # requests of one stream read ahead
-    max_silent_calls: ClassVar[int] = 512  # calls whose message has not arrived; one more ends the oldest
 
 
 class BatcherConfig(Settings):

@@ -6,9 +6,10 @@ shutdown. These calls are answered on the event loop, under any load, within sep
 
 import asyncio
 import logging
+import math
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,10 +19,11 @@ from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from facets.errors import NotFoundError
-from facets_server.runtime.config import AdmissionConfig
+from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.errors import grpc_status_of
 from facets_server.runtime.keys import Keys
-from facets_server.runtime.messages import WaitLimit, decoded, first_message, metadata_of, next_message
+from facets_server.runtime.message_limits import MessageLimits, parsed
+from facets_server.runtime.messages import WaitLimit, first_message, metadata_of, next_message
 
 logger = logging.getLogger(__name__)
 
@@ -33,19 +35,25 @@ _PERIOD_S = 1.0
 _WATCH_S = 0.2  # between two looks at the state for a watcher
 CHECK_TIMEOUT_S = 5.0  # a database or a disk that hangs never answers
 
+Check = Callable[[], object]
 Context = Any  # grpc.aio.ServicerContext
 _Response = health_pb2.HealthCheckResponse
 
 
 def probe_handlers(
-    monitor: "HealthMonitor", services: Sequence[str], config: AdmissionConfig, *, keys: Keys | None
+    monitor: "HealthMonitor", services: Sequence[str], config: ServerConfig, *, keys: Keys | None
 ) -> dict[str, Any]:
     """Handlers of health and reflection, by full name of the method; reflection needs a key if the server has keys."""
-    timeout_s = config.message_timeout_s
+    timeout_s = config.admission.message_timeout_s
     checks = WaitLimit("a message", most=_MAX_SILENT, timeout_s=timeout_s)
     watches = WaitLimit("a change of health", most=_MAX_WATCHERS, timeout_s=None)
     reflections = WaitLimit("a message", most=_MAX_SILENT, timeout_s=min(timeout_s, _IDLE_S))
+    limits = MessageLimits(config.limits)
     servicer: Any = reflection.aio.ReflectionServicer([*services, HEALTH_SERVICE, reflection.SERVICE_NAME])
+
+    def decoded(decode: Callable[[bytes], Any], data: bytes) -> Any:
+        limits.num_values(decode, data)
+        return parsed(decode, data)
 
     async def service_of(context: Context) -> str:
         data = await first_message(context, checks)
@@ -100,70 +108,62 @@ async def _errors_to_status(context: Context) -> AsyncIterator[None]:
 
 
 class HealthMonitor:
-    """Background thread that runs the health checks and keeps the states of the services."""
+    """Repeats the checks of the services in the background and knows which services can work.
 
-    def __init__(
-        self,
-        services: Mapping[str, Sequence[Callable[[], bool]]],
-        dependencies: Mapping[str, Callable[[], bool]] | None = None,
-    ) -> None:
-        """Sets everything to NOT_SERVING; a service, by full name, is SERVING while all of its checks hold.
+    A check is a function that raises, or returns False, if what it checks cannot be used.
+    """
 
-        The whole server, with the empty name, is SERVING when all ``services`` are. They can partly do without the
-        ``dependencies``, which have separate names.
+    def __init__(self, services: Mapping[str, Sequence[Check]]) -> None:
+        """Everything is NOT_SERVING until ``start``; a service, by full name, is SERVING while all of its checks hold.
+
+        Checks that several services share are asked once.
         """
-        all_checks = [check for checks in services.values() for check in checks]
-        self._services = {**services, "": all_checks} | {name: (check,) for name, check in (dependencies or {}).items()}
-        self._is_serving = dict.fromkeys(self._services, False)
-        self._checks = {check for checks in self._services.values() for check in checks}
-        self._running: dict[Callable[[], bool], Future[bool]] = {}
-        self._workers = ThreadPoolExecutor(max(1, len(self._checks)), thread_name_prefix="health-check")
-        self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="health", daemon=True)
+        every = {check for checks in services.values() for check in checks}
+        self._checks = {check: _RepeatedCheck(check, self._stopped) for check in every}
+        self._services = {name: [self._checks[check] for check in checks] for name, checks in services.items()}
 
     def state(self, service: str) -> int:
         """The ``ServingStatus`` of a service."""
-        states = {None: _Response.SERVICE_UNKNOWN, False: _Response.NOT_SERVING, True: _Response.SERVING}
-        return states[self._is_serving.get(service)]
+        if service not in self._services:
+            return _Response.SERVICE_UNKNOWN
+        is_serving = not self._stopped.is_set() and all(check.holds() for check in self._services[service])
+        return _Response.SERVING if is_serving else _Response.NOT_SERVING
 
     def start(self) -> None:
-        """Checks every second from now on; called once the models are warm."""
-        self._refresh()
-        self._thread.start()
+        """Checks every second from now on; called once the models are warm. Returns after the first checks."""
+        for check in self._checks.values():
+            check.start()
+        for check in self._checks.values():
+            check.answered.wait(CHECK_TIMEOUT_S)
 
     def drain(self) -> None:
         """Sets everything to NOT_SERVING for good."""
-        with self._lock:
-            if self._stopped.is_set():
-                return
-            self._stopped.set()
-            self._workers.shutdown(wait=False, cancel_futures=True)
-            self._is_serving = dict.fromkeys(self._is_serving, False)
+        self._stopped.set()
 
-    def _watch(self) -> None:
-        while not self._stopped.wait(_PERIOD_S):
-            self._refresh()
 
-    def _refresh(self) -> None:
-        holds = {check: self._holds(check) for check in self._checks}
-        states = {name: all(holds[check] for check in checks) for name, checks in self._services.items()}
-        with self._lock:
-            if self._stopped.is_set():
-                return
-            for name, is_serving in states.items():
-                if self._is_serving[name] != is_serving:
-                    self._is_serving[name] = is_serving
-                    logger.info("health of %s: %s", name or "the server", "SERVING" if is_serving else "NOT_SERVING")
+class _RepeatedCheck(threading.Thread):
+    """Asks every second until ``stopped``; a check that does not return is not asked again."""
 
-    def _holds(self, check: Callable[[], bool]) -> bool:
-        try:
-            if check not in self._running:
-                self._running[check] = self._workers.submit(check)
-            if wait([self._running[check]], CHECK_TIMEOUT_S).not_done:  # still running: not started again
-                return False
-            return self._running.pop(check).result()
-        except Exception as error:  # a bug; if this thread ended, health would keep its last state
-            if not self._stopped.is_set():
-                logger.error("a check of health failed: %s", error, exc_info=True)
-            return False
+    def __init__(self, check: Check, stopped: threading.Event) -> None:
+        super().__init__(name="health", daemon=True)
+        self.answered = threading.Event()
+        self._check, self._stopped = check, stopped
+        self._problem = "not asked yet"
+        self._asked = math.inf  # when the running check began; inf: none runs
+
+    def holds(self) -> bool:
+        return not self._problem and time.monotonic() < self._asked + CHECK_TIMEOUT_S
+
+    def run(self) -> None:
+        while not self._stopped.is_set():
+            self._asked = time.monotonic()
+            try:
+                problem = "a model does not answer" if self._check() is False else ""
+            except Exception as error:  # any error: if this thread ended, health would keep its last state
+                problem = f"{type(error).__name__}: {error}"
+            if problem and problem != self._problem and not self._stopped.is_set():
+                logger.error("a check of health fails: %s", problem)
+            self._problem, self._asked = problem, math.inf
+            self.answered.set()
+            self._stopped.wait(_PERIOD_S)

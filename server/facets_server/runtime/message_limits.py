@@ -4,24 +4,26 @@ Two bytes on the wire can become an object of hundreds of bytes. The count follo
 the first limit that is exceeded, so it costs less than sending the message.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError
 
 from facets.errors import InvalidInputError
 from facets.index.config import MAX_FILTER_NODES
 from facets_server.runtime.config import MAX_VALUES, LimitsConfig
 
-UNDECODABLE = "the request cannot be decoded: expected a protobuf message with UTF-8 strings"
+_UNDECODABLE = "the request cannot be decoded: expected a protobuf message with UTF-8 strings"
 _MAX_DEPTH = 100  # protobuf's own limit
 _MAX_CONDITIONS = 16
 _MAX_PARTS = 10_000  # authors of a paper, entities of a text
-_MAX_PROBE_VALUES = 256
 _SMALL_BYTES = 8  # a nested message of so few bytes counts as a value for every two: no more fit
 _MEMORY_PER_BYTE, _MEMORY_PER_VALUE = 3, 256  # of a request: on the wire, in protobuf and in Python; measured
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 _UNPACKED = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE)
+
+MessageT = TypeVar("MessageT")
 
 
 class _Field(NamedTuple):
@@ -63,11 +65,10 @@ def _limits(config: LimitsConfig) -> dict[str, int]:
 
 
 class MessageLimits:
-    """The limits on the values of requests; without settings, of the few that probes send."""
+    """The limits on the values of requests."""
 
-    def __init__(self, config: LimitsConfig | None = None) -> None:
-        self._limits = {} if config is None else _limits(config)
-        self._max_values = _MAX_PROBE_VALUES if config is None else MAX_VALUES
+    def __init__(self, config: LimitsConfig) -> None:
+        self._limits = _limits(config)
         self._known: dict[str, dict[int, _Field]] = {}  # fields to look into, by full name of the message
 
     def num_values(self, decode: Any, data: bytes) -> int:
@@ -78,10 +79,10 @@ class MessageLimits:
         """
         fields = self._fields_of(decode.__self__.DESCRIPTOR)
         try:
-            left = self._walk(data, 0, len(data), fields, self._max_values, 1)
+            left = self._walk(data, 0, len(data), fields, MAX_VALUES, 1)
         except IndexError:  # the message ends in the middle of a value
-            raise InvalidInputError(UNDECODABLE) from None
-        return self._max_values - left
+            raise InvalidInputError(_UNDECODABLE) from None
+        return MAX_VALUES - left
 
     def _walk(self, data: bytes, position: int, end: int, fields: Mapping[int, _Field], left: int, depth: int) -> int:
         """Counts the values between two positions; returns how many of ``left`` are left."""
@@ -124,11 +125,11 @@ class MessageLimits:
             elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
                 position += 8 if kind == _EIGHT_BYTES else 4
             else:
-                raise InvalidInputError(UNDECODABLE)
+                raise InvalidInputError(_UNDECODABLE)
             if left < 0:
-                raise InvalidInputError(f"the request has more than {self._max_values} values, the limit")
+                raise InvalidInputError(f"the request has more than {MAX_VALUES} values, the limit")
         if position > end:
-            raise InvalidInputError(UNDECODABLE)
+            raise InvalidInputError(_UNDECODABLE)
         return left
 
     def _fields_of(self, message: Descriptor) -> dict[int, _Field]:
@@ -147,7 +148,15 @@ class MessageLimits:
         is_packed = field.is_repeated and field.type not in _UNPACKED
         if limit is None and inner is None and not is_packed:
             return None
-        return _Field(field.name, field.is_repeated, limit or self._max_values, inner, is_packed)
+        return _Field(field.name, field.is_repeated, limit or MAX_VALUES, inner, is_packed)
+
+
+def parsed(decode: Callable[[bytes], MessageT], data: bytes) -> MessageT:
+    """Parses bytes whose values were counted; raises InvalidInputError, where gRPC itself would answer INTERNAL."""
+    try:
+        return decode(data)
+    except DecodeError as error:
+        raise InvalidInputError(_UNDECODABLE) from error
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:

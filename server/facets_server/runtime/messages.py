@@ -7,31 +7,27 @@ thread serves a stream through a ``StreamBridge``.
 import asyncio
 import queue
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
 import grpc
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from facets.errors import InvalidInputError, NotReadyError, OverloadedError
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 from facets_server.runtime.fair_queue import without_turn
-from facets_server.runtime.message_limits import UNDECODABLE, MessageLimits
 
 _RETRY_AFTER_S = 1.0
 _CANCELLATION_S = 0.02
-_PROBE_LIMITS = MessageLimits()
 _SLOW_S = 0.25  # a message sent together with the headers has arrived by then
 
 Context = Any  # grpc.aio.ServicerContext
 ValueT = TypeVar("ValueT")
-MessageT = TypeVar("MessageT")
 RequestT = TypeVar("RequestT", bound=Message)
 WorkT = TypeVar("WorkT")
 
@@ -39,46 +35,41 @@ WorkT = TypeVar("WorkT")
 class WaitLimit:
     """Bounds the number and length of waits of one kind on one event loop."""
 
-    def __init__(self, what: str, *, most: int, timeout_s: float | None, most_slow: int | None = None) -> None:
-        """Allows ``most`` waits at once, of which ``most_slow`` (None: all) take more than a quarter of a second."""
+    def __init__(self, what: str, *, most: int, timeout_s: float | None) -> None:
+        """Allows ``most`` waits of more than a quarter of a second, which may hold a partial message."""
         self._what = what
         self._most = most
-        self._most_slow = most if most_slow is None else most_slow
         self._timeout_s = timeout_s
-        self._waiting: dict[asyncio.Task[object], None] = {}  # oldest first
-        self._slow: dict[asyncio.Task[object], None] = {}  # those that have waited for a quarter of a second
-        self._ended: dict[asyncio.Task[object], int] = {}  # those that give way, and the limit that was exceeded
+        self._slow: dict[asyncio.Task[object], None] = {}  # those that have waited so long, oldest first
+        self._refused: set[asyncio.Task[object]] = set()  # those that give way
 
     async def wait(self, awaitable: Awaitable[ValueT]) -> ValueT:
         """Awaits; raises DeadlineExceededError after the timeout, OverloadedError if newer waits exceed the bound."""
         task = asyncio.current_task()
         assert task is not None
-        self._add(task, self._waiting, self._most)
-        slow = asyncio.get_running_loop().call_later(_SLOW_S, self._add, task, self._slow, self._most_slow)
+        timer = asyncio.get_running_loop().call_later(_SLOW_S, self._add, task)
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await awaitable
         except TimeoutError:
             raise DeadlineExceededError(f"{self._what} did not arrive within {self._timeout_s:g} s") from None
         except asyncio.CancelledError:
-            if task not in self._ended:
+            if task not in self._refused:
                 raise  # the caller has disconnected
             task.uncancel()
-            message = f"the server waits for {self._what} of {self._ended[task]} other calls"
+            message = f"the server waits for {self._what} of {self._most} other calls"
             raise OverloadedError(message, retry_after_s=_RETRY_AFTER_S) from None
         finally:
-            slow.cancel()
-            self._waiting.pop(task, None)
+            timer.cancel()
             self._slow.pop(task, None)
-            self._ended.pop(task, None)
+            self._refused.discard(task)
 
-    def _add(self, task: "asyncio.Task[object]", waits: "dict[asyncio.Task[object], None]", most: int) -> None:
-        waits[task] = None
-        if len(waits) > most:
-            oldest = next(iter(waits))
-            self._waiting.pop(oldest, None)
-            self._slow.pop(oldest, None)
-            self._ended[oldest] = most
+    def _add(self, task: "asyncio.Task[object]") -> None:
+        self._slow[task] = None
+        if len(self._slow) > self._most:
+            oldest = next(iter(self._slow))
+            del self._slow[oldest]
+            self._refused.add(oldest)
             oldest.cancel()
 
 
@@ -97,20 +88,6 @@ async def next_message(context: Context, waits: WaitLimit) -> bytes | None:
         await asyncio.sleep(_CANCELLATION_S)  # a cancelled call looks the same; then this line raises
         return None
     return bytes(data)
-
-
-def decoded(decode: Callable[[bytes], MessageT], data: bytes) -> MessageT:
-    """Parses the small message of a probe; raises InvalidInputError as ``parsed``, or for too many values."""
-    _PROBE_LIMITS.num_values(decode, data)
-    return parsed(decode, data)
-
-
-def parsed(decode: Callable[[bytes], MessageT], data: bytes) -> MessageT:
-    """Parses bytes whose values were counted; raises InvalidInputError, where gRPC itself would answer INTERNAL."""
-    try:
-        return decode(data)
-    except DecodeError as error:
-        raise InvalidInputError(UNDECODABLE) from error
 
 
 def metadata_of(context: Context, name: str) -> str:
@@ -157,37 +134,29 @@ def read_ahead(
     here once all earlier work was yielded. When ``admission`` drains, work already begun is yielded, then NotReadyError
     is raised.
     """
-    begun: queue.SimpleQueue[WorkT | Exception | None] = queue.SimpleQueue()
-    unanswered: deque[ExitStack] = deque()  # the memory of each request
-    changed = threading.Condition()
-    is_abandoned = False
-
-    def may_read() -> bool:
-        return is_abandoned or len(unanswered) < admission.config.max_stream_window
+    begun: queue.SimpleQueue[tuple[WorkT, ExitStack] | Exception | None] = queue.SimpleQueue()
+    places = threading.Semaphore(admission.config.max_stream_window)
+    has_ended = threading.Event()
 
     def read() -> None:
         try:
-            while True:
-                with changed:
-                    changed.wait_for(may_read)
-                    if is_abandoned:
-                        return
-                request = next(requests)
-                with changed:
-                    if is_abandoned:
-                        return
-                    unanswered.append(call.memory.pop_all())
-                begun.put(begin(request))
+            while places.acquire() and not has_ended.is_set():
+                work = begin(next(requests))
+                begun.put((work, call.memory.pop_all()))
         except StopIteration:
             begun.put(None)
         except Exception as error:  # the answering thread raises it
             begun.put(error)
         finally:
             call.memory.close()
+            if has_ended.is_set():
+                give_back()
 
-    def next_begun() -> WorkT | Exception | None:
-        with without_turn():
-            return begun.get()
+    def give_back() -> None:
+        with suppress(queue.Empty):
+            while True:
+                if isinstance(item := begun.get_nowait(), tuple):
+                    item[1].close()
 
     def drain() -> None:
         begun.put(NotReadyError("the server is shutting down; all acknowledged work is complete"))
@@ -196,16 +165,18 @@ def read_ahead(
     threading.Thread(target=context.run, args=(read,), name="stream-reader", daemon=True).start()
     try:
         with admission.on_drain(drain):
-            while (work := next_begun()) is not None:
-                if isinstance(work, Exception):
-                    raise work
-                yield work
-                with changed:
-                    unanswered.popleft().close()
-                    changed.notify()
+            while True:
+                with without_turn():
+                    item = begun.get()
+                if item is None:
+                    return
+                if isinstance(item, Exception):
+                    raise item
+                work, memory = item
+                with memory:
+                    yield work
+                places.release()
     finally:
-        with changed:
-            is_abandoned = True
-            while unanswered:
-                unanswered.popleft().close()
-            changed.notify()
+        has_ended.set()
+        places.release()
+        give_back()

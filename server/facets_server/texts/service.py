@@ -67,13 +67,11 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 
         def begin(request: pb.EmbedStreamRequest) -> tuple[pb.EmbedStreamRequest, CallContext, _Outcome]:
             message_call = call.for_message()
-            with self.admission.turns.taken(message_call), self.admission.stream_permit(message_call) as permit:
+            with self.admission.turns.taken(message_call):
                 try:
-                    outcome = self._submit(request.request, message_call)
+                    return request, message_call, self._submit(request.request, message_call)
                 except FacetsError as error:
                     return request, message_call, error
-                outcome[1].rows.when_ended(permit.pop_all().close)
-                return request, message_call, outcome
 
         for request, message_call, outcome in read_ahead(requests, begin, self.admission, call):
             reply = pb.EmbedStreamResponse(sequence=request.sequence)

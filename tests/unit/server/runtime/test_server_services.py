@@ -133,12 +133,9 @@ def test_a_backup_that_cannot_be_taken_is_refused(settings, says):
 
 
 SERVICES = ("", "facets.v1.EmbeddingService", "facets.v1.DocumentService", "facets.v1.ModelService")
-
-
 SERVING = health_pb2.HealthCheckResponse.SERVING
-
-
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
 
 
 def states(channel):
@@ -189,17 +186,6 @@ def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
     assert next(updates).status == SERVING
 
 
-def test_a_dependency_that_is_away_is_named_and_services_go_on():
-    answers = [False]
-    monitor = HealthMonitor({"facets.v1.X": (lambda: True,)}, {"qdrant": lambda: answers[0]})
-    monitor.start()
-    assert [monitor.state(name) for name in ("", "facets.v1.X", "qdrant")] == [SERVING, SERVING, NOT_SERVING]
-    answers[0] = True
-    wait_until(lambda: monitor.state("qdrant") == SERVING)
-    monitor.drain()
-    assert monitor.state("qdrant") == NOT_SERVING
-
-
 def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
     monkeypatch.setattr("facets_server.runtime.health.CHECK_TIMEOUT_S", 0.05)
     answers, num_asked = threading.Event(), [0]
@@ -210,18 +196,26 @@ def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
         return answers.wait(60)
 
     others = [True]
-    monitor = HealthMonitor({"facets.v1.X": (hangs,), "facets.v1.Y": (lambda: others[0],)})
+
+    def raises():
+        if not others[0]:
+            raise RuntimeError("qdrant is away")
+
+    monitor = HealthMonitor({"facets.v1.X": (hangs,), "facets.v1.Y": (lambda: others[0],), "qdrant": (raises,)})
     monitor.start()
-    assert [monitor.state(name) for name in ("", "facets.v1.X", "facets.v1.Y")] == [SERVING] * 3
+    names = ("other", "facets.v1.X", "facets.v1.Y", "qdrant")
+    assert [monitor.state(name) for name in names] == [UNKNOWN, SERVING, SERVING, SERVING]
     answers.clear()
-    wait_until(lambda: monitor.state("facets.v1.X") == monitor.state("") == NOT_SERVING)
+    wait_until(lambda: monitor.state("facets.v1.X") == NOT_SERVING)
     asked = num_asked[0]
     others[0] = False
-    wait_until(lambda: monitor.state("facets.v1.Y") == NOT_SERVING)
+    wait_until(lambda: monitor.state("facets.v1.Y") == monitor.state("qdrant") == NOT_SERVING)
     assert num_asked[0] == asked, "a check that hangs is not asked again"
     answers.set()
-    wait_until(lambda: monitor.state("facets.v1.X") == SERVING)
+    others[0] = True
+    wait_until(lambda: monitor.state("facets.v1.X") == monitor.state("qdrant") == SERVING)
     monitor.drain()
+    assert monitor.state("qdrant") == NOT_SERVING
 
 
 def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
