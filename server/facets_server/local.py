@@ -1,7 +1,6 @@
 """The client of a folder: the services run in this process, and ``FacetsClient`` calls them without a port."""
 
 import os
-import queue
 import tempfile
 import threading
 import time
@@ -37,7 +36,6 @@ from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import ModelRegistry
 from facets_server.runtime.rooms import Service, load_models, services
 
-_POLL_S = 0.5  # waits are short, because an interrupt does not end a wait on every system
 _IDLE_S = 0.005
 
 
@@ -86,7 +84,7 @@ class LocalChannel:
         self._admission = Admission(config.admission)
         self._models = ModelRegistry(load_models(config, _NOT_MEASURED, engine.shared_database))
         self._workers = ThreadPoolExecutor(config.admission.max_concurrent_requests, thread_name_prefix="facets")
-        self._calls = _RunningCalls()
+        self._calls: set[CallContext] = set()  # that run now
         closing = undo.enter_context(ExitStack())  # of what the services open
         self._rooms = services(
             self._models, engine, config, admission=self._admission, recall=_NOT_MEASURED, closing=closing
@@ -98,8 +96,9 @@ class LocalChannel:
         self._making = threading.Lock()
         undo.callback(self._models.close)
         # The last comes first: no call runs when the models, the services and the folder are closed.
-        for close in (self._workers.shutdown, self._calls.end, self._admission.drain):
-            undo.callback(close)
+        undo.callback(self._workers.shutdown)
+        undo.callback(_end_all, self._calls)
+        undo.callback(self._admission.drain)
         self._closing = weakref.finalize(self, undo.pop_all().close)
 
     def close(self) -> None:
@@ -109,21 +108,12 @@ class LocalChannel:
     def call(self, request: Message) -> Any:
         """Answers a request in a worker thread: Ctrl-C must not interrupt a write in the middle."""
         call = self._begin(type(request))
-        ended: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        answer = self._workers.submit(self._answer, request, call)
         try:
-            self._workers.submit(self._answer, request, call, ended)
-            while True:
-                try:
-                    reply, error = ended.get(timeout=_POLL_S)
-                    break
-                except queue.Empty:
-                    continue
-        except BaseException:  # the caller does not wait for the answer
-            call.end()
+            return answer.result()
+        except BaseException:
+            call.end()  # the caller may not have waited for the answer
             raise
-        if error is not None:
-            raise error
-        return reply
 
     def open(self, request: type[Message]) -> BlockingStream:
         """Opens the stream that takes such requests."""
@@ -139,21 +129,26 @@ class LocalChannel:
             raise UnavailableError(grpc.StatusCode.UNAVAILABLE, f"{self._name} is closed: open it again")
         return CallContext(method=rpc_of(request).path)
 
-    def _answer(self, request: Message, call: CallContext, ended: "queue.SimpleQueue[Any]") -> None:
-        try:
-            with self._calls.running(call), _client_errors(), self._admission.turns.taken(call):
-                if isinstance(request, health_pb2.HealthCheckRequest):
-                    reply = self._check(request.service)
-                else:
-                    reply = self._handler(call.method).unary_unary(request, call)
-                ended.put((reply.result() if isinstance(reply, PendingReply) else reply, None))
-        except BaseException as error:  # raised by the caller
-            ended.put((None, error))
+    def _answer(self, request: Message, call: CallContext) -> Any:
+        with self._running(call), _client_errors(), self._admission.turns.taken(call):
+            if isinstance(request, health_pb2.HealthCheckRequest):
+                return self._check(request.service)
+            reply = self._handler(call.method).unary_unary(request, call)
+            return reply.result() if isinstance(reply, PendingReply) else reply
 
     def _stream(self, messages: Iterator[Message], call: CallContext) -> Iterator[Any]:
-        with self._calls.running(call), _client_errors(), self._admission.stream_slot(call):
+        with self._running(call), _client_errors(), self._admission.stream_slot(call):
             with interrupted_by(call.check):
                 yield from self._handler(call.method).stream_stream(messages, call)
+
+    @contextmanager
+    def _running(self, call: CallContext) -> Iterator[None]:
+        self._calls.add(call)
+        try:
+            yield
+        finally:
+            self._calls.discard(call)
+            call.end()
 
     def _handler(self, path: str) -> Any:
         return self._service(path.split("/")[1]).handlers[path]
@@ -185,28 +180,12 @@ class _LocalStream:
         return self._replies
 
 
-class _RunningCalls:
-    """The calls that run now."""
-
-    def __init__(self) -> None:
-        self._calls: dict[int, CallContext] = {}
-
-    @contextmanager
-    def running(self, call: CallContext) -> Iterator[None]:
-        """Counts a call as running within a ``with`` block."""
-        self._calls[id(call)] = call
-        try:
-            yield
-        finally:
-            del self._calls[id(call)]
+def _end_all(calls: set[CallContext]) -> None:
+    """Ends all calls and waits until none runs."""
+    while calls:
+        for call in tuple(calls):
             call.end()
-
-    def end(self) -> None:
-        """Ends all calls and waits until none runs."""
-        while calls := list(self._calls.values()):
-            for call in calls:
-                call.end()
-            time.sleep(_IDLE_S)
+        time.sleep(_IDLE_S)
 
 
 @contextmanager

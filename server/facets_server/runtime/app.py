@@ -81,7 +81,7 @@ class FacetsServer:
             table.append(Service(status, self._models.is_healthy))
             observers = config.observability
             tracing = tracing or (make_tracing(observers) if observers.traces_endpoint else None)
-            access_log = AccessLog(observers.access_log, self.registry) if observers.access_log else None
+            access_log = AccessLog(observers.access_log) if observers.access_log else None
             for observer in (tracing, access_log):
                 if observer is not None:
                     closing.callback(observer.close)

@@ -17,8 +17,9 @@ from facets_server.runtime.hosts import is_loopback, is_name_of
 
 logger = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 32  # each holds a thread; one more ends the oldest, or is refused while so many are answered
+MAX_CONNECTIONS = 32  # each has a thread; one more ends the oldest
 TIMEOUT_S = 5.0  # of reading from and writing to a connection
+COLLECT_S = 1.0  # to wait for another collection: it reads disks and sockets, which may hang
 
 
 class MetricsServer(ThreadingTCPServer):
@@ -45,8 +46,7 @@ class MetricsServer(ThreadingTCPServer):
         self.registry = registry
         self.allowed_hosts = frozenset(allowed_hosts)
         self.is_local = is_loopback(host)
-        self.collecting = threading.Lock()  # collecting reads disks and sockets, which may hang
-        self.places = threading.Semaphore(MAX_CONNECTIONS)
+        self.collecting = threading.Lock()
         self._open: dict[Any, None] = {}  # connections, oldest first
         threading.Thread(target=self.serve_forever, args=(0.1,), name="metrics-port", daemon=True).start()
 
@@ -82,28 +82,22 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         hosts, server = self.headers.get_all("Host", []), self.server
-        if self.path.partition("?")[0] not in ("/", "/metrics"):
-            self.send_error(404)
-        elif len(hosts) != 1 or not is_name_of(
+        if len(hosts) != 1 or not is_name_of(
             hosts[0], server.allowed_hosts, only_local=server.is_local, or_address=True
         ):
             self.send_error(421)
-        elif not server.places.acquire(blocking=False):
+        elif not server.collecting.acquire(timeout=COLLECT_S):
             self.send_error(503)
         else:
             try:
-                with server.collecting:
-                    body = generate_latest(server.registry)
+                body = generate_latest(server.registry)
             finally:
-                server.places.release()
+                server.collecting.release()
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE_LATEST)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(body)
-
-    do_HEAD = do_GET  # noqa: N815
+            self.wfile.write(body)
 
     def log_message(self, *args: object) -> None:
         pass

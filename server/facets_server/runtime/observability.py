@@ -15,10 +15,8 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
-from logging.handlers import QueueHandler, QueueListener, WatchedFileHandler
+from logging.handlers import QueueListener, WatchedFileHandler
 from typing import TYPE_CHECKING, Any
-
-from prometheus_client import CollectorRegistry, Gauge
 
 from facets.errors import ConfigError
 from facets.extras import require_extra
@@ -29,7 +27,7 @@ from facets_server.runtime.messages import metadata_of
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-_MAX_WAITING_LINES = 10_000  # when the disk is too slow, further lines are dropped and counted
+_MAX_WAITING_LINES = 10_000  # when the disk is too slow, further lines are dropped
 _SERVICE = "facets-server"
 _CLOSE_S = 2.0  # for the last spans; a collector that does not answer must not delay the shutdown
 _EXPORT_S = 2.0
@@ -37,20 +35,7 @@ _EXPORT_S = 2.0
 _FAULTS = {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}
 
 
-class _Counting(logging.Handler):
-    """Counts lines that are lost instead of printing them."""
-
-    num_lost = 0
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it
-        self.num_lost += 1
-
-
-class _LineQueue(_Counting, QueueHandler):
-    """Queues lines without waiting; those for which there is no room are lost."""
-
-
-class _LogFile(_Counting, WatchedFileHandler):
+class _LogFile(WatchedFileHandler):
     """Reopens the file after logrotate has moved it."""
 
     def _open(self) -> TextIOWrapper:
@@ -59,8 +44,7 @@ class _LogFile(_Counting, WatchedFileHandler):
         return os.fdopen(handle, "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it
-        """Discards the buffer, which else fails again when the file is reopened; the next line opens the file."""
-        super().handleError(record)
+        """Drops the line, and the buffer, which else fails again; the next line opens the file."""
         stream, self.stream = self.stream, None
         if stream is not None:
             with suppress(OSError):
@@ -68,21 +52,17 @@ class _LogFile(_Counting, WatchedFileHandler):
 
 
 class AccessLog:
-    """Writes finished calls to a file."""
+    """Writes finished calls to a file; drops the lines for which the disk is too slow or full."""
 
-    def __init__(self, path: str, registry: CollectorRegistry) -> None:
+    def __init__(self, path: str) -> None:
         """Opens the file for appending (``"-"``: standard output) and starts the thread; raises ConfigError."""
         try:
-            file = logging.StreamHandler(sys.stdout) if path == "-" else _LogFile(path, encoding="utf-8")
+            self._file = logging.StreamHandler(sys.stdout) if path == "-" else _LogFile(path, encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"access_log {path} cannot be written: {error.strerror}") from error
-        self._file: logging.Handler = file
-        lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_WAITING_LINES)
-        self._lines = _LineQueue(lines)
-        self._listener = QueueListener(lines, file)
+        self._lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_WAITING_LINES)
+        self._listener = QueueListener(self._lines, self._file)
         self._listener.start()
-        lost = Gauge("facets_access_log_lost_lines", "Lines that could not be written", registry=registry)
-        lost.set_function(lambda: self._lines.num_lost + getattr(file, "num_lost", 0))
 
     def write(self, call: CallContext, code: str, reason: str, seconds: float) -> None:
         """Logs a call that has ended; does not wait."""
@@ -102,12 +82,13 @@ class AccessLog:
             "stages_ms": {name: round(spent * 1000, 3) for name, spent in call.stages.seconds().items()},
         }
         line = json.dumps({name: value for name, value in fields.items() if value != ""}, allow_nan=False)
-        self._lines.handle(logging.LogRecord("access", logging.INFO, "", 0, line, None, None))
+        with suppress(queue.Full):
+            self._lines.put_nowait(logging.LogRecord("access", logging.INFO, "", 0, line, None, None))
 
     def close(self) -> None:
         """Writes the remaining lines and closes the file."""
         self._listener.stop()
-        with suppress(OSError):  # a full disk; the lost lines are counted
+        with suppress(OSError):  # a full disk
             self._file.close()
 
 
