@@ -168,11 +168,9 @@ def verify(
 def doctor(data_dir: DataDir = None, config: ConfigFile = None) -> None:
     """Check whether a server with these settings would start: data directory, port, PostgreSQL, index; changes nothing.
 
-    The port is that of FACETS_TARGET, if it names this machine. Prints a line for each dependency. Exit code 1 when
-    there is a problem.
+    Prints a line for each dependency. Exit code 1 when there is a problem.
     """
-    target = os.environ.get("FACETS_TARGET", "")
-    _upkeep(lambda upkeep, settings: upkeep.examine(settings, typer.echo, target=target), data_dir, config)
+    _upkeep(lambda upkeep, settings: upkeep.examine(settings, typer.echo), data_dir, config)
 
 
 @app.command()

@@ -162,34 +162,32 @@ def load_config(
     Variables are called ``FACETS_SERVER_PORT`` or ``FACETS_SERVER_LIMITS_MAX_TEXT_BYTES``; commas separate models.
     """
     values = {} if file is None else ServerConfig.from_toml(file).model_dump(exclude_unset=True)
-
-    def put(setting: str, value: object) -> None:
+    fields = _fields()
+    settings = {ENVIRONMENT_PREFIX + setting.replace(".", "_").upper(): setting for setting in fields}
+    variables = {name: text for name, text in (environment or {}).items() if name.startswith(ENVIRONMENT_PREFIX)}
+    for variable in variables.keys() - settings.keys():
+        raise ConfigError(f"environment variable {variable} names no setting")
+    parsed = {variable: _parsed(variable, fields[settings[variable]], text) for variable, text in variables.items()}
+    # A model whose fields are the variables, so that errors name them.
+    types: dict[str, Any] = {name: (fields[settings[name]].annotation, fields[settings[name]]) for name in parsed}
+    create_model("Environment", __base__=Settings, **types).from_dict(parsed)
+    given = {settings[variable]: value for variable, value in parsed.items()}
+    given |= {setting: value for setting, value in (flags or {}).items() if value is not None}
+    for setting, value in given.items():
         section, _, name = setting.rpartition(".")
         (values.setdefault(section, {}) if section else values)[name] = value
-
-    variables = {name: text for name, text in (environment or {}).items() if name.startswith(ENVIRONMENT_PREFIX)}
-    fields = {variable: _setting(variable) for variable in variables}
-    parsed = {variable: _parsed(variable, fields[variable][1], text) for variable, text in variables.items()}
-    # A model whose fields are the variables, so that errors name them.
-    types: dict[str, Any] = {variable: (field.annotation, field) for variable, (_, field) in fields.items()}
-    create_model("Environment", __base__=Settings, **types).from_dict(parsed)
-    for variable, value in parsed.items():
-        put(fields[variable][0], value)
-    for setting, flag in (flags or {}).items():
-        if flag is not None:
-            put(setting, flag)
     return ServerConfig.from_dict(values)
 
 
-def _setting(variable: str) -> tuple[str, FieldInfo]:
+def _fields() -> dict[str, FieldInfo]:
+    """All settings by name; ``http.port`` is one of a section."""
+    fields = dict[str, FieldInfo]()
     for name, field in ServerConfig.model_fields.items():
-        settings = {name: field}
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
-            settings = {f"{name}.{inner}": inner_field for inner, inner_field in field.annotation.model_fields.items()}
-        for setting, setting_field in settings.items():
-            if variable == ENVIRONMENT_PREFIX + setting.replace(".", "_").upper():
-                return setting, setting_field
-    raise ConfigError(f"environment variable {variable} names no setting")
+            fields |= {f"{name}.{inner}": inner_field for inner, inner_field in field.annotation.model_fields.items()}
+        else:
+            fields[name] = field
+    return fields
 
 
 def _parsed(variable: str, field: FieldInfo, text: str) -> object:

@@ -156,10 +156,6 @@ class DataCollector(Collector):
     engine: CollectionEngine
     data_dir: Path
 
-    def describe(self) -> list[GaugeMetricFamily]:
-        """Returns nothing: the metrics are known only when they are collected."""
-        return []
-
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The current gauges; without those of collections when the store cannot be read."""
         try:

@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 
 from facets_client import FacetsClient, FacetsClientError
-from facets_client.core.channel import parse_target
 
 from facets.documents.migration import move_to_postgres
 from facets.documents.store import SCHEMA as DOCUMENTS
@@ -45,7 +44,7 @@ from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import clear_errors
 from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.hosts import check_port, is_loopback
+from facets_server.runtime.hosts import check_port
 from facets_server.runtime.metrics import disk_of
 from facets_server.runtime.rooms import STREAMS_FILE
 
@@ -149,17 +148,17 @@ def migrate_directory(config: ServerConfig, say: Say) -> None:
     move_to_postgres(config.data_dir, url, kept, say=say)
 
 
-def examine(config: ServerConfig, say: Say, *, target: str = "") -> bool:
+def examine(config: ServerConfig, say: Say) -> bool:
     """Checks whether a server with these settings would start; changes nothing. Returns False if there is a problem.
 
-    ``say`` gets lines that begin with ``ok`` or ``problem``. A ``target`` on this machine replaces host and port.
+    ``say`` gets lines that begin with ``ok`` or ``problem``.
     """
     url = config.engine.store.get_secret_value()
     checks: dict[str, Callable[[], Iterable[str]]] = {"data": lambda: _examine_directory(config.data_dir, url)}
     if url != "sqlite":
         checks["postgres"] = lambda: examine_postgres(url, config.data_dir)
     if config.socket is None:
-        checks["port"] = lambda: _examine_port(config, target)
+        checks["port"] = lambda: _examine_port(config)
     checks["index"] = lambda: _examine_index(config)
     is_fine = True
     for name, check in checks.items():
@@ -172,23 +171,17 @@ def examine(config: ServerConfig, say: Say, *, target: str = "") -> bool:
     return is_fine
 
 
-def _examine_port(config: ServerConfig, target: str) -> Iterator[str]:
+def _examine_port(config: ServerConfig) -> Iterator[str]:
     try:
-        host, _, port = parse_target(target).rpartition(":") if target else ("", "", "")
-    except ValueError as error:
-        raise ConfigError(f"FACETS_TARGET: {error}") from error
-    if not is_loopback(host):
-        host, port = config.host, str(config.port)
-    try:
-        check_port(host, int(port))
-        yield f"{port} on {host} is free"
+        check_port(config.host, config.port)
+        yield f"{config.port} on {config.host} is free"
     except ConfigError as error:
         try:
-            with FacetsClient(f"{host}:{port}", timeout_s=_ANSWER_S) as client:
+            with FacetsClient(f"{config.host}:{config.port}", timeout_s=_ANSWER_S) as client:
                 client.health()
         except FacetsClientError:
             raise error from None
-        yield f"a server answers on {host}:{port}"
+        yield f"a server answers on {config.host}:{config.port}"
 
 
 def _examine_directory(directory: Path, url: str) -> Iterator[str]:
