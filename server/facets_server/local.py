@@ -6,14 +6,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import grpc
 from facets_client import FacetsClient
-from facets_client.core.blocking import BlockingStream
+from facets_client.core.blocking import Background, BlockingStream
 from facets_client.core.channel import SERVICES, rpc_of
 from facets_client.core.status import status_error
 from facets_client.errors import UnavailableError
@@ -83,7 +83,6 @@ class LocalChannel:
         engine = undo.enter_context(CollectionEngine.open(config.data_dir, config.engine))
         self._admission = Admission(config.admission)
         self._models = ModelRegistry(load_models(config, _NOT_MEASURED, engine.shared_database))
-        self._workers = ThreadPoolExecutor(config.admission.max_concurrent_requests, thread_name_prefix="facets")
         self._calls: set[CallContext] = set()  # that run now
         closing = undo.enter_context(ExitStack())  # of what the services open
         self._rooms = services(
@@ -96,7 +95,6 @@ class LocalChannel:
         self._making = threading.Lock()
         undo.callback(self._models.close)
         # The last comes first: no call runs when the models, the services and the folder are closed.
-        undo.callback(self._workers.shutdown)
         undo.callback(_end_all, self._calls)
         undo.callback(self._admission.drain)
         self._closing = weakref.finalize(self, undo.pop_all().close)
@@ -106,11 +104,10 @@ class LocalChannel:
         self._closing()
 
     def call(self, request: Message) -> Any:
-        """Answers a request in a worker thread: Ctrl-C must not interrupt a write in the middle."""
+        """Answers a request in another thread: Ctrl-C must not interrupt a write in the middle."""
         call = self._begin(type(request))
-        answer = self._workers.submit(self._answer, request, call)
         try:
-            return answer.result()
+            return Background(partial(self._answer, request, call)).result()
         except BaseException:
             call.end()  # the caller may not have waited for the answer
             raise

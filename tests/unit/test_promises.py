@@ -85,7 +85,7 @@ HEAVY = {"faiss", "spacy", "scipy", "sentence_transformers", "transformers", "op
     ("module", "left_out"),
     [
         *((light, {*HEAVY, "torch"}) for light in ("facets", "facets_client", "facets_client.cli", "facets_server")),
-        ("facets_server.gateway.__main__", {*HEAVY, "torch"}),
+        ("facets_server.gateway.server", {*HEAVY, "torch"}),
         ("facets_server.gateway.process", {*HEAVY, "torch", "uvicorn", "starlette"}),
         (", ".join(["facets_server.runtime.app", *(f"facets_server.{room}.service" for room in TASK_ROOMS)]), HEAVY),
     ],

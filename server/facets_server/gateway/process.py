@@ -16,7 +16,7 @@ from facets_server.runtime.config import HttpConfig, ServerConfig
 
 logger = logging.getLogger(__name__)
 
-COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway")
+COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway.server")
 RESTART_DELAY_S = 1.0
 _BACKLOG = 1024
 

@@ -1,4 +1,9 @@
-"""Runs the gateway on a socket, with the limits on connections that uvicorn lacks.
+"""The gateway process, started by the server: ``python -m facets_server.gateway.server``.
+
+The first line of standard input holds its settings as JSON. When standard input ends, even because the server died, the
+gateway stops. Once it accepts requests, it prints a line.
+
+The process runs uvicorn on a socket, with the limits on connections that uvicorn lacks.
 
 With a bare application, Hypercorn, which limits the time of headers but not connections, took 1.2 to 2 times the CPU of
 uvicorn per request; Granian took 0.5 to 0.8 times, but can neither use a bound socket nor close silent connections.
@@ -7,9 +12,11 @@ uvicorn per request; Granian took 0.5 to 0.8 times, but can neither use a bound 
 import asyncio
 import json
 import logging
+import os
 import select
 import socket
 import ssl
+import sys
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -140,3 +147,31 @@ class Gateway(uvicorn.Server):
             await super().serve(sockets)
         finally:
             await self._upstream.close()
+
+
+async def main() -> None:
+    """Runs the gateway until standard input ends."""
+    order = json.loads(sys.stdin.buffer.readline())
+    config = ServerConfig.from_dict(order["config"])
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("facets_server").setLevel(config.log_level)
+    try:
+        gateway = Gateway(order["target"], config, token=order["token"])
+    except ConfigError as error:
+        sys.exit(f"facets-server: {error}")
+
+    loop = asyncio.get_running_loop()
+
+    def on_input() -> None:
+        if not os.read(sys.stdin.fileno(), 4096):
+            loop.remove_reader(sys.stdin.fileno())
+            gateway.should_exit = True
+
+    loop.add_reader(sys.stdin.fileno(), on_input)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    await gateway.serve([socket.socket(fileno=order["socket"])])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

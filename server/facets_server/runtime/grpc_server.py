@@ -140,28 +140,19 @@ class _Handlers(grpc.GenericRpcHandler):
 
 
 def _credentials(security: SecurityConfig) -> grpc.ServerCredentials:
-    assert security.tls_certificate is not None and security.tls_key is not None
-    pair = (_read(security.tls_key, "tls_key"), _read(security.tls_certificate, "tls_certificate"))
-    client_ca = None if security.tls_client_ca is None else _read(security.tls_client_ca, "tls_client_ca")
+    certificate, key, client_ca = security.tls_certificate, security.tls_key, security.tls_client_ca
+    assert certificate is not None and key is not None
     # gRPC accepts any bytes, even if no client can then connect: the ssl module reports what is wrong with them.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    problem = (
-        f"tls_certificate {security.tls_certificate} and tls_key {security.tls_key} are not a certificate and its "
-        "unencrypted key in PEM"
-    )
+    problem = f"tls_certificate {certificate} and tls_key {key} are not a certificate and its unencrypted key in PEM"
     try:
-        context.load_cert_chain(security.tls_certificate, security.tls_key, password=lambda: "")
-        if security.tls_client_ca is not None:
-            problem = f"tls_client_ca {security.tls_client_ca} holds no certificate in PEM"
-            context.load_verify_locations(security.tls_client_ca)
-    except (ssl.SSLError, ValueError) as error:
-        reason = (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
-        raise ConfigError(f"{problem}: {reason}") from error
-    return grpc.ssl_server_credentials([pair], client_ca, require_client_auth=client_ca is not None)
-
-
-def _read(file: Path, setting: str) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{setting} {file} cannot be read: {error.strerror}") from error
+        context.load_cert_chain(certificate, key, password=lambda: "")
+        pair, trusted = (key.read_bytes(), certificate.read_bytes()), None
+        if client_ca is not None:
+            problem = f"tls_client_ca {client_ca} holds no certificate in PEM"
+            context.load_verify_locations(client_ca)
+            trusted = client_ca.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)).replace("_", " ")
+        raise ConfigError(f"{problem}: {reason.lower()}") from error
+    return grpc.ssl_server_credentials([pair], trusted, require_client_auth=trusted is not None)
