@@ -1,7 +1,6 @@
 """A folder opened without a server: what it keeps, when it is closed, and what is said when it cannot be opened."""
 
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -16,8 +15,6 @@ from facets_client import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
-    OverloadedError,
-    ServerError,
     UnavailableError,
 )
 from made_pdf import make_pdf
@@ -25,7 +22,6 @@ from toys import toy_passage_model
 from waiting import wait_until
 
 import facets
-from facets.documents import CollectionEngine
 
 TEXTS = ["The dog plays music.", "A man is lifting weights in a garage."]
 
@@ -218,19 +214,6 @@ def test_a_folder_that_cannot_be_opened_is_named(tmp_path, model, change, error,
     assert str(folder) in str(caught.value)
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path, model, monkeypatch):
-    opening = os.open
-
-    def refuse(path, *args, **kwargs):
-        if str(path).endswith("lock"):
-            raise OSError(30, "Read-only file system")
-        return opening(path, *args, **kwargs)
-
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(UnavailableError, match=r"cannot be written: Read-only file system"):
-        facets.open(tmp_path, models=[model])
-
-
 def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeypatch):
     with pytest.raises(NotFoundError, match="'nope'"):
         opened.search("dog", collection="nope")
@@ -239,28 +222,6 @@ def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "facets_server", None)
     with pytest.raises(ImportError, match=r"pip install 'multifacet\[local\]'"):
         facets.open(tmp_path / "other")
-
-
-def test_a_folder_that_was_deleted_takes_no_writes(opened, tmp_path):
-    opened.add(TEXTS)
-    shutil.rmtree(tmp_path / "notes")
-    with pytest.raises(ServerError, match="was deleted, moved or replaced"):
-        opened.add(["Another dog."])
-
-
-def test_a_full_disk_keeps_what_was_stored(tmp_path, model, monkeypatch):
-    opening = CollectionEngine.open
-    monkeypatch.setattr(
-        CollectionEngine, "open", lambda folder, config: opening(folder, config.replaced(max_database_bytes=400_000))
-    )
-    with facets.open(tmp_path, models=[model]) as client:
-        with pytest.raises(OverloadedError) as caught:
-            client.add((f"{i} {'dog ' * 500}" for i in range(5_000)), progress=False)
-        assert caught.value.reason == "DISK_FULL"
-        num_stored = client.count_documents("documents")
-        assert num_stored and len(client.search("dog", top_k=3)) == 3
-    with facets.open(tmp_path, models=[model]) as client:
-        assert client.count_documents("documents") == num_stored
 
 
 def test_a_model_that_does_not_open_is_reported_by_its_calls_and_by_health(tmp_path, model):

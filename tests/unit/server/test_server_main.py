@@ -19,14 +19,6 @@ def test_wrong_usage_is_explained_without_a_traceback(capsys, argument):
     assert printed.splitlines()[-1].startswith("Error: ")  # plain text: no frame around it
 
 
-def test_the_shell_completes_options(capsys, monkeypatch):
-    monkeypatch.setenv("_FACETS_SERVER_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "facets-server --po")
-    monkeypatch.setenv("COMP_CWORD", "1")
-    assert main([]) == 0
-    assert "--port" in capsys.readouterr().out.split()
-
-
 def test_a_client_only_install_names_the_extra(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "faiss" else object())

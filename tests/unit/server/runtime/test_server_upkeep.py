@@ -68,25 +68,6 @@ def test_directory_knows_when_it_was_last_copied(data, tmp_path, capsys):
     assert "the server will not know of this backup" in capsys.readouterr().out
 
 
-def test_backup_of_directory_in_use_is_restored_whole(data, tmp_path, capsys):
-    backup, restored = tmp_path / "backup", tmp_path / "restored"
-    assert main(["backup", str(backup), "--data-dir", str(data)]) == 0
-    assert "documents.sqlite3" in capsys.readouterr().out
-    assert main(["verify", str(backup)]) == 0
-    assert main(["restore", str(backup), "--data-dir", str(restored)]) == 0
-    assert main(["verify", "--data-dir", str(restored)]) == 0
-    with open_(restored) as engine:
-        assert engine.count("docs").num_documents == NUM_DOCUMENTS + 5
-        query = documents(5)[4].facet_embeddings[None].astype(np.float32)
-        assert engine.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id in ("d4", "late4")
-    papers = AdditionStore(restored / "papers" / "toy", "toy")
-    assert [paper.id for paper in papers.content().papers.values()] == ["p1"]
-    papers.close()
-    relations = AddedRelationStore(restored / "relations" / "toy", "toy")
-    assert [relation.name for relation in relations.read()] == ["mentor"]
-    relations.close()
-
-
 def test_folders_in_the_way_are_refused(data, tmp_path, capsys):
     assert main(["backup", str(tmp_path / "backup"), "--data-dir", str(data)]) == 0
     assert main(["backup", str(tmp_path / "backup"), "--data-dir", str(data)]) == 2
@@ -149,6 +130,17 @@ def test_guide_to_backups_works_as_printed(data, tmp_path):
     for command in commands:
         arguments = [re.sub("/var/(lib|backups)", str(tmp_path), argument) for argument in command[1:]]
         assert main([str(data) if argument == f"{tmp_path}/facets" else argument for argument in arguments]) == 0
+    restored = tmp_path / "restored"
+    with open_(restored) as engine:
+        assert engine.count("docs").num_documents == NUM_DOCUMENTS + 5
+        query = documents(5)[4].facet_embeddings[None].astype(np.float32)
+        assert engine.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id in ("d4", "late4")
+    papers = AdditionStore(restored / "papers" / "toy", "toy")
+    assert [paper.id for paper in papers.content().papers.values()] == ["p1"]
+    papers.close()
+    relations = AddedRelationStore(restored / "relations" / "toy", "toy")
+    assert [relation.name for relation in relations.read()] == ["mentor"]
+    relations.close()
 
 
 def test_backup_of_an_earlier_release_is_restored(tmp_path):
