@@ -89,8 +89,8 @@ class LocalChannel:
             self._models, engine, config, admission=self._admission, recall=_NOT_MEASURED, closing=closing
         )
         status = ModelService(self._models, config, self._admission, _NOT_MEASURED)
-        is_healthy = self._models.is_healthy
-        self._rooms["models"] = lambda: [Service(status, is_healthy)]
+        checks = self._models.checks()
+        self._rooms["models"] = lambda: [Service(status, checks)]
         self._services: dict[str, Service] = {}  # those that were called
         self._making = threading.Lock()
         undo.callback(self._models.close)
@@ -159,11 +159,11 @@ class LocalChannel:
             return self._services[name]
 
     def _check(self, name: str) -> health_pb2.HealthCheckResponse:
-        health = self._service(name).health if name in SERVICES else None if name else self._models.is_healthy
-        if health is None:
+        checks = self._service(name).checks if name in SERVICES else [] if name else self._models.checks()
+        if not checks:
             raise NotFoundError("unknown service")
         states = health_pb2.HealthCheckResponse
-        return states(status=states.SERVING if health() else states.NOT_SERVING)
+        return states(status=states.SERVING if all(check() for check in checks) else states.NOT_SERVING)
 
 
 class _LocalStream:

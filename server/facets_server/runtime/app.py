@@ -78,7 +78,7 @@ class FacetsServer:
             rooms = services(self._models, engine, config, admission=self._admission, recall=recall, closing=closing)
             table = [service for make in rooms.values() for service in make()]
             status = ModelService(self._models, config, self._admission, metrics)
-            table.append(Service(status, self._models.is_healthy))
+            table.append(Service(status, self._models.checks()))
             observers = config.observability
             tracing = tracing or (make_tracing(observers) if observers.traces_endpoint else None)
             access_log = AccessLog(observers.access_log) if observers.access_log else None
@@ -99,7 +99,7 @@ class FacetsServer:
             self._grpc = GrpcServer(config)
             closing.callback(self._grpc.stop, 0.0, is_idle=self._admission.is_idle, last_replies_s=0.0)
             checks: dict[str, Sequence[Check]] = {
-                each.name: (each.health, engine.check_directory) for each in table if each.health is not None
+                service.name: [*service.checks, engine.check_directory] for service in table if service.checks
             }
             # The whole server has no name. It can partly do without the dependencies, which have names of their own.
             checks |= {"": [*chain(*checks.values())]} | {name: [check] for name, check in engine.checks().items()}

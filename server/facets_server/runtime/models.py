@@ -4,9 +4,8 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from facets.errors import ConfigError, FacetsError, InvalidInputError, NotFoundError, NotReadyError
@@ -177,6 +176,10 @@ class TaskModels(Generic[ServedT]):
         self._served = {model.name: model for model in served}
         self._tasks = tasks
 
+    def checks(self) -> list[Callable[[], bool]]:
+        """Whether each model answers, as a function; a model has the same function in all tasks."""
+        return [model.is_healthy for model in self._served.values()]
+
     def get(self, name: str) -> ServedT:
         """The model of that name, the first one for the empty name; it is opened when it is first used.
 
@@ -212,20 +215,11 @@ class ModelRegistry(TaskModels[ServedModel[Any]]):
         if len(set(names)) != len(names):
             raise ConfigError(f"models must have distinct names, got {', '.join(names)}: give a folder another name")
         super().__init__("any task", served, {model.name: model.task for model in served})
-        self._health: dict[frozenset[str], Callable[[], bool]] = {}
 
     def of(self, *tasks: str) -> TaskModels[Any]:
         """The models for some tasks, those of the first task first."""
         models = [model for task in tasks for model in self._served.values() if model.task == task]
         return TaskModels(" or ".join(tasks), models, self._tasks)
-
-    def health_of(self, tasks: Collection[str]) -> Callable[[], bool] | None:
-        """Returns a check that all models of the given tasks answer; None if none is served.
-
-        Equal tasks get the same function, so a failing model is probed once for all services of its tasks.
-        """
-        served = frozenset(tasks) & set(self._tasks.values())
-        return self._health.setdefault(served, partial(self.is_healthy, served)) if served else None
 
     def all(self) -> list[AnyModel]:
         """The default model first, then the others by name."""
@@ -235,11 +229,6 @@ class ModelRegistry(TaskModels[ServedModel[Any]]):
     def is_default(self, served: AnyModel) -> bool:
         """True for the first model of its task."""
         return next(model.name for model in self._served.values() if model.task == served.task) == served.name
-
-    def is_healthy(self, tasks: Collection[str] | None = None) -> bool:
-        """True while every model of the given tasks (None: all) answers."""
-        models = self._served.values()
-        return all(model.is_healthy() for model in models if tasks is None or model.task in tasks)
 
     def close(self) -> None:
         """Ends the threads of all models."""

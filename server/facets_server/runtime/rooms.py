@@ -4,7 +4,7 @@ A room is imported when its models are opened or its services made: a program th
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel
+from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel, TaskModels
 from facets_server.texts.served import ServedPassages, ServedSentences, TextModels, encoders_for
 
 if TYPE_CHECKING:
@@ -133,13 +133,13 @@ def _shipped_models() -> list[str]:
 class Service:
     """One service, with its full name and its handlers by full name of the method.
 
-    ``health``: the service is SERVING while this is true; None: no model serves it, and health does not list it. The
-    attribute ``quick_calls`` of a servicer, if any, maps the name of each method that returns a ``PendingReply`` to a
-    test for the small requests that the event loop may begin.
+    ``checks``: the service is SERVING while all of them hold; empty: no model serves it, and health does not list it.
+    The attribute ``quick_calls`` of a servicer, if any, maps the name of each method that returns a ``PendingReply`` to
+    a test for the small requests that the event loop may begin.
     """
 
-    def __init__(self, servicer: object, health: Callable[[], bool] | None) -> None:
-        self.health = health
+    def __init__(self, servicer: object, checks: Sequence[Callable[[], bool]]) -> None:
+        self.checks = checks
         self.handlers: dict[str, Any] = {}
         base = next(base for base in type(servicer).__mro__ if base.__module__.endswith("_pb2_grpc"))
         # The generated code registers the handlers with this object, as with a server.
@@ -178,7 +178,7 @@ def services(
             SimilarityService({"sentences": for_sentences, "passages": for_passages}, limits),
             SummarizationService(for_sentences, limits),
             TopicService(for_sentences, limits),
-            tasks=("sentences", "passages"),
+            models=for_sentences,
         )
 
     def documents() -> list[Service]:
@@ -198,7 +198,7 @@ def services(
         return made(
             CollectionService(engine, collections_for),
             DocumentService(engine, collections_for, admission, limits, streams),
-            tasks=("sentences", "passages"),
+            models=for_passages,
         )
 
     def relations() -> list[Service]:
@@ -206,16 +206,18 @@ def services(
         from facets_server.relations.service import RelationService
 
         finders = EntityFinders(config.relations)
-        return made(RelationService(models.of("relations"), finders, limits), tasks=("relations",))
+        served = models.of("relations")
+        return made(RelationService(served, finders, limits), models=served)
 
     def papers() -> list[Service]:
         from facets_server.papers.collection_papers import CollectionPapers
         from facets_server.papers.service import RecommendationService
 
         ranked = CollectionPapers(engine, max_papers=limits.max_ranked_papers)
-        return made(RecommendationService(models.of("papers"), ranked, limits), tasks=("papers",))
+        served = models.of("papers")
+        return made(RecommendationService(served, ranked, limits), models=served)
 
-    def made(*servicers: object, tasks: tuple[str, ...]) -> list[Service]:
-        return [Service(servicer, models.health_of(tasks)) for servicer in servicers]
+    def made(*servicers: object, models: TaskModels[Any]) -> list[Service]:
+        return [Service(servicer, models.checks()) for servicer in servicers]
 
     return {"texts": texts, "documents": documents, "relations": relations, "papers": papers}
