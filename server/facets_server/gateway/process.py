@@ -16,8 +16,8 @@ from facets_server.runtime.config import HttpConfig, ServerConfig
 
 logger = logging.getLogger(__name__)
 
-COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway.server")
-RESTART_DELAY_S = 1.0
+_COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway.server")
+_RESTART_DELAY_S = 1.0
 _BACKLOG = 1024
 
 
@@ -68,7 +68,7 @@ class GatewayProcess:
 
     def _spawn(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            COMMAND,
+            _COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -93,7 +93,7 @@ class GatewayProcess:
             if self._stopping.is_set():
                 return
             logger.error("the HTTP gateway ended with status %d and is started again", code)
-            if not self._stopping.wait(RESTART_DELAY_S):
+            if not self._stopping.wait(_RESTART_DELAY_S):
                 try:
                     self._process = self._spawn()
                     self._is_ready()

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -116,8 +115,7 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
 
 
 def _take(config: ServerConfig, folder: Path, say: Say) -> TakenBackup:
-    while (destination := folder / f"{datetime.now(tz=UTC):{_NAMED}}").exists():
-        time.sleep(0.05)  # this second already has a backup
+    destination = folder / f"{datetime.now(tz=UTC):{_NAMED}}"
     lines: list[str] = []
     is_whole = back_up_directory(config.data_dir, destination, lines.append)
     for line in lines:

@@ -1,6 +1,5 @@
 """A folder opened without a server: what it keeps, when it is closed, and what is said when it cannot be opened."""
 
-import json
 import shutil
 import sqlite3
 import subprocess
@@ -17,7 +16,6 @@ from facets_client import (
     NotFoundError,
     UnavailableError,
 )
-from made_pdf import make_pdf
 from toys import toy_passage_model
 from waiting import wait_until
 
@@ -52,28 +50,18 @@ def test_what_is_added_is_found_and_adding_it_again_changes_nothing(opened):
         opened.search("documents", None)
 
 
-def write_pages(folder, number):
-    make_pdf(folder / "manual.pdf", [f"Page text {n}: the dog plays music." for n in range(number)])
-
-
 def write_rows(folder, number):
     (folder / "rows.csv").write_text("id,text\n" + "".join(f"{n},the dog plays {n}\n" for n in range(number)))
 
 
-def write_lines(folder, number):
-    lines = [json.dumps({"text": f"the dog plays {n}", "n": n}) for n in range(number)]
-    (folder / "lines.jsonl").write_text("\n".join(lines))
-
-
-@pytest.mark.parametrize("write", [write_pages, write_rows, write_lines])
-def test_a_file_owns_its_documents(opened, tmp_path, write):
+def test_a_file_owns_its_documents(opened, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "other.txt").write_text("A man is lifting weights.")
     opened.add(["dog", "man"])
 
     def added(number, **options):
-        write(folder, number)
+        write_rows(folder, number)
         report = opened.add_files(folder, **options)
         return report.num_added, report.num_changed, report.num_unchanged, report.num_removed
 

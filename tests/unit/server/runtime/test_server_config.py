@@ -37,22 +37,16 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("port = true", "port must be an integer, got"),
         ("port = 70000", "port must be <= 65535"),
         ("prt = 1", "prt is no setting: did you mean port"),
-        ("datadir = 'x'", "did you mean data_dir"),
         ("zzz = 1", "zzz is no setting; there are host, port"),
-        ("[limits]\nmax_top = 1", "limits.max_top is no setting"),
         ("[limits]\nmax_text_bytes = 0", "limits.max_text_bytes must be >= 1, got 0"),
-        ("[limits]\nmax_documents_per_upsert = 10001", "limits.max_documents_per_upsert must be <= 10000"),
-        ("[engine]\nexact_max_facets = -1", "engine.exact_max_facets must be >= 0"),
         ("[engine]\nsnapshot_on_close = 'no'", 'engine.snapshot_on_close must be a boolean, got "no"'),
         ("port = ", "is not TOML"),
         ("limits = 3", "limits must be a table of settings"),
         ("[security]\ntls_certificate = 'c'", "security.tls_key must be given together with tls_certificate"),
         ("[security]\ntls_client_ca = 'c'", "security.tls_certificate must be given with tls_client_ca"),
         ("models = 'm'", "models must be a list"),
-        ("log_level = 'LOUD'", "log_level must be"),
     ],
 )
 def test_bad_files_are_reported_in_one_sentence(tmp_path, text, match):
@@ -68,7 +62,6 @@ def test_bad_files_are_reported_in_one_sentence(tmp_path, text, match):
         ({"ENGINE_MAX_DATABASE_BYTES": "5_000"}, "FACETS_SERVER_ENGINE_MAX_DATABASE_BYTES must be an integer"),
         ({"PROT": "1"}, "FACETS_SERVER_PROT names no setting"),
         ({"MODELS": " "}, "FACETS_SERVER_MODELS is empty"),
-        ({"SECURITY_TLS_KEY": ""}, "FACETS_SERVER_SECURITY_TLS_KEY is empty"),
         ({"PORT": "70000", "DRAIN_S": "-1"}, "FACETS_SERVER_PORT must be <= 65535.*FACETS_SERVER_DRAIN_S must be >= 0"),
         ({"ENGINE_BACKGROUND": "perhaps"}, "FACETS_SERVER_ENGINE_BACKGROUND must be a boolean"),
     ],

@@ -95,17 +95,6 @@ def test_a_new_backup_makes_the_oldest_of_this_store_go(make_server, tmp_path, m
     assert sorted(path.name[:10] for path in folder.iterdir()) == ["2026-05-03", "2026-05-04", "2026-05-05"]
 
 
-def test_backups_of_one_second_are_two(make_server, tmp_path, monkeypatch):
-    running = make_server(config=ServerConfig(backup_dir=tmp_path / "backups"))
-    seconds = iter([1, 1, 1, 2])
-    monkeypatch.setattr(
-        upkeep, "datetime", SimpleNamespace(now=lambda tz: datetime(2026, 5, 1, second=next(seconds), tzinfo=UTC))
-    )
-    for _ in range(2):
-        models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
-    assert [path.name[-3:] for path in sorted((tmp_path / "backups").iterdir())] == ["01Z", "02Z"]
-
-
 def test_one_backup_is_taken_at_a_time(make_server, tmp_path, monkeypatch):
     running = make_server(config=ServerConfig(backup_dir=tmp_path / "backups"))
     refusals = []
