@@ -23,7 +23,6 @@ from facets.documents.encoding import check_collection_name, check_ids, check_so
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filter_warnings import filter_warnings
 from facets.documents.filters import Filter, validate
-from facets.documents.following import Follower
 from facets.documents.index_manager import IndexManager
 from facets.documents.paging import read_page_token, write_page_token
 from facets.documents.records import CollectionInfo, CollectionModel, CollectionRecord, DocumentRows
@@ -110,22 +109,19 @@ class CollectionEngine:
             indexes = IndexManager(store, snapshots, config)
             with store.view() as view:
                 revision, records = view.revision(), view.all_collections()
-            indexes.open(records)
-            engine = cls(lock, store, indexes, revision)
-            if config.background:
-                engine._follower.start()
+            indexes.open(revision, records)
+            engine = cls(lock, store, indexes)
             undo.pop_all()
         return engine
 
-    def __init__(self, lock: DirectoryLock, store: DocumentStore, indexes: IndexManager, revision: int) -> None:
+    def __init__(self, lock: DirectoryLock, store: DocumentStore, indexes: IndexManager) -> None:
         """Use :meth:`open`."""
         self._lock = lock
         self._store = store
         self._indexes = indexes
-        self._follower = Follower(store, indexes, revision)
-        self.num_writes_behind, self.num_pending = self._follower.num_behind, indexes.num_pending
+        self.num_writes_behind, self.num_pending = indexes.num_behind, indexes.num_pending
         self._searcher = Searcher(store, indexes)
-        self._reindexer = Reindexer(store, indexes, self._follower)
+        self._reindexer = Reindexer(store, indexes)
         self._closed = False
 
     def close(self) -> None:
@@ -134,7 +130,6 @@ class CollectionEngine:
             if self._closed:
                 return
             self._closed = True
-        self._follower.close()
         self._indexes.close()
         try:
             self._store.close()
@@ -150,7 +145,7 @@ class CollectionEngine:
     @property
     def revision(self) -> int:
         """The newest revision that is visible to every read."""
-        return self._follower.revision
+        return self._indexes.revision
 
     @property
     def shared_database(self) -> SqlDatabase | None:
@@ -198,7 +193,7 @@ class CollectionEngine:
             # The collection exists even if its index cannot be created now, or another server has deleted it already.
             with suppress(IndexAwayError, NotFoundError, NotReadyError):
                 self._indexes.live(record)
-            self._follower.changed(record.revision)
+            self._indexes.changed(record.revision)
         return self._indexes.describe(record)
 
     def list_collections(self) -> tuple[CollectionInfo, ...]:
@@ -218,7 +213,7 @@ class CollectionEngine:
             revision, deleted = self._store.delete_collection(record)
             for one in deleted:
                 self._indexes.drop(one)
-            self._follower.changed(revision)
+            self._indexes.changed(revision)
             return DeleteResult(revision=revision, num_deleted=record.num_documents)
 
     def upsert(
@@ -246,7 +241,7 @@ class CollectionEngine:
             if record.language != language:
                 batch = encode_documents(documents, record)
             write = self._store.upsert(record, batch, check=check)
-            self._follower.wrote(record, write)
+            self._indexes.wrote(record, write)
         num_inserted = len(documents) - write.num_removed
         return UpsertResult(revision=write.revision, num_inserted=num_inserted, num_updated=write.num_removed)
 
@@ -270,7 +265,7 @@ class CollectionEngine:
             with self._store.view() as view:
                 warnings = filter_warnings(view, view.collection(name), where)
             write = self._store.delete(record, ids=ids, where=where, source=source)
-            self._follower.wrote(record, write)
+            self._indexes.wrote(record, write)
         return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
 
     def get(
@@ -381,10 +376,10 @@ class CollectionEngine:
         search = prepare_search(request, dim=record.dim, curve=curve, language=record.language, reader=reader)
         attempt, left_out = 0, set[int]()
         while attempt < _SEARCH_ATTEMPTS:
-            revision = self._follower.check(request.min_revision)
+            revision = self._indexes.check_revision(request.min_revision)
             is_last = attempt == _SEARCH_ATTEMPTS - 1
             try:
-                with self._follower.writes_blocked(record) if is_last else nullcontext():
+                with self._indexes.writes_blocked(record) if is_last else nullcontext():
                     result = self._searcher.search(record, search)
             except DamagedDocumentsError as error:
                 if left_out.issuperset(error.damaged):
@@ -400,7 +395,7 @@ class CollectionEngine:
                 # The collection may have been written after `revision` was read.
                 return replace(result, index_revision=max(revision, result.index_revision), warnings=warnings)
             attempt += 1
-            self._follower.catch_up()
+            self._indexes.catch_up()
             record = self.record(name, seen or record, indexed=0)  # raises if the collection was deleted or moved
         raise StorageError(f"collection {name!r} differs from its index: restart the server to rebuild it")
 
@@ -463,7 +458,7 @@ class CollectionEngine:
         Raises NotFoundError if it was deleted since ``seen``, NotReadyError if it moved to another model.
         """
         if indexed is not None:
-            indexed_record = self._follower.record(name, seen, min_revision=indexed)
+            indexed_record = self._indexes.record(name, seen, min_revision=indexed)
             if indexed_record is not None:
                 return indexed_record
         with self._store.view() as view:

@@ -1,5 +1,7 @@
 """The indexes of all collections in memory, kept in step with the store, maintained in the background, saved on disk.
 
+Every write to a shared store is logged there with its revision. A server applies the writes of others to its own
+indexes, one state of the store at a time, so that two servers at one revision give the same answers.
 Shape letters: S places in an index, K facets of a place, D dimensions.
 """
 
@@ -8,16 +10,23 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import asdict
-from functools import cache, partial
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.records import CollectionInfo, CollectionRecord, CollectionState, StoreWrite
+from facets.documents.records import (
+    CollectionInfo,
+    CollectionRecord,
+    CollectionState,
+    LostRevisions,
+    StoreWrite,
+    check_revision,
+)
 from facets.documents.store import DocumentStore
 from facets.documents.view import StoreView
 from facets.errors import (
@@ -38,46 +47,38 @@ from facets.index.snapshot import SnapshotIdentity, load_snapshot, set_aside, wr
 logger = logging.getLogger(__name__)
 
 ReadT = TypeVar("ReadT")
-IndexT = TypeVar("IndexT", LiveIndex, LexicalIndex)
 _RETIRED_AT_A_TIME = 256  # documents of a replaced collection deleted in one transaction, which blocks writers
 _TERMS_AT_A_TIME = 1024
 RETRY_S = 5.0  # after maintenance failed
+_POLL_S = 0.5  # used when notifications of writes do not arrive
 # A new snapshot is written when 1/8 (in the background) or 1/64 (on close) of an index is missing from the old one.
 # Missing documents are read from the store when a snapshot is opened.
 _BACKGROUND_SAVE_SHARE, _CLOSE_SAVE_SHARE = 8, 64
 CLOSE_TIMEOUT_S = 10.0  # time for running training to notice that the engine closes
 
 
-class Quarantine:
-    """Documents known to be damaged on disk; thread-safe."""
+@dataclass(eq=False, slots=True)
+class _Collection:
+    """What is in memory of one collection."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ids: dict[int, dict[int, str]] = {}  # number of a collection -> row -> id
+    record: CollectionRecord  # as the indexes have it
+    lock: threading.RLock = field(default_factory=threading.RLock)  # held during writes
+    live: LiveIndex | None = None
+    lexical: LexicalIndex | None = None
+    damaged: dict[int, str] = field(default_factory=dict)  # documents known to be damaged on disk: row -> id
 
-    def add(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
-        """Adds documents, row -> id, and logs new ones."""
-        with self._lock:
-            known = self._ids.setdefault(record.number, {})
-            new = {row: id for row, id in damaged.items() if row not in known}
-            known.update(new)
+    def unload(self) -> None:
+        self.live = self.lexical = None
+
+    def leave_out(self, damaged: Mapping[int, str]) -> None:
+        """Remembers damaged documents, and logs new ones."""
+        new = {row: id for row, id in damaged.items() if row not in self.damaged}
+        self.damaged |= new
         for id in new.values():
             logger.error(
                 "document %r of collection %s is damaged on disk and left out of searches: store it again or delete it",
-                id, record.name,
+                id, self.record.name,
             )  # fmt: skip
-
-    def remove(self, record: CollectionRecord, rows: Iterable[int] | None = None) -> None:
-        """Removes documents that were stored again or deleted; None: all of the collection."""
-        with self._lock:
-            known = self._ids.get(record.number, {})
-            for row in list(known) if rows is None else rows:
-                known.pop(row, None)
-
-    def count(self, record: CollectionRecord) -> int:
-        """Number of damaged documents of a collection."""
-        with self._lock:
-            return len(set(self._ids.get(record.number, {}).values()))
 
 
 class CollectionSource:
@@ -87,12 +88,12 @@ class CollectionSource:
     """
 
     def __init__(
-        self, store: DocumentStore, record: CollectionRecord, quarantine: Quarantine, *, view: StoreView | None = None
+        self, store: DocumentStore, record: CollectionRecord, collection: _Collection, view: StoreView | None = None
     ) -> None:
         self._view = view
         self._store = store
         self._record = record
-        self._quarantine = quarantine
+        self._collection = collection
         self.num_facets = record.num_facets
         self.dim = record.dim
 
@@ -137,59 +138,64 @@ class CollectionSource:
             with self._open_view() as view:
                 return read(view, rows)
         except DamagedDocumentsError as error:
-            self._quarantine.add(self._record, error.damaged)
+            self._collection.leave_out(error.damaged)
             return self._read_intact(np.setdiff1d(rows, list(error.damaged)), read)
 
 
 class IndexManager:
-    """The indexes of a data directory and the thread that maintains them; thread-safe."""
+    """The indexes of a data directory and the threads that maintain and update them; thread-safe."""
 
     def __init__(self, store: DocumentStore, directory: Path, config: EngineConfig) -> None:
         # Held while a write is made in the store and applied to the indexes, so that indexes see writes in the order of
         # revisions. Reentrant. Take the lock of a collection first if both are needed.
         self.write_lock = threading.RLock()
-        self.quarantine = Quarantine()
+        self.revision = 0  # that all indexes have reached
         self._store = store
         self._directory = directory
         self._config = config
         self._backend = make_backend(config)
         self._enter_background = cache(self._backend.enter_background)
-        self._live: dict[int, LiveIndex] = {}  # by number of the collection, like the next ones
-        self._lexical: dict[int, LexicalIndex] = {}
-        self._records: dict[int, CollectionRecord] = {}
-        self._collection_locks: dict[int, threading.RLock] = {}
+        self._collections: dict[int, _Collection] = {}  # by number
+        self._by_name: dict[str, CollectionRecord] | None = None  # live ones of a shared store at `revision`
+        self._lost: LostRevisions = ()
         self._maintenance_lock = threading.Lock()
         self._closing = threading.Event()
         self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._maintenance: threading.Thread | None = None
+        self._following: threading.Thread | None = None
 
-    def open(self, records: Iterable[CollectionRecord]) -> None:
+    def open(self, revision: int, records: Iterable[CollectionRecord]) -> None:
         """Loads all indexes and starts maintenance; a search tries a collection again that cannot be read.
 
         In the background if maintenance runs there; a search or write that needs an index earlier loads it itself.
+        ``records``: every collection of the store at ``revision``.
         """
-        paths, loaded = set(), list[CollectionRecord]()
-        for record in records:
-            self._wake.set()
-            if record.state is CollectionState.RETIRED:
-                continue
-            paths.add(self._path(record))
+        current = [record for record in records if record.state is not CollectionState.RETIRED]
+        for record in current:
             if record.state is CollectionState.BUILDING:
                 logger.warning(
                     "a move to model %s was not finished (%s): reindex the collection again, or reindex it with its "
                     "current model to abandon the move", record.model, record.name,
                 )  # fmt: skip
-            loaded.append(record)
+        paths = {self._path(record) for record in current}
         for path in self._directory.iterdir():
             if path.suffix in (".part", ".tmp", ".index") and path not in paths and path.is_file():
                 _remove(path)
-        if self._config.background:
-            run = partial(self._run, loaded)
-            self._thread = threading.Thread(target=run, name="facets-index-maintenance", daemon=True)
-            self._thread.start()
-        else:
-            for record in loaded:
+        self.revision = revision
+        self._wake.set()
+        if not self._config.background:
+            for record in current:
                 self._load_logged(record)
+            self.catch_up()
+            return
+        self._maintenance = threading.Thread(
+            target=self._run, args=(current,), name="facets-index-maintenance", daemon=True
+        )
+        self._maintenance.start()
+        self.catch_up()
+        if self._store.is_shared:
+            self._following = threading.Thread(target=self._follow, name="facets-index-following", daemon=True)
+            self._following.start()
 
     def _load_logged(self, record: CollectionRecord) -> bool:
         """Loads the index of a collection; False if the collection is gone."""
@@ -201,36 +207,65 @@ class IndexManager:
             logger.error("collection %s cannot be searched: %s", record.name, error)
         return True
 
+    def _of(self, record: CollectionRecord) -> _Collection:
+        return self._collections.get(record.number) or self._collections.setdefault(record.number, _Collection(record))
+
     def live(self, record: CollectionRecord) -> LiveIndex:
         """The facet index of a collection; loads it if it is not in memory.
 
         Raises NotFoundError if the collection was deleted, NotReadyError if it moved to another model.
         """
-        return self._loaded(self._live, record, self._load)
+        live = self._of(record).live
+        if live is None:
+            with self.write_lock:
+                collection = self._of(record)
+                live = collection.live
+                if live is None:
+                    collection.record = self._unchanged(record)
+                    collection.live = live = self._load(collection)
+                    self._wake.set()
+        return live
 
     def lexical(self, record: CollectionRecord) -> LexicalIndex:
         """The lexical index of a collection, built from the store if it is not in memory; raises as :meth:`live`."""
-        return self._loaded(self._lexical, record, self._load_lexical)
-
-    def _loaded(
-        self, indexes: dict[int, IndexT], record: CollectionRecord, load: Callable[[CollectionRecord], IndexT]
-    ) -> IndexT:
-        index = indexes.get(record.number)
-        if index is None:
+        lexical = self._of(record).lexical
+        if lexical is None:
             with self.write_lock:
-                index = indexes.get(record.number)
-                if index is None:
-                    with self._store.view() as view:
-                        current = view.collection_unchanged(record)
-                    index = load(current)
-                    self._records[record.number] = current
-                    indexes[record.number] = index
-                    self._wake.set()
-        return index
+                collection = self._of(record)
+                lexical = collection.lexical
+                if lexical is None:
+                    collection.record = self._unchanged(record)
+                    collection.lexical = lexical = self._load_lexical(collection)
+        return lexical
+
+    def _unchanged(self, record: CollectionRecord) -> CollectionRecord:
+        with self._store.view() as view:
+            return view.collection_unchanged(record)
 
     def collection_lock(self, record: CollectionRecord) -> threading.RLock:
         """Held during every write to the collection; a reader that holds it blocks writes. Reentrant."""
-        return self._collection_locks.setdefault(record.number, threading.RLock())
+        return self._of(record).lock
+
+    def check_revision(self, min_revision: int | None) -> int:
+        """The revision; see :func:`facets.documents.records.check_revision`."""
+        return check_revision(self.revision, min_revision, self._lost)
+
+    def record(self, name: str, seen: CollectionRecord | None, *, min_revision: int) -> CollectionRecord | None:
+        """The live collection of a shared store as the indexes have it, the same as ``seen``; None if there is none."""
+        if self._by_name is None:
+            return None
+        record = self._by_name.get(name)
+        if record is None or self.revision < min_revision or (seen is not None and seen.number != record.number):
+            self.catch_up()
+            record = self._by_name.get(name)
+        return record if record is None or seen is None or seen.number == record.number else None
+
+    def num_behind(self) -> int:
+        """Number of writes in the store that the indexes have not seen."""
+        if not self._store.is_shared:
+            return 0
+        with self._store.view() as view:
+            return max(0, view.revision() - self.revision)
 
     def checks(self) -> dict[str, Callable[[], None]]:
         """Checks of external services of the indexes by name; a check takes about a second, raises StorageError."""
@@ -238,30 +273,98 @@ class IndexManager:
 
     def num_pending(self) -> int:
         """Documents of all collections that are only in exact tails, not in the index of the backend yet."""
-        return sum(live.num_pending for live in list(self._live.values()))
+        indexes = [collection.live for collection in list(self._collections.values())]
+        return sum(live.num_pending for live in indexes if live is not None)
 
     def describe(self, record: CollectionRecord) -> CollectionInfo:
         """A collection and the state of its index."""
-        live, snapshot_bytes = self._live.get(record.number), 0
+        collection, snapshot_bytes = self._of(record), 0
+        live = collection.live
         with suppress(OSError):  # not saved, or being replaced
             snapshot_bytes = self._path(record).stat().st_size
         return CollectionInfo(
             **asdict(record),
-            num_damaged=self.quarantine.count(record),
+            num_damaged=len(set(collection.damaged.values())),
             index_kind="exact" if live is None else live.kind,
             num_vectors=0 if live is None else live.num_vectors,
             snapshot_bytes=snapshot_bytes,
         )
 
-    def apply(self, record: CollectionRecord, writes: Sequence[StoreWrite], *, view: StoreView | None = None) -> None:
+    def wrote(self, record: CollectionRecord, write: StoreWrite) -> None:
+        """Applies a write of this process to a collection, given its state before; called under ``write_lock``."""
+        if self._by_name is not None and write.revision != self.revision + 1:  # other servers wrote, too
+            self.catch_up()
+            return
+        written = write.after(record)
+        self._apply(written, [write])
+        if self._by_name is not None and record.state is CollectionState.LIVE:
+            self._by_name = {**self._by_name, record.name: written}
+        self.revision = write.revision
+
+    def changed(self, revision: int) -> None:
+        """Records that this process created or deleted a collection in the store and the indexes."""
+        self.catch_up()
+        self.revision = max(self.revision, revision)
+
+    def catch_up(self) -> None:
+        """Applies everything that was written to a shared store."""
+        if not self._store.is_shared:
+            return
+        with self.write_lock, self._store.view() as view:
+            revision = view.revision()
+            if revision == self.revision and self._by_name is not None:
+                return
+            if revision < self.revision:
+                logger.error("the store went back from revision %d to %d: it lost writes", self.revision, revision)
+            self._lost, records = view.lost(), view.all_collections()
+            writes = None if revision < self.revision else view.writes_after(self.revision)
+            current = {record.number: record for record in records if record.state is not CollectionState.RETIRED}
+            for number, collection in list(self._collections.items()):
+                if number not in current:
+                    self.drop(collection.record)
+            for number, record in current.items():
+                if writes is None:  # the log does not reach back that far: everything is loaded again
+                    self._of(record).unload()
+                elif number in writes:
+                    self._apply(record, writes[number], view=view)
+                if self._load_logged(record):
+                    self._of(record).record = record
+            self._by_name = {record.name: record for record in records if record.state is CollectionState.LIVE}
+            self.revision = revision
+
+    @contextmanager
+    def writes_blocked(self, record: CollectionRecord) -> Iterator[None]:
+        """Blocks writes to a collection until the block ends; the indexes include all earlier ones."""
+        with ExitStack() as stack:
+            stack.enter_context(self.collection_lock(record))
+            if self._store.is_shared:
+                stack.enter_context(self.write_lock)
+                stack.enter_context(self._store.hold_writes())
+                self.catch_up()
+            yield
+
+    def _follow(self) -> None:
+        for _ in self._store.writes(_POLL_S):
+            if self._closing.is_set():
+                return
+            try:
+                self.catch_up()
+            except Exception as error:  # even after a bug: without this thread the server would stay behind
+                logger.warning("cannot follow the store, trying again: %s", error)
+
+    def _apply(self, record: CollectionRecord, writes: Sequence[StoreWrite], *, view: StoreView | None = None) -> None:
         """Reads from the store what writes changed, up to the revision of ``record``, and changes the indexes alike.
 
-        Called under ``write_lock``. After an error the indexes may be out of step, so they are unloaded; one of the
-        store is only logged, since the writes are durable: the next search loads the indexes again.
+        After an error the indexes may be out of step, so they are unloaded; one of the store is only logged, since the
+        writes are durable: the next search loads the indexes again.
         """
-        self._records[record.number] = record
-        source = CollectionSource(self._store, record, self.quarantine, view=view)
-        live, lexical = self._live.get(record.number), self._lexical.get(record.number)
+        collection = self._of(record)
+        collection.record = record
+        source, live, lexical = (
+            CollectionSource(self._store, record, collection, view),
+            collection.live,
+            collection.lexical,
+        )
         try:
             if live is not None and live.revision < record.revision:
                 added, removed = _net_changes(writes, after=live.revision)
@@ -271,62 +374,39 @@ class IndexManager:
                 added, removed = _net_changes(writes, after=lexical.revision)
                 rows, terms = source.terms(added)
                 lexical.apply(record.revision, added=rows, removed=removed, terms=terms)
-            self.quarantine.remove(record, np.concatenate([write.removed for write in writes]).tolist())
+            for row in np.concatenate([write.removed for write in writes]).tolist() if collection.damaged else ():
+                collection.damaged.pop(row, None)
         except StorageError as error:
-            self._unload(record)
+            collection.unload()
             logger.error("collection %s cannot be searched: %s", record.name, error)
         except BaseException:
-            self._unload(record)
+            collection.unload()
             raise
         if live is not None and live.is_due():
             self._wake.set()
 
-    def _unload(self, record: CollectionRecord) -> None:
-        self._live.pop(record.number, None)
-        self._lexical.pop(record.number, None)
-
-    def follow(
-        self, view: StoreView, records: Sequence[CollectionRecord], writes: Mapping[int, Sequence[StoreWrite]] | None
-    ) -> None:
-        """Brings all indexes to a state of the store that other servers wrote; the caller holds ``write_lock``.
-
-        ``writes``: writes since an earlier state by collection number; None: not known, all indexes are loaded again.
-        """
-        current = {record.number: record for record in records if record.state is not CollectionState.RETIRED}
-        for number, record in list(self._records.items()):
-            if number not in current:
-                self.drop(record)
-        for number, record in current.items():
-            if writes is None:
-                self._unload(record)
-            elif number in writes:
-                self.apply(record, writes[number], view=view)
-            if self._load_logged(record):
-                self._records[number] = record
-
     def distrust(self, record: CollectionRecord, live: LiveIndex, error: IndexFormatError) -> None:
         """Sets aside a snapshot that turned out to be damaged; the index is loaded from the store next time."""
         with self.write_lock:
-            if self._live.get(record.number) is live:  # another thread may have done it
+            collection = self._of(record)
+            if collection.live is live:  # another thread may have done it
                 set_aside(self._path(record), error)
-                del self._live[record.number]
+                collection.live = None
 
     def leave_out(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
         """Removes documents that are damaged on disk from the indexes."""
         rows = np.array(sorted(damaged), dtype=np.int64)
         with self.write_lock:
-            for index in (self._live.get(record.number), self._lexical.get(record.number)):
+            collection = self._of(record)
+            for index in (collection.live, collection.lexical):
                 if index is not None:
                     index.apply(index.revision, added=rows[:0], removed=rows)
-            self.quarantine.add(record, damaged)
+            collection.leave_out(damaged)
 
     def drop(self, record: CollectionRecord) -> None:
         """Forgets a deleted or retired collection; the maintenance thread deletes the documents of the latter."""
         self._wake.set()
-        self.quarantine.remove(record)
-        self._unload(record)
-        self._records.pop(record.number, None)
-        self._collection_locks.pop(record.number, None)
+        self._collections.pop(record.number, None)
         _remove(self._path(record))
         try:
             self._backend_of(record).drop()
@@ -342,12 +422,11 @@ class IndexManager:
         with self._maintenance_lock:
             while not self._closing.is_set() and self._store.delete_retired(_RETIRED_AT_A_TIME):
                 pass
-            for number, live in list(self._live.items()):
-                record = self._records.get(number)
-                if record is None or self._closing.is_set():
+            for collection in list(self._collections.values()):
+                if collection.live is None or self._closing.is_set():
                     continue
                 try:
-                    self._maintain(record, live)
+                    self._maintain(collection.record, collection.live)
                 except Stopped:
                     raise
                 except Exception as error:
@@ -359,7 +438,7 @@ class IndexManager:
         with suppress(NotFoundError, NotReadyError):  # deleted or moved in between
             self.lexical(record)  # loads it before the first search needs it
         if live.is_due():
-            if threading.current_thread() is self._thread:
+            if threading.current_thread() is self._maintenance:
                 self._enter_background()
             try:
                 live.maintain(self._closing.is_set)
@@ -371,23 +450,24 @@ class IndexManager:
             self._save(record, live)
 
     def close(self) -> None:
-        """Stops maintenance and saves changed indexes; a failure to save is logged, since the store has everything."""
+        """Stops the threads and saves changed indexes; a failure to save is logged, since the store has everything."""
         self._closing.set()
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join(CLOSE_TIMEOUT_S)
-            if self._thread.is_alive():  # training cannot be interrupted; the next start builds from the store
+        if self._following is not None:
+            self._following.join(4 * _POLL_S)
+        if self._maintenance is not None:
+            self._maintenance.join(CLOSE_TIMEOUT_S)
+            if self._maintenance.is_alive():  # training cannot be interrupted; the next start builds from the store
                 logger.warning("index maintenance still runs after %.0f s: indexes not saved", CLOSE_TIMEOUT_S)
                 return
         with self._maintenance_lock:
-            for number, live in list(self._live.items()):
-                record = self._records.get(number)  # None: deleted
-                is_worth_saving = live.num_unsaved > len(live) // _CLOSE_SAVE_SHARE
-                if record is not None and self._config.snapshot_on_close and is_worth_saving:
+            for collection in list(self._collections.values()) if self._config.snapshot_on_close else ():
+                live = collection.live
+                if live is not None and live.num_unsaved > len(live) // _CLOSE_SAVE_SHARE:
                     try:
-                        self._save(record, live)
+                        self._save(collection.record, live)
                     except StorageError as error:
-                        logger.warning("index of %s not saved: %s", record.name, error)
+                        logger.warning("index of %s not saved: %s", collection.record.name, error)
 
     def _backend_of(self, record: CollectionRecord) -> IndexBackend:
         return self._backend.of(f"facets-{self._store.store_id}-{record.number}")
@@ -406,8 +486,9 @@ class IndexManager:
             revision=revision,
         )
 
-    def _load(self, record: CollectionRecord) -> LiveIndex:
-        source, backend = CollectionSource(self._store, record, self.quarantine), self._backend_of(record)
+    def _load(self, collection: _Collection) -> LiveIndex:
+        record = collection.record
+        source, backend = CollectionSource(self._store, record, collection), self._backend_of(record)
         base = backend.open(source)
         if base is None:
             base = load_snapshot(self._path(record), self._identity(record), backend)
@@ -417,8 +498,9 @@ class IndexManager:
         logger.info("collection %s loaded: %d documents, %s index", record.name, len(live), live.kind)
         return live
 
-    def _load_lexical(self, record: CollectionRecord) -> LexicalIndex:
-        source, none = CollectionSource(self._store, record, self.quarantine), np.empty(0, dtype=np.int64)
+    def _load_lexical(self, collection: _Collection) -> LexicalIndex:
+        source = CollectionSource(self._store, collection.record, collection)
+        none = np.empty(0, dtype=np.int64)
         with source.one_state() as record:
             lexical, rows = LexicalIndex(record.revision), source.rows()
             for start in range(0, len(rows), _TERMS_AT_A_TIME):

@@ -17,7 +17,6 @@ import numpy as np
 
 from facets.documents.encoding import encode_documents
 from facets.documents.fields import check_search_fields
-from facets.documents.following import Follower
 from facets.documents.index_manager import IndexManager
 from facets.documents.parts import EncodedText, from_encoded
 from facets.documents.records import CollectionModel, CollectionRecord, StoreWrite
@@ -58,10 +57,9 @@ class ReindexStep:
 class Reindexer:
     """Moves collections of one store; thread-safe, one step at a time."""
 
-    def __init__(self, store: DocumentStore, indexes: IndexManager, follower: Follower) -> None:
+    def __init__(self, store: DocumentStore, indexes: IndexManager) -> None:
         self._store = store
         self._indexes = indexes
-        self._follower = follower
         self._lock = threading.Lock()
         self._passed: dict[int, int] = {}  # number of a copy -> row up to which all are copied or deleted
         # A batch that the last step did not finish: copy and rows, and the outputs of the model for its first texts.
@@ -148,7 +146,7 @@ class Reindexer:
             batch = encode_documents(copies, replace(copy, language=language))
             with self._indexes.write_lock:
                 write = self._store.upsert(copy, batch, revisions=[document.revision for document in originals])
-                self._follower.wrote(copy, write)
+                self._indexes.wrote(copy, write)
         self._passed[copy.number] = passed
         return len(rows) > 0
 
@@ -175,7 +173,7 @@ class Reindexer:
         """Replaces the original with the copy; returns False if too many new documents are not copied yet."""
         self._drop_outdated(record, copy)
         # Lock the copy, too: once it has the name, its readers must wait for the rest of this block.
-        with self._indexes.collection_lock(copy), self._follower.writes_blocked(record):
+        with self._indexes.collection_lock(copy), self._indexes.writes_blocked(record):
             if self._copy_some(record, copy, target, limit=_FINAL_BATCH_DOCUMENTS, deadline=deadline):
                 with self._store.view() as view:
                     passed = self._passed[copy.number]
@@ -185,7 +183,7 @@ class Reindexer:
             none = np.empty(0, dtype=np.int64)
             with self._indexes.write_lock:
                 moved = self._store.replace_by_copy(record, copy)
-                self._follower.wrote(moved, StoreWrite(revision=moved.revision, added=none, removed=none))
+                self._indexes.wrote(moved, StoreWrite(revision=moved.revision, added=none, removed=none))
                 self._indexes.drop(record)
         self._passed.pop(copy.number, None)
         return True
@@ -198,4 +196,4 @@ class Reindexer:
         if outdated is not None and len(outdated.firsts):
             with self._indexes.write_lock:
                 write = self._store.delete(copy, documents=outdated)
-                self._follower.wrote(copy, write)
+                self._indexes.wrote(copy, write)
