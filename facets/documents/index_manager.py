@@ -32,7 +32,6 @@ from facets.documents.view import StoreView
 from facets.errors import (
     DamagedDocumentsError,
     IndexAwayError,
-    IndexFormatError,
     NotFoundError,
     NotReadyError,
     StorageError,
@@ -42,7 +41,7 @@ from facets.index.base import IndexBackend, paged
 from facets.index.config import EngineConfig
 from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex, Stopped
-from facets.index.snapshot import SnapshotIdentity, load_snapshot, set_aside, write_snapshot
+from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -385,14 +384,6 @@ class IndexManager:
         if live is not None and live.is_due():
             self._wake.set()
 
-    def distrust(self, record: CollectionRecord, live: LiveIndex, error: IndexFormatError) -> None:
-        """Sets aside a snapshot that turned out to be damaged; the index is loaded from the store next time."""
-        with self.write_lock:
-            collection = self._of(record)
-            if collection.live is live:  # another thread may have done it
-                set_aside(self._path(record), error)
-                collection.live = None
-
     def leave_out(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
         """Removes documents that are damaged on disk from the indexes."""
         rows = np.array(sorted(damaged), dtype=np.int64)
@@ -440,11 +431,7 @@ class IndexManager:
         if live.is_due():
             if threading.current_thread() is self._maintenance:
                 self._enter_background()
-            try:
-                live.maintain(self._closing.is_set)
-            except IndexFormatError as error:
-                self.distrust(record, live, error)
-                return
+            live.maintain(self._closing.is_set)
             _return_free_memory()
         if live.num_unsaved >= max(self._config.snapshot_every_writes, len(live) // _BACKGROUND_SAVE_SHARE):
             self._save(record, live)

@@ -21,7 +21,7 @@ from facets.documents.request import PreparedSearch
 from facets.documents.store import DocumentStore
 from facets.documents.types import SearchResult
 from facets.documents.view import StoreView
-from facets.errors import IndexAwayError, IndexFormatError
+from facets.errors import IndexAwayError
 from facets.index.lexical import LexicalIndex, LexicalScores
 from facets.index.live import LiveIndex
 from facets.language.interruption import check_interrupted
@@ -69,10 +69,6 @@ class Searcher:
             try:
                 live = self._indexes.live(record)
                 candidate_rows = finder.by_facets(live)
-            except IndexFormatError as error:  # damage found in a part of the snapshot that was not read before
-                if live is not None:
-                    self._indexes.distrust(record, live, error)
-                return None
             except IndexAwayError as error:  # candidates come from words alone, but are scored by both
                 if search.mode == "facets" or request.exact:
                     raise

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from facets.arrays import Ints
 from facets.devices import compute_device
-from facets.index.base import Chunks, IndexBackend, MappedFile
+from facets.index.base import Chunks, IndexBackend
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
 from facets.index.qdrant import QdrantBackend
@@ -48,11 +50,13 @@ class FaissBackend(IndexBackend):
         index.tune(sample, self._config.recall_target)
         return index
 
-    def read(self, file: MappedFile, slots: Ints, description: Mapping[str, int | float | str]) -> "FaissIndex":
+    def read(
+        self, path: Path, content: NDArray[np.uint8], slots: Ints, description: Mapping[str, int | float | str]
+    ) -> "FaissIndex":
         """Opens the index in a snapshot; see ``FaissIndex.map``."""
         from facets.index.faiss_index import FaissIndex
 
-        return FaissIndex.map(file, slots, description)
+        return FaissIndex.map(path, content, slots, description)
 
     def enter_background(self) -> None:
         """Leaves half of the cores to requests."""

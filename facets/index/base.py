@@ -1,4 +1,4 @@
-"""What indexes share: the contracts of indexes and backends, places for facets, mapped files, and a lock.
+"""What indexes share: the contracts of indexes and backends, places for facets, and a lock.
 
 An index has places for K facets each. A document of more than K facets takes several consecutive places with the same
 row, so that short documents cost nothing extra.
@@ -8,7 +8,6 @@ D dimensions.
 """
 
 import threading
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -171,49 +170,17 @@ class IndexBackend(ABC):
     def drop(self) -> None:  # noqa: B027 - optional
         """Deletes the index that the backend itself stores."""
 
-    def read(self, file: "MappedFile", slots: Ints, description: Mapping[str, int | float | str]) -> FacetIndex:
-        """Restores an index from a snapshot; raises IndexFormatError if it must be built again."""
+    def read(
+        self, path: Path, content: NDArray[np.uint8], slots: Ints, description: Mapping[str, int | float | str]
+    ) -> FacetIndex:
+        """Restores an index from a snapshot; raises IndexFormatError if it must be built again.
+
+        ``content``: what the index wrote to the beginning of the file at ``path``, mapped into memory.
+        """
         raise IndexFormatError(f"{type(self).__name__} cannot read snapshots; this one is from another backend")
 
     def enter_background(self) -> None:  # noqa: B027 - optional
         """Called by the maintenance thread, which must leave resources to requests."""
-
-
-class MappedFile:
-    """The beginning of a file, mapped into memory and verified when it is first used; thread-safe."""
-
-    BLOCK_BYTES = 65_536
-
-    def __init__(self, path: Path, num_bytes: int, checksums_B: NDArray[np.uint32]) -> None:
-        """``checksums_B``: CRC-32 of each block."""
-        self.path = path
-        self.num_bytes = num_bytes
-        self._bytes: NDArray[np.uint8] = np.memmap(path, np.uint8, "r", shape=(num_bytes,))
-        self._checksums = checksums_B
-        self._is_unverified = np.ones(len(checksums_B), dtype=np.bool_)
-
-    def view(self, start: int, num_bytes: int) -> NDArray[np.uint8]:
-        """A range that must be verified by :meth:`check` before it is used."""
-        return np.asarray(self._bytes[start : start + num_bytes])
-
-    def read(self, start: int, num_bytes: int) -> NDArray[np.uint8]:
-        """A verified copy of a range."""
-        self.check(np.array([start]), num_bytes)
-        return self.view(start, num_bytes).copy()
-
-    def check(self, starts_R: Ints, sizes_R: Ints | int) -> None:
-        """Verifies the blocks that ranges touch unless they were verified before; raises IndexFormatError."""
-        if not self._is_unverified.any():
-            return
-        ends_R = np.minimum(starts_R + np.maximum(sizes_R, 1), self.num_bytes)
-        changes = np.zeros(len(self._is_unverified) + 1, dtype=np.int64)
-        np.add.at(changes, starts_R // self.BLOCK_BYTES, 1)
-        np.add.at(changes, (ends_R - 1) // self.BLOCK_BYTES + 1, -1)
-        for block in np.flatnonzero((np.cumsum(changes)[:-1] > 0) & self._is_unverified).tolist():
-            start = block * self.BLOCK_BYTES
-            if zlib.crc32(self._bytes[start : start + self.BLOCK_BYTES].data) != self._checksums[block]:
-                raise IndexFormatError(f"snapshot is damaged: the checksum of its bytes from {start} on differs")
-            self._is_unverified[block] = False
 
 
 def paged(rows_N: Ints, facets_TD: Vectors, starts_N1: Ints, *, num_facets: int) -> tuple[Ints, Vectors]:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.devices import no_memory_for
-from facets.index.base import FacetIndex, MappedFile, first_places
+from facets.index.base import FacetIndex, first_places
 from facets.index.candidates import Candidates, padded, select_candidates
 
 logger = logging.getLogger(__name__)
@@ -118,7 +118,6 @@ class ExactIndex(FacetIndex):
         self._rows: Ints = np.empty(0, dtype=np.int64)  # -1: hole
         self._num_slots = self._num_documents = self.num_holes = 0
         self._has_long = False  # whether there are documents of several places
-        self._touch: Callable[[Ints], None] = lambda slots_S: None
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
         """Streams codes ``[S, K, D]``, then inverse norms ``[S, K]``, to ``sink``; see :meth:`map`."""
@@ -127,14 +126,13 @@ class ExactIndex(FacetIndex):
                 if start < self._num_slots:
                     sink(block[part][: self._num_slots - start].numpy().data)
 
-    def map(self, file: MappedFile, first_byte: int, rows_S: Ints, *, code_error: float) -> None:
-        """Opens what :meth:`write` wrote from ``first_byte`` on; codes stay in the file and are verified on first use.
+    def map(self, content: NDArray[np.uint8], rows_S: Ints, *, code_error: float) -> None:
+        """Opens what :meth:`write` wrote; codes stay in the mapped file.
 
         ``rows_S``: row of each place, -1: hole.
         """
-        places, width = len(rows_S), self.num_facets * self.dim
-        inverse = file.read(first_byte + places * width, 4 * places * self.num_facets).view("<f4")
-        codes = file.view(first_byte, places * width).view(np.int8)
+        places, num_codes = len(rows_S), len(rows_S) * self.num_facets * self.dim
+        codes, inverse = content[:num_codes].view(np.int8), content[num_codes:].copy().view("<f4")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the array is read-only
             block = torch.from_numpy(codes.reshape(places, self.num_facets, self.dim))
@@ -144,11 +142,6 @@ class ExactIndex(FacetIndex):
         self._num_documents = int(np.count_nonzero(is_first))
         self.num_holes = int(np.count_nonzero(rows_S < 0))
         self._has_long = self._num_documents + self.num_holes < places
-
-        def touch(slots_S: Ints) -> None:
-            file.check(first_byte + slots_S[slots_S < places] * width, width)
-
-        self._touch = touch
 
     @property
     def slots(self) -> Ints:
@@ -296,7 +289,6 @@ class ExactIndex(FacetIndex):
 
     def _taken(self, slots_S: Ints, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Codes ``[S, K, D]`` and inverse norms ``[S, K]`` of these places, ascending."""
-        self._touch(slots_S)
         codes = torch.empty(len(slots_S), self.num_facets, self.dim, dtype=dtype, device=self._device)
         inverse = torch.empty(len(slots_S), self.num_facets, device=self._device)
         done, ends = 0, np.searchsorted(slots_S, [*self._starts[1:], self._num_slots]).tolist()
@@ -325,7 +317,6 @@ class ExactIndex(FacetIndex):
     def _scores(self, query: CodedQuery, num_queries: int, firsts_N: Ints) -> Tensor:
         """Scores of the documents that start at these places, including holes, ``[Q, N]``."""
         device, width = self._device, len(query.scales)
-        self._touch(np.arange(self._num_slots))
         scores = torch.empty(num_queries, self._num_slots, device=device)
         best = torch.empty(self._num_slots if self._has_long else 0, width, device=device)
         places = max(1, _PASS_FACETS[device.type] // self.num_facets)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import faiss
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.errors import IndexFormatError
-from facets.index.base import FacetIndex, MappedFile, first_places
+from facets.index.base import FacetIndex, first_places
 from facets.index.candidates import Candidates
 from facets.index.exact import ExactIndex
 
@@ -49,8 +50,7 @@ class FaissIndex(FacetIndex):
             num_facets=num_facets, dim=self.dim, keeps_places=True, room=trained_documents * 5 // 4
         )
         self._firsts = np.empty(0, dtype=np.int64)  # first place of the document of each place
-        self._file: MappedFile | None = None  # snapshot that holds the lists
-        self._list_bytes = np.zeros(1, dtype=np.int64)  # offset of each list in it
+        self._is_mapped = False  # whether the lists are in a snapshot
         self._copied: faiss.ArrayInvertedLists | None = None
 
     @classmethod
@@ -182,10 +182,6 @@ class FaissIndex(FacetIndex):
         """First places of documents in the probed lists that may be among the best for each query, ascending."""
         facets_FD = np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32)
         cosines_FP, lists_FP = self._index.quantizer.search(facets_FD, parameters.nprobe)
-        if self._file is not None:  # the lists of a snapshot are verified before they are searched
-            probed = np.unique(lists_FP[lists_FP >= 0])
-            starts, ends = (self._list_bytes[probed + further] for further in (0, 1))
-            self._file.check(starts, ends - starts)
         if query_QJD.shape[1] > 1:
             facets, cosines, lists = (np.split(own, len(query_QJD)) for own in (facets_FD, cosines_FP, lists_FP))
             best_sums = partial(self._best_sums, num_candidates, parameters)
@@ -255,37 +251,28 @@ class FaissIndex(FacetIndex):
         self._codes.write(sink)
 
     @classmethod
-    def map(cls, file: MappedFile, rows_S: Ints, description: Mapping[str, int | float | str]) -> "FaissIndex":
+    def map(
+        cls, path: Path, content: NDArray[np.uint8], rows_S: Ints, description: Mapping[str, int | float | str]
+    ) -> "FaissIndex":
         """Opens a snapshot. Lists stay in the file until the first document is added, codes permanently."""
         num_facets, dim = int(description["num_facets"]), int(description["dim"])
-        codes_byte = file.num_bytes - len(rows_S) * num_facets * (dim + 4)
-        entry_bytes = dim + 8  # a code and an id
-        lists_byte = codes_byte - int(description["num_vectors"]) * entry_bytes
-        file.check(np.array([0]), max(1, lists_byte))
         try:
-            index = faiss.read_index(str(file.path), faiss.IO_FLAG_MMAP_IFC)
+            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
             raise IndexFormatError(f"FAISS cannot read the index: {error}") from error
-        if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim:
-            raise IndexFormatError(f"expected inverted lists of dimension {dim}, got {type(index).__name__}")
+        assert isinstance(index, faiss.IndexIVFScalarQuantizer)
         opened = cls(index, num_facets=num_facets, trained_documents=int(description["trained_documents"]))
-        assert index.invlists is not None
-        sizes_L = np.array([index.invlists.list_size(number) for number in range(index.nlist)], dtype=np.int64)
-        if lists_byte < 0 or sizes_L.sum() * entry_bytes != codes_byte - lists_byte:
-            raise IndexFormatError(f"expected lists of {codes_byte - lists_byte} bytes, got {sizes_L.sum()} entries")
-        opened._file = file
-        opened._list_bytes = lists_byte + np.cumsum([0, *sizes_L]) * entry_bytes
-        opened._codes.map(file, codes_byte, rows_S, code_error=float(description["code_error"]))
+        opened._is_mapped = True
+        codes_byte = len(content) - len(rows_S) * num_facets * (dim + 4)
+        opened._codes.map(content[codes_byte:], rows_S, code_error=float(description["code_error"]))
         opened._firsts = first_places(rows_S)
         opened.num_masked, opened.num_holes = int(description["num_masked"]), opened._codes.num_holes
         return opened
 
     def _copy_lists(self) -> None:
         """Copies the lists of a snapshot into memory; safe during searches."""
-        if self._file is None or self._copied is not None:
+        if not self._is_mapped or self._copied is not None:
             return
-        start, end = int(self._list_bytes[0]), int(self._list_bytes[-1])
-        self._file.check(np.array([start]), end - start)
         mapped, nlist = self._index.invlists, self._index.nlist
         assert mapped is not None
         copied = faiss.ArrayInvertedLists(nlist, mapped.code_size)
@@ -299,7 +286,7 @@ class FaissIndex(FacetIndex):
         if self._copied is not None:
             self._index.replace_invlists(self._copied, True)
             self._copied.this.disown()  # type: ignore[attr-defined]  # the index owns it now
-            self._file, self._copied = None, None
+            self._is_mapped, self._copied = False, None
 
     def describe(self) -> dict[str, int | float | str]:
         """Numbers for the header of a snapshot."""

@@ -6,14 +6,12 @@ Shape letters: N documents, Q queries, J facets of a query, D dimensions.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.arrays import Floats, Ints, take_groups
-from facets.errors import IndexFormatError
 from facets.index.base import FacetIndex, FacetSource, IndexBackend, ReadWriteLock
 from facets.index.candidates import Candidates, select_candidates
 from facets.index.config import EngineConfig
@@ -145,7 +143,7 @@ class LiveIndex:
 
         ``rows_C``: ascending. None if they must be read from the store.
         """
-        with self._lock.read(), suppress(IndexFormatError):  # damage is reported by the next search of that part
+        with self._lock.read():
             held = [part.codes_of(rows_C) for part in self._parts if len(part)]
             known = [own for own in held if own is not None]
             if sum(len(rows) for rows, _, _ in known) == len(rows_C):

@@ -122,7 +122,7 @@ def flip(path: Path, where: float) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda path: flip(path, 0.001),
+        *(lambda path, where=where: flip(path, where) for where in (0.001, 0.4, 0.7)),
         lambda path: flip(path, 1.0),
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(path.read_bytes()[:-1000]),

@@ -1,4 +1,4 @@
-"""Indexes in mapped files: damage where nobody has looked yet, and what comes and goes after opening."""
+"""Snapshots of indexes, and their maintenance after an error."""
 
 import json
 import logging
@@ -13,7 +13,6 @@ from waiting import wait_until
 
 from facets.documents import CollectionEngine, Contains, Document, EngineConfig, SearchRequest
 from facets.index.backends import FaissBackend
-from facets.index.base import MappedFile
 
 OpenEngine = Callable[..., CollectionEngine]
 MakeDocuments = Callable[..., list[Document]]
@@ -21,52 +20,6 @@ MakeDocuments = Callable[..., list[Document]]
 
 def facets_of(documents: list[Document]) -> NDArray[np.float32]:
     return np.stack([one.facet_embeddings for one in documents]).astype(np.float32)
-
-
-def best(
-    engine: CollectionEngine, queries: NDArray[np.float32], *, exact: bool = False
-) -> list[list[tuple[str, float]]]:
-    found = engine.search("docs", SearchRequest(facets=queries, top_k=5, exact=exact))
-    return [[(hit.id, hit.score) for hit in hits] for hits in found.hits]
-
-
-def fill(open_engine: OpenEngine, documents: list[Document]) -> None:
-    open_engine(documents, exact_max_facets=1000).close()
-
-
-@pytest.mark.parametrize(("wanted_by", "where"), [("search", 0.4), ("exact", 0.7), ("folding", 0.5)])
-def test_damage_that_opening_does_not_look_at_is_met_before_an_answer(
-    open_engine: OpenEngine,
-    make_documents: MakeDocuments,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-    wanted_by: str,
-    where: float,
-) -> None:
-    monkeypatch.setattr(MappedFile, "BLOCK_BYTES", 128)
-    documents, more = make_documents(600), make_documents(200, seed=6, prefix="more")
-    fill(open_engine, documents)
-    snapshot = tmp_path / "data" / "indexes" / "1.index"
-    content = bytearray(snapshot.read_bytes())
-    content[int(where * len(content))] ^= 1
-    snapshot.write_bytes(content)
-    with caplog.at_level(logging.WARNING):
-        engine = open_engine(exact_max_facets=1000)
-        assert not caplog.records, "opening reads neither lists nor codes"
-        if wanted_by == "folding":
-            engine.upsert("docs", more)
-            engine.maintain()
-        found = best(engine, facets_of(documents), exact=wanted_by == "exact")
-    assert "set aside" in caplog.text and snapshot.with_suffix(".damaged").exists()
-    assert found == best(engine, facets_of(documents), exact=True)
-    engine.maintain()
-    engine.close()
-    assert snapshot.exists()
-    with open_engine(exact_max_facets=1000) as engine:
-        assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
-        assert best(engine, facets_of(documents), exact=True) == found
-        assert engine.count("docs").num_documents == (800 if wanted_by == "folding" else 600)
 
 
 def test_maintenance_goes_on_after_a_mistake_of_ours(
