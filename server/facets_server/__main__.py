@@ -86,12 +86,6 @@ def serve(
     config: Annotated[Path | None, typer.Option(help="Configuration file (TOML).")] = None,
     http_port: Annotated[int | None, typer.Option(help="Port of HTTP: JSON, playground (default: off).")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of Prometheus metrics (default: off).")] = None,
-    drain_s: Annotated[
-        float | None, typer.Option(help="Seconds from SIGTERM to the end at the latest (default 20).")
-    ] = None,
-    idle_s: Annotated[
-        float | None, typer.Option(help="With --socket: end after so many seconds without a call (default 600).")
-    ] = None,
     log_level: Annotated[str | None, typer.Option(help="DEBUG, INFO, WARNING or ERROR (default INFO).")] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)

@@ -146,7 +146,7 @@ def test_a_dead_gateway_is_restarted_and_ends_with_a_killed_server(start: Callab
 
 
 def test_sigterm_ends_open_streams_with_an_error_and_frees_the_port(start: Callable[..., Served]) -> None:
-    served = start("--drain-s", "20")
+    served = start()
     gateway = served.gateway_id()
     with served.connect() as connection:
         stream = LineStream(connection)

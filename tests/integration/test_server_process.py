@@ -136,7 +136,7 @@ def test_a_damaged_database_is_one_sentence_and_code_1(toy_model, tmp_path):
 
 
 def test_sigterm_ends_the_process_in_time_whatever_runs(spawn):
-    server = spawn(arguments=["--drain-s", "3"])
+    server = spawn(environment={"FACETS_SERVER_DRAIN_S": "3"})
     stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)
     texts = [f"{'(' * 32_000}{i}" for i in range(400)]  # minutes of tokenizing, and the caller keeps waiting
     calls = [stub.Explain.future(texts_pb2.ExplainRequest(texts=texts)) for _ in range(4)]

@@ -1,7 +1,6 @@
 """Assembles the server; ``ARCHITECTURE.md`` shows the way of a call through it."""
 
 import secrets
-from collections import ChainMap
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import chain
@@ -106,10 +105,7 @@ class FacetsServer:
             self._health = HealthMonitor(checks)
             names = [service.name for service in table]
             self._probes = probe_handlers(self._health, names, config, keys=keys)
-            self._handlers = calls.wrapped(
-                dict(ChainMap(*(service.handlers for service in table))),
-                dict(ChainMap(*(service.quick_calls for service in table))),
-            )
+            self._handlers = calls.wrapped(table)
             self.port = self._grpc.listen()
             if self._gateway is not None:
                 self._local_target = self._grpc.listen_locally()

@@ -11,7 +11,7 @@ import random
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -32,6 +32,7 @@ from facets_server.runtime.message_limits import MessageLimits, memory_of, parse
 from facets_server.runtime.messages import StreamBridge, WaitLimit, first_message, metadata_of, next_message
 from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.observability import AccessLog, Tracing
+from facets_server.runtime.rooms import Service
 
 logger = logging.getLogger(__name__)
 
@@ -66,20 +67,21 @@ class Calls:
         self._tracing, self._access_log = tracing, access_log
         self._first = WaitLimit("a message", most=config.max_streams, timeout_s=config.message_timeout_s)
         self._next = WaitLimit("a message", most=config.max_streams, timeout_s=config.stream_idle_s)
-        self._workers = ThreadPoolExecutor(config.max_concurrent_requests, thread_name_prefix="call")
-        self._stream_workers = ThreadPoolExecutor(config.max_streams, thread_name_prefix="stream")
+        num_threads = config.max_concurrent_requests + config.max_streams  # admission lets in no more
+        self._workers = ThreadPoolExecutor(num_threads, thread_name_prefix="call")
         self._heavy = HeavyWork()
         self._quick: Mapping[str, IsQuick] = {}
 
-    def wrapped(self, handlers: Mapping[str, Handler], quick: Mapping[str, IsQuick]) -> dict[str, Handler]:
-        """Handlers for the asyncio server from handlers that may block; both arguments as in ``rooms.Service``."""
-        self._quick = quick
-        return {method: self._wrapped(method, handler) for method, handler in handlers.items()}
+    def wrapped(self, services: Sequence[Service]) -> dict[str, Handler]:
+        """Handlers for the asyncio server, by full name of the method, from those of services, which may block."""
+        self._quick = {path: is_quick for service in services for path, is_quick in service.quick_calls.items()}
+        return {
+            path: self._wrapped(path, handler) for service in services for path, handler in service.handlers.items()
+        }
 
     def close(self) -> None:
         """Ends the idle workers; does not wait for the others."""
-        for workers in (self._workers, self._stream_workers):
-            workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _wrapped(self, method: str, handler: Handler) -> Handler:
         run = self._stream if handler.request_streaming else self._unary
@@ -122,7 +124,7 @@ class Calls:
             leave = stack.pop_all().close
         decode = partial(self._decoded, method, handler, key, call, is_of_stream=True)
         work = partial(self._serve_stream, handler, bridge.messages(first, decode), bridge, call)
-        await _on_worker(self._stream_workers, work, leave)
+        await _on_worker(self._workers, work, leave)
 
     def _decoded(
         self, method: str, handler: Handler, key: Key | None, call: CallContext, data: bytes, is_of_stream: bool = False
