@@ -195,10 +195,10 @@ def _upkeep(
 
 
 def _serve(config: "ServerConfig") -> None:
-    from facets_server.runtime.hosts import check_port
+    from facets_server.runtime.hosts import listen
 
     if config.socket is None:
-        check_port(config.host, config.port)
+        listen(config.host, config.port, "port").close()  # before data and models are opened
     # Importing these takes seconds; --help and invalid settings are handled first.
     with quick_imports():
         from prometheus_client import CollectorRegistry

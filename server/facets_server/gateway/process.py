@@ -12,7 +12,8 @@ import sys
 import threading
 
 from facets.errors import ConfigError
-from facets_server.runtime.config import HttpConfig, ServerConfig
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.hosts import listen
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ class GatewayProcess:
 
     def __init__(self, config: ServerConfig) -> None:
         """Binds the port and begins to start the process; raises a ConfigError if the port cannot be used."""
-        self._socket = listen(config.host, config.http)
+        self._socket = listen_for_http(config)
         self.port = int(self._socket.getsockname()[1])
         self._config = config
         self._order = ""
@@ -101,19 +102,10 @@ class GatewayProcess:
                     logger.error("the HTTP gateway cannot be started: %s", error)
 
 
-def listen(host: str, http: HttpConfig) -> socket.socket:
-    """Binds the port of the gateway.
-
-    Raises:
-        ConfigError: The port cannot be used.
-    """
-    name = host.strip("[]")
-    family = socket.AF_INET6 if ":" in name else socket.AF_INET
-    try:
-        bound = socket.create_server((name, http.port), family=family, backlog=_BACKLOG, dualstack_ipv6=name == "::")
-    except OSError as error:
-        raise ConfigError(f"http.port {http.port} on {host} cannot be used: {error.strerror}") from error
+def listen_for_http(config: ServerConfig) -> socket.socket:
+    """Listens on the port of the gateway; raises ConfigError if it cannot be used."""
+    bound = listen(config.host, config.http.port, "http.port", backlog=_BACKLOG)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # closes connections whose client is gone or does not read the reply
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(http.read_timeout_s * 1000))
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(config.http.read_timeout_s * 1000))
     return bound

@@ -104,7 +104,12 @@ def proto_to_json(data: bytes, message_type: type[Message]) -> bytes:
         message = message_type.FromString(data)
     except DecodeError as error:
         raise bad_request("the body cannot be decoded: expected a protobuf message with UTF-8 strings") from error
-    return json.dumps(json_format.MessageToDict(message), ensure_ascii=False, separators=(",", ":")).encode()
+    return json_line(json_format.MessageToDict(message))
+
+
+def json_line(value: object) -> bytes:
+    """A value as one line of compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _explained(error: Exception, values: Any) -> str:

@@ -1,6 +1,5 @@
 """Serves every rpc over HTTP: unary rpcs as in the Connect protocol, streams as lines of JSON."""
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import partial
@@ -11,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from facets_server.gateway.errors import CallError, bad_request
-from facets_server.gateway.protobuf_json import Rpc, json_to_proto, proto_to_json, rpcs
+from facets_server.gateway.protobuf_json import Rpc, json_line, json_to_proto, proto_to_json, rpcs
 from facets_server.gateway.upstream import Backend, caller_of
 
 JSON, PROTO, NDJSON = "application/json", "application/proto", "application/x-ndjson"
@@ -60,7 +59,7 @@ async def _reply_lines(backend: Backend, rpc: Rpc, request: Request) -> AsyncGen
 
     try:
         async for reply in backend.upstream.stream(rpc.path, requests(), caller_of(request, timeout_s=None)):
-            yield await backend.reader.converted(partial(proto_to_json, message_type=rpc.reply), reply) + b"\n"
+            yield await backend.reader.converted(partial(proto_to_json, message_type=rpc.reply), reply)
     except CallError as error:
         raise (body_error or error) from error
     if body_error is not None:
@@ -75,7 +74,7 @@ async def with_last_error(first: bytes, lines: AsyncGenerator[bytes, None]) -> A
             async for line in lines:
                 yield line
     except CallError as error:
-        yield json.dumps({"error": error.to_json()}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        yield json_line({"error": error.to_json()})
 
 
 class LineResponse(StreamingResponse):

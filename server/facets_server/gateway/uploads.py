@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import json
 import math
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -24,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from facets_server.gateway.errors import CallError, bad_request
+from facets_server.gateway.protobuf_json import json_line
 from facets_server.gateway.request_body import discard
 from facets_server.gateway.rpc_routes import NDJSON, LineResponse, content_type_of, with_last_error
 from facets_server.gateway.upstream import Backend, Caller, caller_address, caller_of
@@ -98,10 +98,10 @@ class Uploads:
                 try:
                     while not (await asyncio.wait({adding}, timeout=_PROGRESS_S))[0]:
                         upload.check_time()
-                        yield _line({"progress": {"num_documents": num_documents}})
+                        yield json_line({"progress": {"num_documents": num_documents}})
                     with _client_errors():
                         added = adding.result()
-                    yield _line({"result": _result(upload.label, added, notes)})
+                    yield json_line({"result": _result(upload.label, added, notes)})
                 finally:
                     adding.cancel()
                     await asyncio.wait({adding})
@@ -176,10 +176,6 @@ def _label_of(name: str) -> str:
     if (num_bytes := len(label.encode())) > _MAX_NAME_BYTES:
         raise bad_request(f"parameter name has {num_bytes} bytes, the limit is {_MAX_NAME_BYTES}")
     return label
-
-
-def _line(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _result(name: str, added: AddedFiles, notes: Sequence[str]) -> dict[str, object]:

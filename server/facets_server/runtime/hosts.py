@@ -29,14 +29,14 @@ def exposure(config: ServerConfig) -> list[str]:
     return warnings
 
 
-def check_port(host: str, port: int) -> None:
-    """Raises ConfigError if a port cannot be listened on: before data and models are loaded."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host.strip("[]"), port))
-        except OSError as error:
-            raise ConfigError(f"port {port} on {host} cannot be used: {error.strerror or error}") from error
+def listen(host: str, port: int, setting: str, *, backlog: int = 128) -> socket.socket:
+    """Listens on a TCP port (0: any free one); raises ConfigError, which names the setting, if that is impossible."""
+    name = host.strip("[]")
+    family = socket.AF_INET6 if ":" in name else socket.AF_INET
+    try:
+        return socket.create_server((name, port), family=family, backlog=backlog, dualstack_ipv6=name == "::")
+    except OSError as error:
+        raise ConfigError(f"{setting} {port} on {host} cannot be used: {error.strerror or error}") from error
 
 
 def is_loopback(host: str) -> bool:

@@ -12,8 +12,7 @@ from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from facets.errors import ConfigError
-from facets_server.runtime.hosts import is_loopback, is_name_of
+from facets_server.runtime.hosts import is_loopback, is_name_of, listen
 
 logger = logging.getLogger(__name__)
 
@@ -25,9 +24,7 @@ COLLECT_S = 1.0  # to wait for another collection: it reads disks and sockets, w
 class MetricsServer(ThreadingTCPServer):
     """Serves a registry, without keys, on ``port``."""
 
-    allow_reuse_address = True
     daemon_threads = True
-    request_queue_size = 128
 
     def __init__(
         self, registry: CollectorRegistry, host: str, port: int, *, allowed_hosts: Collection[str] = ()
@@ -36,12 +33,9 @@ class MetricsServer(ThreadingTCPServer):
 
         ``allowed_hosts``: accepted Host names besides addresses; empty: on loopback this machine's names, else any.
         """
-        name = host.strip("[]")
-        self.address_family = socket.AF_INET6 if ":" in name else socket.AF_INET
-        try:
-            super().__init__((name, port), _Handler)
-        except OSError as error:
-            raise ConfigError(f"metrics_port {port} on {host} cannot be used: {error.strerror}") from error
+        super().__init__((host, port), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listen(host, port, "metrics_port")
         self.port = int(self.socket.getsockname()[1])
         self.registry = registry
         self.allowed_hosts = frozenset(allowed_hosts)

@@ -43,7 +43,7 @@ from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import clear_errors
 from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.hosts import check_port
+from facets_server.runtime.hosts import listen
 from facets_server.runtime.metrics import disk_of
 from facets_server.runtime.rooms import STREAMS_FILE
 
@@ -171,7 +171,7 @@ def examine(config: ServerConfig, say: Say) -> bool:
 
 def _examine_port(config: ServerConfig) -> Iterator[str]:
     try:
-        check_port(config.host, config.port)
+        listen(config.host, config.port, "port").close()
         yield f"{config.port} on {config.host} is free"
     except ConfigError as error:
         try:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from facets_server.gateway.app import create_app
 from facets_server.gateway.errors import CallError
-from facets_server.gateway.process import listen
+from facets_server.gateway.process import listen_for_http
 from facets_server.gateway.server import Gateway
 from facets_server.gateway.upstream import Caller
 from facets_server.runtime.config import AdmissionConfig, HttpConfig, SecurityConfig, ServerConfig
@@ -76,7 +76,7 @@ def listening(
         admission=AdmissionConfig(max_memory_bytes=max_memory_bytes),
         drain_s=1.0,
     )
-    bound = listen(config.host, config.http)
+    bound = listen_for_http(config)
     gateways: list[Gateway] = []
 
     async def serve() -> None:
