@@ -328,7 +328,7 @@ class CollectionEngine:
                 documents = view.document_names(rows[:page_size])
         token = ""
         if len(rows) > len(documents):
-            token = write_page_token(documents[-1].id.encode(), store_id=self._store.store_id, listing=listing)
+            token = write_page_token(documents[-1].id, store_id=self._store.store_id, listing=listing)
         return DocumentPage(documents=documents, next_page_token=token, index_revision=revision, warnings=warnings)
 
     def list_sources(self, name: str, *, page_size: int = 100, page_token: str = "") -> SourcePage:
@@ -343,7 +343,7 @@ class CollectionEngine:
         sources = tuple(DocumentSource(source=source, num_documents=number) for source, number in found[:page_size])
         token = ""
         if len(found) > page_size:
-            token = write_page_token(sources[-1].source.encode(), store_id=self._store.store_id, listing=listing)
+            token = write_page_token(sources[-1].source, store_id=self._store.store_id, listing=listing)
         return SourcePage(sources=sources, next_page_token=token, index_revision=revision)
 
     def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:
@@ -372,7 +372,9 @@ class CollectionEngine:
         read as those of all-MiniLM-L6-v2. ``reader``: chooses the answers of the first hits; None: words and facets do.
         """
         validate(request.where)
-        record = self.record(name, seen, indexed=request.min_revision)
+        found = seen or self.record(name)
+        self._indexes.check_revision(request.min_revision)
+        record = self._indexes.current(found)
         search = prepare_search(request, dim=record.dim, curve=curve, language=record.language, reader=reader)
         attempt, left_out = 0, set[int]()
         while attempt < _SEARCH_ATTEMPTS:
@@ -396,7 +398,7 @@ class CollectionEngine:
                 return replace(result, index_revision=max(revision, result.index_revision), warnings=warnings)
             attempt += 1
             self._indexes.catch_up()
-            record = self.record(name, seen or record, indexed=0)  # raises if the collection was deleted or moved
+            record = self._indexes.current(record)  # raises if the collection was deleted or moved
         raise StorageError(f"collection {name!r} differs from its index: restart the server to rebuild it")
 
     def diagnose(
@@ -447,20 +449,13 @@ class CollectionEngine:
         """Folds new documents into indexes and saves snapshots that are due; the background thread calls it."""
         self._indexes.maintain()
 
-    def record(
-        self, name: str, seen: CollectionRecord | None = None, *, indexed: int | None = None
-    ) -> CollectionRecord:
+    def record(self, name: str, seen: CollectionRecord | None = None) -> CollectionRecord:
         """The record of the collection of that name; fast at any size.
 
-        ``seen``: the record from an earlier call, for whose model facets were made; None: any. ``indexed``: return the
-        collection as the indexes have it, at least at this revision.
+        ``seen``: the record from an earlier call, for whose model facets were made; None: any.
 
         Raises NotFoundError if it was deleted since ``seen``, NotReadyError if it moved to another model.
         """
-        if indexed is not None:
-            indexed_record = self._indexes.record(name, seen, min_revision=indexed)
-            if indexed_record is not None:
-                return indexed_record
         with self._store.view() as view:
             return _record_in(view, name, seen)
 

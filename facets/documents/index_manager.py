@@ -155,7 +155,6 @@ class IndexManager:
         self._backend = make_backend(config)
         self._enter_background = cache(self._backend.enter_background)
         self._collections: dict[int, _Collection] = {}  # by number
-        self._by_name: dict[str, CollectionRecord] | None = None  # live ones of a shared store at `revision`
         self._lost: LostRevisions = ()
         self._maintenance_lock = threading.Lock()
         self._closing = threading.Event()
@@ -247,17 +246,15 @@ class IndexManager:
 
     def check_revision(self, min_revision: int | None) -> int:
         """The revision; see :func:`facets.documents.records.check_revision`."""
+        if min_revision is not None and self.revision < min_revision:
+            self.catch_up()
         return check_revision(self.revision, min_revision, self._lost)
 
-    def record(self, name: str, seen: CollectionRecord | None, *, min_revision: int) -> CollectionRecord | None:
-        """The live collection of a shared store as the indexes have it, the same as ``seen``; None if there is none."""
-        if self._by_name is None:
-            return None
-        record = self._by_name.get(name)
-        if record is None or self.revision < min_revision or (seen is not None and seen.number != record.number):
-            self.catch_up()
-            record = self._by_name.get(name)
-        return record if record is None or seen is None or seen.number == record.number else None
+    def current(self, record: CollectionRecord) -> CollectionRecord:
+        """A collection as the indexes have it, or the store if none is loaded; raises as :meth:`live`."""
+        collection = self._collections.get(record.number)
+        is_loaded = collection is not None and (collection.live is not None or collection.lexical is not None)
+        return collection.record if collection is not None and is_loaded else self._unchanged(record)
 
     def num_behind(self) -> int:
         """Number of writes in the store that the indexes have not seen."""
@@ -291,13 +288,10 @@ class IndexManager:
 
     def wrote(self, record: CollectionRecord, write: StoreWrite) -> None:
         """Applies a write of this process to a collection, given its state before; called under ``write_lock``."""
-        if self._by_name is not None and write.revision != self.revision + 1:  # other servers wrote, too
+        if self._store.is_shared and write.revision != self.revision + 1:  # other servers wrote, too
             self.catch_up()
             return
-        written = write.after(record)
-        self._apply(written, [write])
-        if self._by_name is not None and record.state is CollectionState.LIVE:
-            self._by_name = {**self._by_name, record.name: written}
+        self._apply(write.after(record), [write])
         self.revision = write.revision
 
     def changed(self, revision: int) -> None:
@@ -310,13 +304,13 @@ class IndexManager:
         if not self._store.is_shared:
             return
         with self.write_lock, self._store.view() as view:
-            revision = view.revision()
-            if revision == self.revision and self._by_name is not None:
+            revision, self._lost = view.revision(), view.lost()
+            if revision == self.revision:
                 return
             if revision < self.revision:
                 logger.error("the store went back from revision %d to %d: it lost writes", self.revision, revision)
-            self._lost, records = view.lost(), view.all_collections()
             writes = None if revision < self.revision else view.writes_after(self.revision)
+            records = view.all_collections()
             current = {record.number: record for record in records if record.state is not CollectionState.RETIRED}
             for number, collection in list(self._collections.items()):
                 if number not in current:
@@ -328,7 +322,6 @@ class IndexManager:
                     self._apply(record, writes[number], view=view)
                 if self._load_logged(record):
                     self._of(record).record = record
-            self._by_name = {record.name: record for record in records if record.state is CollectionState.LIVE}
             self.revision = revision
 
     @contextmanager

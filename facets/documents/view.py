@@ -32,7 +32,7 @@ from facets.documents.records import (
     check_revision,
     collection_from,
 )
-from facets.documents.types import MAX_PARTS, Document, DocumentPart, StoredDocument
+from facets.documents.types import Document, DocumentPart, StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
 from facets.index.lexical import TermCounts
 from facets.storage.checksums import row_checksum
@@ -359,7 +359,7 @@ class StoreView:
             checksum_of_part, start, page = (value or 0 for value in values[14:])
             own = (id, payload, text, num_tokens, num_read, num_parts, source)
             if checksum != row_checksum(first_row, collection, revision, *own):
-                damaged |= dict.fromkeys(self._rows_of_damaged(row, first_row, num_parts), id)
+                damaged[row] = id
                 continue
             if num_parts > 1:
                 text = part_text
@@ -383,14 +383,6 @@ class StoreView:
         if damaged:
             raise DamagedDocumentsError("the text or the payload", damaged)
         return passages
-
-    def _rows_of_damaged(self, row: int, first_row: int, num_parts: int) -> list[int]:
-        """Rows of the parts of a damaged document, whose number of parts may be wrong."""
-        if num_parts == 1:
-            return [row]
-        statement = "SELECT row FROM document_parts WHERE row BETWEEN ? AND ? AND document = ?"
-        last_row = first_row + min(int(num_parts), MAX_PARTS)
-        return [row, *self._rows_from(statement, first_row, last_row, first_row).tolist()]
 
     def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
         """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text."""

@@ -87,6 +87,3 @@ def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytes
         assert stored.facet_spans is not None and stored.facet_spans.tolist() == [[0, 4], [5, 7]]
         assert engine.search("golden", SearchRequest(texts=["text 31"], mode="lexical", top_k=3)).hits[0][0].id == "d31"
         assert engine.count("golden", where=Contains("tags", "odd")).num_documents == 29
-
-
-QUERY: NDArray[np.float32] = np.ones((1, 2, 32), dtype=np.float32)
