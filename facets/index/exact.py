@@ -1,8 +1,8 @@
 """Brute-force search over codes: the index of small collections and the tail of large ones.
 
-A facet is kept as int8 codes, the largest being 127, and the inverse of their norm. On the CPU, a query is encoded with
-seven bits per number and compared with all documents by integer products; those that may be among the best are compared
-again as floats. On a GPU, codes are multiplied as floats right away; there it is the index of collections of any size.
+A facet is kept as int8 codes, the largest being 127, and the inverse of their norm. On the CPU, a query is coded, too,
+and compared with all documents by integer products; those that may be among the best are compared again with a finer
+code of the query. On a GPU, codes are multiplied as floats at once; there it is the index of collections of any size.
 
 Shape letters: N documents, S places, Q queries, J facets of a query, K facets of a place, D dimensions, C candidates.
 """
@@ -11,7 +11,9 @@ import logging
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import reduce
 
+import numkong
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -30,10 +32,7 @@ _FIRST_BLOCK_FACETS = 1024
 _PASS_FACETS = {"cpu": 1 << 14, "cuda": 1 << 17}
 _PASS_QUERY_FACETS = 1024
 _MIN_HOLES = 1024  # fewer holes are not worth compacting
-_MANY_FACETS = 4096  # from this many facets on, codes are compared before floats
-_MAX_DOCUMENT_CODE = 127
-# Without VNNI, two products are added in 16 bits, which just holds 2 * 255 * 63; oneDNN adds 128 to document codes.
-_MAX_QUERY_CODE = 63
+_MAX_CODE = 127
 
 
 def document_codes(facets_SKD: Vectors) -> tuple[NDArray[np.int8], Floats, Floats]:
@@ -43,7 +42,7 @@ def document_codes(facets_SKD: Vectors) -> tuple[NDArray[np.int8], Floats, Float
     """
     facets = facets_SKD.astype(np.float32)
     largest = np.maximum(facets.max(axis=2), -facets.min(axis=2))
-    codes = facets * (_MAX_DOCUMENT_CODE / np.where(largest > 0, largest, 1))[:, :, None]
+    codes = facets * (_MAX_CODE / np.where(largest > 0, largest, 1))[:, :, None]
     np.rint(codes, out=codes)
     norms = np.sqrt(np.einsum("skd,skd->sk", codes, codes))
     inverse = (1 / np.where(norms > 0, norms, np.inf)).astype(np.float32)
@@ -52,28 +51,26 @@ def document_codes(facets_SKD: Vectors) -> tuple[NDArray[np.int8], Floats, Float
 
 
 class CodedQuery:
-    """Facets of queries, as codes or floats."""
+    """Facets of queries as int8 codes; ``fine``: as two, the second one for what the first one leaves."""
 
-    def __init__(self, query_QJD: Floats, device: torch.device, *, as_codes: bool) -> None:
-        flat = np.ascontiguousarray(query_QJD.reshape(-1, query_QJD.shape[2]), dtype=np.float32)
-        scales, codes = np.ones(len(flat), dtype=np.float32), flat
-        if as_codes:
-            largest = np.abs(flat).max(axis=1)
-            scales = (np.where(largest > 0, largest, 1) / _MAX_QUERY_CODE).astype(np.float32)
-            codes = np.rint(flat / scales[:, None])
-        errors = np.linalg.norm(flat - codes * scales[:, None], axis=1)
-        # Largest error of a score for each query, `[Q, 1]`; facets `[D, Q J]`; factors of the products, `[Q J]`.
+    def __init__(self, query_QJD: Floats, *, fine: bool = False) -> None:
+        rest, codes, scales = query_QJD.reshape(-1, query_QJD.shape[2]).astype(np.float32), [], []
+        for _ in range(1 + fine):
+            largest = np.abs(rest).max(axis=1, keepdims=True)
+            scales.append(np.where(largest > 0, largest, 1) / np.float32(_MAX_CODE))
+            codes.append(np.rint(rest / scales[-1]))
+            rest -= codes[-1] * scales[-1]
+        errors = np.linalg.norm(rest, axis=1)
+        # Largest error of a score for each query, `[Q, 1]`.
         self.error = errors.reshape(query_QJD.shape[:2]).sum(axis=1, keepdims=True)
-        self.facets = torch.from_numpy(codes.astype(np.int8) if as_codes else codes).to(device).T
-        self.scales = torch.from_numpy(scales).to(device)
+        self._packed = numkong.dots_pack(np.concatenate(codes).astype(np.int8), dtype="int8")
+        self._scales = torch.from_numpy(np.stack(scales)[:, :, 0])  # of the products, [1 + fine, Q J]
 
-    def times(self, facets_TD: Tensor) -> Tensor:
+    def times(self, codes_TD: NDArray[np.int8]) -> Tensor:
         """Products ``[T, Q J]``."""
-        if facets_TD.dtype != torch.int8:
-            return facets_TD @ self.facets
-        if len(self.facets) == 1:  # PyTorch computes this case wrongly: the strides of one column are ambiguous
-            return facets_TD.int() * self.facets.int() * self.scales
-        return torch._int_mm(facets_TD, self.facets) * self.scales
+        products = torch.from_numpy(np.asarray(numkong.dots_packed(codes_TD, self._packed)))
+        parts = products.view(len(codes_TD), *self._scales.shape)
+        return torch.mul(parts[:, 0], self._scales[0]) if len(self._scales) == 1 else (parts * self._scales).sum(dim=1)
 
 
 class ExactIndex(FacetIndex):
@@ -109,8 +106,8 @@ class ExactIndex(FacetIndex):
 
     @property
     def score_error(self) -> float:
-        """Largest error of codes and of float sums."""
-        return self.code_error + 1e-5
+        """Largest error of codes of documents, of fine codes of queries, and of float sums."""
+        return self.code_error + self.dim**0.5 / (2 * _MAX_CODE) ** 2 + 1e-5
 
     def _clear(self) -> None:
         self._blocks: list[tuple[Tensor, Tensor]] = []  # codes [n, K, D], inverse norms [n, K]
@@ -240,10 +237,10 @@ class ExactIndex(FacetIndex):
     def _select(self, query_QJD: Floats, num_candidates: int, allowed: Bools) -> Candidates:
         held = self.slots
         firsts_N = np.flatnonzero(first_places(held) == np.arange(len(held)))
-        query = CodedQuery(query_QJD, self._device, as_codes=not self._preselect)
-        scores_QN = self._scores(query, len(query_QJD), firsts_N)
+        query = None if self._preselect else CodedQuery(query_QJD)
+        scores_QN = self._scores(query, query_QJD, firsts_N)
         scores_QN.masked_fill_(~torch.from_numpy(allowed[firsts_N]).to(self._device), -torch.inf)
-        if self._preselect:
+        if query is None:
             columns_QC, scores_QC = best_columns(scores_QN, num_candidates, margin=2 * self.score_error)
             return select_candidates(
                 held[firsts_N][columns_QC], scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=True
@@ -259,37 +256,35 @@ class ExactIndex(FacetIndex):
         self, query_QJD: Floats, candidate_firsts: list[Ints], num_candidates: int, *, exhaustive: bool
     ) -> Candidates:
         """Candidates for each query among given documents: ``candidate_firsts`` are their first places, ascending."""
-        found = []
-        for query_JD, firsts in zip(query_QJD, candidate_firsts, strict=True):
-            if len(firsts) * self.num_facets > _MANY_FACETS and (cut := len(firsts) - num_candidates) > 0:
-                # Codes first, several times as fast: leaves the documents that may be among the best.
-                scores, error = self._scores_of(query_JD, firsts, as_codes=True)
-                firsts = firsts[scores >= np.partition(scores, cut)[cut] - 2 * (self.score_error + error)]
-            scores = self._scores_of(query_JD, firsts, as_codes=False)[0] if len(firsts) else np.empty(0, np.float32)
-            found.append((self._rows[firsts], scores))
+        found = [
+            (self._rows[firsts], self._scores_of(query_JD, firsts))
+            for query_JD, firsts in zip(query_QJD, candidate_firsts, strict=True)
+        ]
         return select_candidates(*padded(found), num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
 
-    def _scores_of(self, query_JD: Floats, firsts_C: Ints, *, as_codes: bool) -> tuple[Floats, float]:
-        """Scores of the documents that start at these places, ascending, and the error that the query adds."""
-        query = CodedQuery(query_JD[None], self._device, as_codes=as_codes)
+    def _scores_of(self, query_JD: Floats, firsts_C: Ints) -> Floats:
+        """Scores ``[C]`` of the documents that start at these places, ascending."""
+        if not len(firsts_C):
+            return np.empty(0, dtype=np.float32)
         slots, starts = self._places_of(firsts_C)
-        facets, inverse = self._taken(slots, query.facets.dtype)
-        best = _best_of_places(query, facets, inverse)
+        codes, inverse = self._taken(slots)
+        products = CodedQuery(query_JD[None], fine=True).times(codes.numpy().reshape(-1, self.dim))
+        best = _best_of_places(products, inverse)
         if self._has_long:
             best = torch.from_numpy(np.maximum.reduceat(best.numpy(), starts, axis=0))
-        return _sums(best, 1)[0].numpy(), float(query.error[0, 0])
+        return _sums(best, 1)[0].numpy()
 
     def codes_of(self, rows_C: Ints) -> tuple[Ints, NDArray[np.int8], Ints]:
         """As the base class: a copy of what :meth:`search` compares."""
         places = np.searchsorted(np.maximum.accumulate(self.slots), rows_C)  # rows ascend, but for holes
         is_held_C = np.append(self.slots, -1)[places] == rows_C
         slots, starts = self._places_of(places[is_held_C])
-        codes = self._taken(slots, torch.int8)[0].cpu().numpy()
+        codes = self._taken(slots)[0].cpu().numpy()
         return rows_C[is_held_C], codes.reshape(-1, self.dim), self.num_facets * np.diff(starts, append=len(slots))
 
-    def _taken(self, slots_S: Ints, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def _taken(self, slots_S: Ints) -> tuple[Tensor, Tensor]:
         """Codes ``[S, K, D]`` and inverse norms ``[S, K]`` of these places, ascending."""
-        codes = torch.empty(len(slots_S), self.num_facets, self.dim, dtype=dtype, device=self._device)
+        codes = torch.empty(len(slots_S), self.num_facets, self.dim, dtype=torch.int8, device=self._device)
         inverse = torch.empty(len(slots_S), self.num_facets, device=self._device)
         done, ends = 0, np.searchsorted(slots_S, [*self._starts[1:], self._num_slots]).tolist()
         for start, end, block in zip(self._starts, ends, self._blocks, strict=True):
@@ -314,37 +309,39 @@ class ExactIndex(FacetIndex):
         starts = np.cumsum(counts_C) - counts_C
         return np.repeat(firsts_C - starts, counts_C) + np.arange(counts_C.sum()), starts
 
-    def _scores(self, query: CodedQuery, num_queries: int, firsts_N: Ints) -> Tensor:
-        """Scores of the documents that start at these places, including holes, ``[Q, N]``."""
-        device, width = self._device, len(query.scales)
+    def _scores(self, query: CodedQuery | None, query_QJD: Floats, firsts_N: Ints) -> Tensor:
+        """Scores of the documents that start at these places, including holes, ``[Q, N]``.
+
+        ``query``: codes of ``query_QJD``; None: compares floats.
+        """
+        device, num_queries, width = self._device, len(query_QJD), len(query_QJD) * query_QJD.shape[1]
+        facets_FD = torch.from_numpy(query_QJD.reshape(width, -1).astype(np.float32)).to(device)
         scores = torch.empty(num_queries, self._num_slots, device=device)
         best = torch.empty(self._num_slots if self._has_long else 0, width, device=device)
         places = max(1, _PASS_FACETS[device.type] // self.num_facets)
         for start, (codes, inverse) in zip(self._starts, self._blocks, strict=True):
             for first in range(0, min(len(codes), self._num_slots - start), places):
                 last = min(first + places, len(codes), self._num_slots - start)
-                some, norms = codes[first:last].to(device), inverse[first:last].to(device)
-                products = _best_of_places(query, some.float() if self._preselect else some, norms)
+                some, norms = codes[first:last].view(-1, self.dim), inverse[first:last].to(device)
+                products = some.to(device).float() @ facets_FD.T if query is None else query.times(some.numpy())
+                best_SF = _best_of_places(products, norms)
                 if self._has_long:
-                    best[start + first : start + last] = products
+                    best[start + first : start + last] = best_SF
                 else:
-                    scores[:, start + first : start + last] = _sums(products, num_queries)
+                    scores[:, start + first : start + last] = _sums(best_SF, num_queries)
         if not self._has_long:
             return scores
         lengths = torch.from_numpy(np.diff(firsts_N, append=self._num_slots)).to(device)
         return _sums(torch.segment_reduce(best, "max", lengths=lengths, axis=0, unsafe=True), num_queries)
 
 
-def _best_of_places(query: CodedQuery, facets_SKD: Tensor, inverse_SK: Tensor) -> Tensor:
+def _best_of_places(products_TF: Tensor, inverse_SK: Tensor) -> Tensor:
     """Best product of each place for each query facet, ``[S, Q J]``; ``-inf`` for a place without facets."""
-    places, num_facets, dim = facets_SKD.shape
-    # [S * K, D] x [D, Q * J] -> [S, K, Q * J] -> [S, Q * J]
-    products = query.times(facets_SKD.reshape(-1, dim)).mul_(inverse_SK.reshape(-1, 1))
-    products = products.view(places, num_facets, -1)
+    products_SKF = products_TF.mul_(inverse_SK.reshape(-1, 1)).view(*inverse_SK.shape, -1)
     missing = inverse_SK == 0
     if missing.any():
-        products.masked_fill_(missing[:, :, None], -torch.inf)
-    return products.amax(dim=1)
+        products_SKF.masked_fill_(missing[:, :, None], -torch.inf)
+    return reduce(torch.maximum, products_SKF.unbind(dim=1))  # on the CPU twice as fast as `amax`
 
 
 def _sums(best_NJ: Tensor, num_queries: int) -> Tensor:

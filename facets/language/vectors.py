@@ -144,7 +144,7 @@ class WordVectors:
         return result
 
     @cached_property
-    def _codes(self) -> "tuple[NDArray[np.int64], Tensor, Tensor, float]":
+    def _codes(self) -> "tuple[NDArray[np.int64], NDArray[np.int8], Tensor, float]":
         """Rows of the W whole words, 1-byte codes ``[W, D]``, inverse norms ``[W]``, and the error of a cosine."""
         import torch
 
@@ -157,7 +157,7 @@ class WordVectors:
             coded = document_codes(unit_rows(self._rows(rows[some]))[:, None])
             codes[some], inverse[some], error = coded[0][:, 0], coded[1][:, 0], max(error, float(coded[2].max()))
         # 1e-5 allows for rounding in float sums.
-        return rows, torch.from_numpy(codes), torch.from_numpy(inverse), error + 1e-5
+        return rows, codes, torch.from_numpy(inverse), error + 1e-5
 
     def _nearest_block(
         self, units: NDArray[np.float32], top_k: int, excluded: NDArray[np.bool_] | None
@@ -171,14 +171,12 @@ class WordVectors:
         top_k = min(top_k, len(rows) - len(left_out))
         if top_k == 0:
             return [[] for _ in units]
-        query = CodedQuery(units[:, None], torch.device("cpu"), as_codes=True)
+        query = CodedQuery(units[:, None])
         scores_NW = torch.empty(len(units), len(rows))
-        parts = (
-            torch.split(whole, _WORDS_AT_A_TIME, dim) for whole, dim in ((scores_NW, 1), (codes_WD, 0), (inverse_W, 0))
-        )
-        for scores, codes, inverse in zip(*parts, strict=True):
+        for start in range(0, len(rows), _WORDS_AT_A_TIME):
             check_interrupted()
-            torch.mul(query.times(codes).T, inverse, out=scores)
+            some = slice(start, start + _WORDS_AT_A_TIME)
+            torch.mul(query.times(codes_WD[some]).T, inverse_W[some], out=scores_NW[:, some])
         scores_NW[:, torch.from_numpy(left_out)] = -torch.inf
         # All words that may be as good as the k-th best are compared again in float.
         kth_N1 = scores_NW.topk(top_k).values[:, -1:]

@@ -13,9 +13,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from facets.arrays import take_groups
 from facets.errors import NotFoundError
@@ -44,18 +42,18 @@ class CodedRows:
         self._rows_RD = rows_RD
 
     @cached_property
-    def _codes(self) -> tuple[Tensor, NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    def _codes(self) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
         """Codes ``[R, D]``, factors of their products, errors of the rows, and norms of the rows, ``[R]`` each."""
         norms_R = np.linalg.norm(self._rows_RD, axis=1)
         starts = range(0, max(1, len(norms_R)), _CODED_AT_A_TIME)
         coded = [document_codes(unit_rows(self._rows_RD[n : n + _CODED_AT_A_TIME])[:, None]) for n in starts]
         codes, inverse, errors = (np.concatenate(values)[:, 0] for values in zip(*coded, strict=True))
-        return torch.from_numpy(codes), inverse * norms_R, errors * norms_R, norms_R
+        return codes, inverse * norms_R, errors * norms_R, norms_R
 
     def bounds(self, vectors_KD: NDArray[np.float32]) -> NDArray[np.float32]:
         """Upper bounds ``[R]`` of the largest product of each row with one of the vectors, and near it."""
         codes_RD, factors_R, errors_R, norms_R = self._codes
-        query = CodedQuery(vectors_KD[:, None], codes_RD.device, as_codes=True)
+        query = CodedQuery(vectors_KD[:, None])
         products_R = query.times(codes_RD).amax(dim=1).numpy() * factors_R
         norm = np.linalg.norm(vectors_KD, axis=1).max()
         return products_R + errors_R * norm + norms_R * query.error.max() + _ROUNDING
