@@ -43,15 +43,9 @@ class CollectionModel:
 
     def columns(self) -> dict[str, str | int]:
         """Values of the columns of the table ``collections`` that describe the model."""
-        return {
-            "model": self.model,
-            "model_revision": self.model_revision,
-            "space": self.space or f"{self.model}@{self.model_revision}",
-            "num_facets": self.num_facets,
-            "dim": self.dim,
-            "search_fields": json.dumps(dict(self.search_fields), ensure_ascii=False),
-            "language": self.language,
-        }
+        values = {field.name: getattr(self, field.name) for field in fields(CollectionModel)}
+        space = self.space or f"{self.model}@{self.model_revision}"
+        return values | {"space": space, "search_fields": json.dumps(dict(self.search_fields), ensure_ascii=False)}
 
 
 class CollectionState(StrEnum):

@@ -101,7 +101,7 @@ class QdrantPoints:
     """The points of one collection; every method raises the errors of :meth:`QdrantServer.errors`."""
 
     def __init__(self, server: QdrantServer, name: str, dim: int) -> None:
-        """Creates the collection if it does not exist; raises StorageError if it is of another kind."""
+        """Creates the collection if it does not exist."""
         from qdrant_client import models
 
         self._server, self._client, self._name, self._models = server, server.client, name, models
@@ -117,11 +117,6 @@ class QdrantPoints:
         with server.errors(name):
             if not self._client.collection_exists(name):
                 self._client.create_collection(name, vectors_config={_VECTOR: wanted}, replication_factor=_NUM_REPLICAS)
-            vectors = self._client.get_collection(name).config.params.vectors
-        params = vectors.get(_VECTOR) if isinstance(vectors, dict) else None
-        if params is None or params.size != dim or params.distance != models.Distance.DOT:
-            found = "no multivector of facets" if params is None else f"{params.size} dimensions and {params.distance}"
-            raise StorageError(f"collection {name} of Qdrant has {found}, expected {dim} dimensions and Dot")
 
     def rows(self, *, empty: bool) -> Ints:
         """Ids of all points, or of those without facets, ascending."""

@@ -159,20 +159,6 @@ def test_some_thousand_facets_behind_a_filter_are_all_compared() -> None:
         assert set(allowed[np.argsort(-scores, kind="stable")[:10]]) <= set(line[line >= 0])
 
 
-def test_exact_index_compacts_and_still_finds() -> None:
-    rng = np.random.default_rng(4)
-    facets = unit_rows(rng.standard_normal((9000, 2, 16))).astype(np.float16)
-    index = ExactIndex(num_facets=2, dim=16)
-    for start in range(0, 9000, 700):
-        index.add(np.arange(start, min(start + 700, 9000)), facets[start : start + 700])
-    kept = np.arange(0, 9000, 10)
-    index.remove(np.setdiff1d(np.arange(9000), kept))
-    assert len(index.slots) < 9000, "holes should have been closed"
-    query = facets[kept[5]][None].astype(np.float32)
-    assert index.search(query, 1).rows[0, 0] == kept[5]
-    assert index.oldest(3).tolist() == [0, 10, 20]
-
-
 def test_purge_changes_no_answer() -> None:
     rng = np.random.default_rng(5)
     facets = unit_rows(rng.standard_normal((1000, 3, 32))).astype(np.float16)

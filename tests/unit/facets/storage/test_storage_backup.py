@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -175,25 +173,6 @@ def test_killed_backup_is_refused_and_removed_by_the_next(
     assert not list(data.with_name(next_name).glob("lock"))
 
 
-@contextmanager
-def kill_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ends the block, as a kill would, once so many files were removed or renamed."""
-    left = iter(range(steps))
-
-    def killed(change: Callable[..., None]) -> Callable[..., None]:
-        def until_killed(*arguments: object, **options: object) -> None:
-            if next(left, None) is None:
-                raise KeyboardInterrupt
-            change(*arguments, **options)
-
-        return until_killed
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        for name in ("unlink", "rmdir", "replace"):
-            patched.setattr(os, name, killed(getattr(os, name)))
-        yield
-
-
 @pytest.fixture
 def kept(data: Path) -> Path:
     """Backups of a store called b1 to b4, all but b3 verified, a foreign one b0, and one of another name."""
@@ -230,16 +209,6 @@ def test_older_backups_go_when_a_new_one_is_verified(kept: Path, newest: str, ke
     before = names_in(kept)
     assert [path.name for path in remove_older(kept / newest, "b[0-9]", keep=keep)] == gone
     assert names_in(kept) == sorted(set(before) - set(gone))
-
-
-@pytest.mark.parametrize("steps", [0, 1, 3, 6])
-def test_removing_backups_may_be_killed(kept: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    with kill_after(steps, monkeypatch):
-        list(remove_older(kept / "b4", "b[0-9]", keep=1))
-    for name in {"b1", "b2"} & set(names_in(kept)):
-        check_backup(kept / name)
-    take(kept / "data", "later")
-    assert not list(kept.glob("*.part/*"))
 
 
 def test_backup_that_cannot_be_removed_is_told(kept: Path) -> None:
