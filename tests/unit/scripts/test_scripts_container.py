@@ -2,8 +2,6 @@
 
 import re
 import shlex
-from fnmatch import fnmatchcase
-from pathlib import Path
 
 import pytest
 from facets_client.core.channel import DEFAULT_PORT
@@ -16,9 +14,6 @@ from facets.model.shipped import DEFAULT_READER
 # Instructions, lines that go on joined, comments dropped.
 _TEXT = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
 INSTRUCTIONS = [line.split(maxsplit=1) for line in re.sub(r"\\\n\s*", "", _TEXT).splitlines() if line.strip()]
-IGNORED = [
-    line for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line[:1] not in ("", "#")
-]
 
 
 def of_last_stage(name: str) -> list[str]:
@@ -27,46 +22,14 @@ def of_last_stage(name: str) -> list[str]:
     return [rest for instruction, rest in INSTRUCTIONS[first:] if instruction == name]
 
 
-def is_sent(path: str) -> bool:
-    """Whether the builder gets a file of the checkout: the last pattern that matches it or a folder of it decides."""
-    places = [path, *map(str, Path(path).parents)][:-1]
-    sent = True
-    for line in IGNORED:
-        pattern = line.removeprefix("!")
-        names = [Path(place).name for place in places] if pattern.startswith("**/") else places
-        if any(fnmatchcase(name, pattern.removeprefix("**/")) for name in names):
-            sent = line.startswith("!")
-    return sent
-
-
 def copied() -> list[str]:
     """Every file and folder that is copied from the checkout."""
     lines = [shlex.split(rest) for instruction, rest in INSTRUCTIONS if instruction == "COPY"]
     return [path for line in lines if not line[0].startswith("--from=") for path in line[:-1]]
 
 
-SENT = [
-    *copied(),
-    "facets/model/loading.py",
-    "clients/facets_proto/v1/documents.proto",
-    f"models/{DEFAULT_MODEL}/config.json",
-]
-NOT_SENT = [
-    ".git/config",
-    ".venv/bin/python",
-    "data/serve/documents.sqlite3",
-    "tests/conftest.py",
-    "models/baselines/facets-en-k1/config.json",
-    "clients/typescript/node_modules/x.js",
-    "facets/__pycache__/x.pyc",
-    "keys.txt",
-]
-
-
-def test_the_builder_gets_what_the_image_needs_and_nothing_else() -> None:
+def test_what_is_copied_exists() -> None:
     assert [path for path in copied() if not (ROOT / path).exists()] == []
-    assert [path for path in [*SENT, *copied()] if not is_sent(path)] == []
-    assert [path for path in NOT_SENT if is_sent(path)] == []
 
 
 def test_the_default_models_and_those_that_they_borrow_from_are_in_it() -> None:

@@ -1,6 +1,5 @@
-"""What the packages of models hold, and where their parts come from."""
+"""What the packages of models hold, where their parts come from, and that every extra has a check."""
 
-import json
 import tomllib
 from pathlib import Path
 
@@ -35,6 +34,7 @@ def test_a_package_holds_the_folder_and_names_it_for_the_library(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "lenders"),
     [
+        ("facets-en", []),
         ("facets-minilm-en", ["facets-en"]),
         ("facets-relations-en", ["facets-passages-en"]),
         ("facets-papers-en", ["facets-passages-small-en", "facets-passages-en"]),
@@ -53,8 +53,7 @@ def test_a_distribution_that_is_too_large_fails_the_build(tmp_path: Path, capsys
     assert "large.whl: expected at most 60 MB" in capsys.readouterr().out
 
 
-def test_a_model_with_all_of_its_own_requires_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "facets-own"
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"words": "."}))
-    assert script("build_packages").borrows(folder) == []
+def test_every_extra_is_checked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(project["optional-dependencies"]) - {"all", "dev", "gpu", "mteb"}
+    assert set(script("check_extras").EXTRAS) == {*extras, "client", "library"}

@@ -363,6 +363,10 @@ BAD = {
     "entities.docx": (archive(**{"word/document.xml": f"{ENTITIES}<a>&j;</a>"}), "amplification"),
     "entities.odt": (archive(**{"content.xml": f"{ENTITIES}<a>&j;</a>", "meta.xml": "<a/>"}), "amplification"),
     "items.md.gz": (gzip.compress(b"- a\n" * 4_000_000, 1), "more memory"),
+    "line.jsonl.gz": (
+        gzip.compress(b'{"id": "a", "text": "' + b"a" * 400_000_000 + b'"}\n{"id": "b", "text": "good"}\n', 1),
+        ["line_too_long", "good"],
+    ),
     "locked.zip": (LOCKED, ["unreadable_file"]),
     "mail.mbox": (b"no mail", "expected a mailbox"),
     "members.zip": (archive(**{str(number): "" for number in range(40)}), "the limit is 30"),
@@ -394,7 +398,7 @@ def test_hostile_files_are_listed_with_their_reasons_and_the_others_are_read(tmp
         else:
             assert [one.reason if isinstance(one, Rejection) else one.item.text for one in by_file[name]] == expected
     complete = [end.name for end in records if isinstance(end, FileEnd) and end.is_complete]
-    assert complete == [r"right\u202eleft\n.txt", "~good.txt"]
+    assert complete == ["line.jsonl.gz", r"right\u202eleft\n.txt", "~good.txt"]
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_complete(tmp_path):
