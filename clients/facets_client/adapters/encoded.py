@@ -19,7 +19,7 @@ from facets_client.documents.messages import DocumentMessage
 from facets_client.generated.types import Document
 from facets_client.load.formats import InputFile
 from facets_client.load.outputs import whole_file
-from facets_client.load.rows import EXCERPT_CHARS, Record
+from facets_client.load.rows import Record
 from facets_client.load.runner import Settled
 from facets_client.load.source import InputError
 
@@ -108,7 +108,7 @@ class EncodedDocuments(AbstractContextManager["EncodedDocuments"]):
         """The documents, in order."""
         for part in self._parts:
             for line, document in enumerate(_read_part(part), start=1):
-                yield Record(document, document.id, line, document.text[:EXCERPT_CHARS], name=part.name)
+                yield Record(document, document.id, line, name=part.name)
             self.position += part.stat().st_size
 
     def __exit__(self, *exc_info: object) -> None:

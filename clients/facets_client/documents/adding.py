@@ -33,7 +33,7 @@ def documents_of(items: object, text: str | Sequence[str], positions: dict[str, 
     """
     source, form = _items(items)
     first = list(itertools.islice(source, _FIRST_ROWS))
-    rows = [Row(dict(item), 0, "") for item in first if isinstance(item, Mapping)]
+    rows = [Row(dict(item), 0) for item in first if isinstance(item, Mapping)]
     asked = Columns(text=(text,) if isinstance(text, str) and text else tuple(text))
     try:
         columns = choose_columns("documents", rows, asked, FORMATS[form]) if rows else Columns(text=("text",))
@@ -123,7 +123,7 @@ def _documents(items: Iterator[Any], columns: Columns, positions: dict[str, int]
 
 
 def _of_row(fields: dict[str, Any], columns: Columns, path: str) -> Document:
-    record = to_document_record(Row(fields, 0, ""), columns, "")
+    record = to_document_record(Row(fields, 0), columns, "")
     if isinstance(record, Rejection):
         if any(name in fields for name in columns.text) and all(
             plain(fields.get(name)) is None for name in columns.text

@@ -197,7 +197,7 @@ def to_document_record(row: Row, columns: Columns, generated_id: str, source: st
 
     def reject(reason: str, message: str) -> Rejection:
         known_id = document_id if isinstance(document_id, str) else ""
-        return Rejection(row.line, reason, message, known_id, row.excerpt)
+        return Rejection(row.line, reason, message, known_id)
 
     if columns.id:
         document_id = _value_at(fields, columns.id)
@@ -222,7 +222,7 @@ def to_document_record(row: Row, columns: Columns, generated_id: str, source: st
     if not text:
         return reject("empty_text", f"{shown}: no text, expected at least one word")
     document = Document(document_id or generated_id, text, _payload(fields, columns), source=source)
-    return Record(document, document.id, row.line, row.excerpt)
+    return Record(document, document.id, row.line)
 
 
 def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:

@@ -59,7 +59,7 @@ def to_messages(
             rule = f"document needs a message of {needed} bytes, the limit is {max_message_bytes}"
             yield record.rejected("document_too_long", rule)
             continue
-        yield Record(message, record.id, record.line, record.excerpt, num_bytes, record.name)
+        yield Record(message, record.id, record.line, num_bytes, record.name)
 
 
 def check_payload(payload: Mapping[str, object]) -> None:

@@ -10,7 +10,7 @@ from html import unescape
 from typing import Any
 
 from facets_client.load.pages import HtmlPage, document, read_decoded
-from facets_client.load.rows import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
+from facets_client.load.rows import ReadOptions, Rejection, Row, Rows
 from facets_client.load.source import Source
 
 _GAP_S = 4 * 3600.0  # a longer silence ends a conversation
@@ -57,7 +57,7 @@ def _conversation(messages: Sequence[_Message], number: int) -> Row:
         "date": date,
     }
     key = "/".join(filter(None, (first.channel, date, first.thread)))
-    return Row({name: value for name, value in fields.items() if value}, number, text[:EXCERPT_CHARS], key)
+    return Row({name: value for name, value in fields.items() if value}, number, key)
 
 
 # Slack

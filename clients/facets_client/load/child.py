@@ -248,9 +248,9 @@ class _Reader:
     def _send_item(self, item: Row | Rejection) -> None:
         try:
             if isinstance(item, Row):
-                self._send("row", self._position, (item.fields, item.line, item.excerpt, item.key))
+                self._send("row", self._position, (item.fields, item.line, item.key))
             else:
-                self._send("rejection", self._position, (item.line, item.reason, item.message, item.id, item.excerpt))
+                self._send("rejection", self._position, (item.line, item.reason, item.message, item.id))
         except RecursionError:
             self._send_item(Rejection(item.line, "invalid_json", "JSON is nested too deeply"))
 

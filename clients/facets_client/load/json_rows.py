@@ -6,7 +6,6 @@ from typing import TextIO
 
 from facets_client.load.chats import chat_rows
 from facets_client.load.rows import (
-    EXCERPT_CHARS,
     MAX_ROW_BYTES,
     TEXT_NAMES,
     ReadOptions,
@@ -56,19 +55,18 @@ def _read_line(source: Source) -> tuple[bytes | None, int]:
 
 
 def _json_row(raw: bytes, line: int) -> Row | Rejection:
-    excerpt = raw[: 4 * EXCERPT_CHARS].decode("utf-8", "replace").rstrip("\r\n")[:EXCERPT_CHARS]
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"invalid UTF-8: byte 0x{raw[error.start]:02x} at column {error.start + 1}"
-        return Rejection(line, "invalid_utf8", message, excerpt=excerpt)
+        return Rejection(line, "invalid_utf8", message)
     constants: list[str] = []
     try:
         value = json.loads(text, parse_constant=constants.append)
     except (ValueError, RecursionError) as error:
         cut = "" if raw.endswith(b"\n") else "; the last line has no line end: it may be cut off"
-        return Rejection(line, "invalid_json", f"{_json_fault(error)}{cut}", excerpt=excerpt)
-    return _object_row(value, constants, line, excerpt)
+        return Rejection(line, "invalid_json", f"{_json_fault(error)}{cut}")
+    return _object_row(value, constants, line)
 
 
 def _json_fault(error: Exception, start: int = 0) -> str:
@@ -78,13 +76,13 @@ def _json_fault(error: Exception, start: int = 0) -> str:
     return "JSON is nested too deeply" if isinstance(error, RecursionError) else f"invalid JSON: {error}"
 
 
-def _object_row(value: object, constants: list[str], line: int, excerpt: str) -> Row | Rejection:
+def _object_row(value: object, constants: list[str], line: int) -> Row | Rejection:
     if constants:
-        return Rejection(line, "invalid_json", f"{constants[0]} is not JSON", excerpt=excerpt)
+        return Rejection(line, "invalid_json", f"{constants[0]} is not JSON")
     if not isinstance(value, dict):
         message = f"expected a JSON object, got {type_name(value)}"
-        return Rejection(line, "not_an_object", message, excerpt=excerpt)
-    return Row(value, line, excerpt)
+        return Rejection(line, "not_an_object", message)
+    return Row(value, line)
 
 
 def read_json(source: Source, options: ReadOptions) -> Rows:
@@ -127,7 +125,7 @@ def _object_rows(source: Source) -> Rows:
         yield item
         return
     for number, element in enumerate(arrays[0], start=1):
-        yield Row(element, number, json.dumps(element, ensure_ascii=False)[:EXCERPT_CHARS])
+        yield Row(element, number)
 
 
 _SEPARATORS = re.compile(r"[\s,]*")
@@ -169,8 +167,8 @@ def _array_rows(name: str, stream: TextIO) -> Rows:
         raw, position = text[position:end], end
         if len(raw) > MAX_ROW_BYTES:
             rule = f"record has {len(raw)} characters, the limit is {MAX_ROW_BYTES}"
-            yield Rejection(number, "row_too_long", rule, excerpt=raw[:EXCERPT_CHARS])
+            yield Rejection(number, "row_too_long", rule)
         elif has_undecodable(raw):
             yield Rejection(number, "invalid_utf8", "the record is not UTF-8")
         else:
-            yield _object_row(value, constants, number, raw[:EXCERPT_CHARS])
+            yield _object_row(value, constants, number)

@@ -151,7 +151,7 @@ def _sheet(name: str, rows: Sequence[Sequence[Any]], asked: set[str]) -> Items:
     if asked.intersection(map(str.casefold, names)) or sum(texts) > _MIN_TEXT_CHARS * len(texts):
         for number, row in lines[first + 1 :]:
             fields = {column: value for column, value in zip(names, row, strict=False) if value != ""}
-            yield Row(fields, number, str(row)[:200])
+            yield Row(fields, number)
         return
     for start in range(first + 1, max(len(lines), first + 2), _ROWS_PER_DOCUMENT):
         blocks = Blocks()

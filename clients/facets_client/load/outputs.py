@@ -23,7 +23,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 def append_rejections(path: Path, rejections: Sequence[Rejection]) -> None:
     """Appends rejections to a file as JSON lines; without any, it is not created."""
     for rejection in rejections:
-        fields = {name: getattr(rejection, name) for name in ("line", "id", "reason", "message", "excerpt")}
+        fields = {name: getattr(rejection, name) for name in ("line", "id", "reason", "message")}
         if rejection.name:
             fields = {"file": rejection.name, **fields}
         with path.open("ab") as stream:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from facets_client.load.rows import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
+from facets_client.load.rows import ReadOptions, Rejection, Row, Rows
 from facets_client.load.source import InputError, Source, detect_encoding
 
 MAX_FILE_BYTES = 64 * 2**20  # limit of a file that is read as one text
@@ -340,9 +340,7 @@ def _without_running_lines(page: str, running_lines: frozenset[str]) -> str:
 def document(text: str, title: str = "", line: int = 1, *, key: str = "", **payload: object) -> Row:
     """The row of a document; empty values of the payload are left out."""
     fields = {"text": text, "title": title, **payload}
-    return Row(
-        {name: value for name, value in fields.items() if value or name == "text"}, line, text[:EXCERPT_CHARS], key
-    )
+    return Row({name: value for name, value in fields.items() if value or name == "text"}, line, key)
 
 
 def read_decoded(source: Source, options: ReadOptions, kind: str) -> str:

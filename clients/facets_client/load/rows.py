@@ -23,7 +23,6 @@ TEXT_NAMES = (
     *("text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary"),
     *("note", "notes", "comment", "comments", "details"),
 )
-EXCERPT_CHARS = 200
 MAX_EXACT_INTEGER = 2**53  # above it, a double cannot represent every integer
 MAX_ROW_BYTES = 8 * 2**20  # longer rows are rejected without being held in memory
 _MAX_ID_CHARS = 512
@@ -58,7 +57,6 @@ class Row:
 
     fields: dict[str, Any]
     line: int  # 1-based: line of the file, number of the record, or page
-    excerpt: str  # first characters
     key: str = ""  # ends the document's id instead of the line
 
 
@@ -85,7 +83,6 @@ class Rejection:
     reason: str  # a stable word, e.g. invalid_json
     message: str  # what, expected, got
     id: str = ""
-    excerpt: str = ""
     name: str = ""  # label of the file
 
 
@@ -96,13 +93,12 @@ class Record(Generic[ItemT]):
     item: ItemT
     id: str
     line: int
-    excerpt: str
     num_bytes: int = 0  # on the wire
     name: str = ""  # label of the file
 
     def rejected(self, reason: str, message: str) -> Rejection:
         """The rejection of this record."""
-        return Rejection(self.line, reason, message, self.id[:_MAX_ID_CHARS], self.excerpt, self.name)
+        return Rejection(self.line, reason, message, self.id[:_MAX_ID_CHARS], self.name)
 
 
 @dataclass(frozen=True, slots=True)

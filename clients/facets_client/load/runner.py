@@ -8,7 +8,7 @@ from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 from facets_client.core.blocking import Background
-from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, index_of
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
 from facets_client.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
@@ -168,7 +168,7 @@ class CallTask(Generic[ItemT, ReplyT]):
         self._under_way.clear()
 
     def _ask(self, records: list[Record[ItemT]]) -> "_Answers[ItemT, ReplyT]":
-        """Makes the call, and repeats it without any items that the server refuses."""
+        """Makes the call; if the server refuses an item, in halves until it is alone."""
         replies: list[tuple[list[Record[ItemT]], ReplyT]] = []
         rejections: list[Rejection] = []
         waiting = [records]
@@ -177,21 +177,14 @@ class CallTask(Generic[ItemT, ReplyT]):
             try:
                 replies.append((part, self._call([record.item for record in part])))
             except (InvalidArgumentError, NotFoundError) as error:
-                paths = [(index_of(v.field.partition(".")[0], self._items_name), v) for v in error.field_violations]
-                refused = {
-                    index: f"{violation.field.partition('.')[2]} {violation.description}".lstrip()
-                    for index, violation in reversed(paths)
-                    if index is not None and index < len(part)
-                }
-                if not refused and error.resource_type != "paper":
+                of_items = [rule for rule in error.field_violations if rule.field.startswith(f"{self._items_name}[")]
+                if not of_items and error.resource_type != "paper":
                     raise
-                if not refused and len(part) > 1:  # one of them names an unknown paper; only separate calls tell which
-                    waiting = [[record] for record in part] + waiting
+                if len(part) > 1:
+                    waiting[:0] = [part[: len(part) // 2], part[len(part) // 2 :]]
                     continue
-                refused = refused or {0: error.details}
-                rejections += [part[index].rejected("refused", rule) for index, rule in refused.items()]
-                if len(refused) < len(part):
-                    waiting.insert(0, [record for index, record in enumerate(part) if index not in refused])
+                rules = [f"{rule.field.partition('.')[2]} {rule.description}".lstrip() for rule in of_items]
+                rejections.append(part[0].rejected("refused", [*rules, error.details][0]))
         return replies, rejections
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from facets_client.load.rows import (
-    EXCERPT_CHARS,
     MAX_EXACT_INTEGER,
     MAX_ROW_BYTES,
     ReadOptions,
@@ -52,17 +51,17 @@ def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: 
                 raise InputError(f"{source.name}: the first row does not name columns: {item.message}")
             yield item
             continue
-        line, values, excerpt = item
+        line, values = item
         if not names:
             names = column_names(values)
         elif len(values) != len(names):
             message = f"row has {len(values)} fields, the header has {len(names)}"
-            yield Rejection(line, "broken_row", message, excerpt=excerpt)
+            yield Rejection(line, "broken_row", message)
         elif undecodable := [name for name, value in zip(names, values, strict=True) if has_undecodable(value)]:
             message = f"column {undecodable[0]!r} has bytes that are not of the encoding"
-            yield Rejection(line, "invalid_encoding", message, excerpt=excerpt)
+            yield Rejection(line, "invalid_encoding", message)
         else:
-            yield Row(dict(zip(names, values, strict=True)), line, excerpt)
+            yield Row(dict(zip(names, values, strict=True)), line)
 
 
 def column_names(values: list[str]) -> list[str]:
@@ -78,8 +77,8 @@ def column_names(values: list[str]) -> list[str]:
     return names
 
 
-def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int, list[str], str] | Rejection]:
-    """Line, values and excerpt of each record that is not blank. Only the first line of a broken record is rejected."""
+def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int, list[str]] | Rejection]:
+    """Line and values of each record that is not blank. Only the first line of a broken record is rejected."""
     waiting = deque([header])  # lines to read, or to read again, before those of the stream
     record: list[str] = []  # lines of the current record
     num_lines = 0  # before the current record
@@ -105,15 +104,15 @@ def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int,
             fault = f"broken row: {'a quote is opened and not closed' if len(record) > 1 else error}"
         if values is None:
             return
-        number, excerpt = num_lines + 1, _excerpt(record[0])
+        number = num_lines + 1
         if len(record[0]) > MAX_ROW_BYTES:
-            yield Rejection(number, "row_too_long", f"row has more than {MAX_ROW_BYTES} characters", excerpt=excerpt)
+            yield Rejection(number, "row_too_long", f"row has more than {MAX_ROW_BYTES} characters")
         elif fault:
-            yield Rejection(number, "broken_row", fault, excerpt=excerpt)
+            yield Rejection(number, "broken_row", fault)
             waiting.extendleft(reversed(record[1:]))
             del record[1:]
         elif any(value.strip() for value in values):
-            yield number, values, excerpt
+            yield number, values
         num_lines += len(record)
 
 
@@ -123,10 +122,6 @@ def _line(stream: TextIO) -> str:
     while len(line) > MAX_ROW_BYTES and rest and not rest.endswith("\n"):
         rest = stream.readline(2**18)
     return line
-
-
-def _excerpt(line: str) -> str:
-    return line[:EXCERPT_CHARS].rstrip("\r\n").encode("utf-8", "replace").decode("utf-8")
 
 
 def read_parquet(source: Source, options: ReadOptions) -> Rows:
@@ -144,7 +139,7 @@ def read_parquet(source: Source, options: ReadOptions) -> Rows:
     for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
         for row in batch.to_pylist():
             number += 1
-            yield Row({name: plain(value) for name, value in row.items()}, number, str(row)[:EXCERPT_CHARS])
+            yield Row({name: plain(value) for name, value in row.items()}, number)
         source.share_read = number / file.metadata.num_rows
 
 

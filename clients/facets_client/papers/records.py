@@ -42,7 +42,7 @@ def _read(
             continue
         name = row.fields.get("id") or row.fields.get("name")
         record_id = name if isinstance(name, str) else ""
-        unread = Record(None, record_id, row.line, row.excerpt)
+        unread = Record(None, record_id, row.line)
         try:
             item = make(row.fields)
         except (TypeError, ValueError) as error:
@@ -52,7 +52,7 @@ def _read(
         if key and lines.setdefault(key, row.line) != row.line:
             yield unread.rejected("duplicate_id", f"duplicate of the {kind} at line {lines[key]}")
         else:
-            yield Record(item, record_id, row.line, row.excerpt)
+            yield Record(item, record_id, row.line)
 
 
 def paper_of(fields: Mapping[str, Any], *, need_id: bool = False) -> Paper:

@@ -20,7 +20,7 @@ def short_pauses(monkeypatch):
 
 
 def record(number, num_bytes=0):
-    return Record(f"item {number}", f"d{number}", number, "excerpt", num_bytes)
+    return Record(f"item {number}", f"d{number}", number, num_bytes)
 
 
 def test_batches_keep_every_record_once_in_order_within_the_limits():
