@@ -1,24 +1,21 @@
 """Texts per second of a model on the CPU, compared with MiniLM in sentence-transformers on the same texts.
 
 ``python -m benchmarks.encode [--num-texts 2000] [--threads 2] [--model NAME]``
-
-Lower bound: a forward pass costs about 2 flops per weight and token; the JSON gives the achieved share of the
-matrix-product rate measured in the same run.
 """
 
 import argparse
 import itertools
 import json
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 from facets_lab.evaluation.comparison import minilm
 
 import facets
-from benchmarks.measuring import print_report, spent
+from benchmarks.measuring import percentiles, print_report, spent
 from facets.language.tokenizer import Tokenizer
 from facets.model import FacetModel
 
@@ -41,7 +38,6 @@ def main() -> None:
     rows = model.tokenize(texts)
     rows_rate = texts_per_second(lambda _: model.encode_rows(rows), texts)
     tokens = sum(len(row) for row in rows)
-    flops = _flops(model, rows)
     result = {
         "benchmark": "encode",
         "machine": {"processor": platform.processor() or platform.machine(), "threads": options.threads},
@@ -50,9 +46,7 @@ def main() -> None:
         "facets": {"model": model.name, "texts_per_s": round(ours, 1), "texts_per_s_tokenized": round(rows_rate, 1)},
         "minilm": {"texts_per_s": round(theirs, 1)},
         "ratio": round(ours / theirs, 2),
-        "single_text_ms": round(1e3 * _single(model, texts), 2),
-        "matrix_product_gflops": round(_gemm_rate() / 1e9, 1),
-        "achieved_gflops": round(flops * rows_rate / len(texts) / 1e9, 1),
+        "single_text_ms": percentiles([1e3 * spent(partial(model.encode, [text])).wall for text in texts[:200]], (50,)),
     }
     print_report(result)
 
@@ -68,29 +62,6 @@ def texts_per_second(encode: Callable[[Sequence[str]], object], texts: Sequence[
     """Measures the rate after a warm-up with some of the texts."""
     encode(texts[:64])
     return len(texts) / spent(lambda: encode(texts)).wall
-
-
-def _single(model: FacetModel, texts: Sequence[str]) -> float:
-    return float(np.median([spent(lambda text=text: model.encode([text])).wall for text in texts[:200]]))
-
-
-def _flops(model: FacetModel, rows: Iterable[np.ndarray]) -> float:
-    """Floating point operations of all weight matrices: encoder and keys per token, decoder per facet."""
-    by_token = sum(p.numel() for p in model.network.encoder.parameters() if p.ndim == 2)
-    by_facet = sum(
-        p.numel() for name, p in model.network.decoder.named_parameters() if p.ndim == 2 and "input_maps" not in name
-    )
-    keys = sum(
-        p.numel() for n, p in model.network.decoder.named_parameters() if "cross_attention.key_value.weight" in n
-    )
-    maps = model.network.decoder.input_maps.weight.numel()
-    return sum(2.0 * ((len(row) + 1) * (by_token + keys) + model.num_facets * (by_facet - keys) + maps) for row in rows)
-
-
-def _gemm_rate() -> float:
-    left, right = torch.randn(4096, 256), torch.randn(256, 512)
-    left @ right
-    return 20 * 2.0 * 4096 * 256 * 512 / spent(lambda: [left @ right for _ in range(20)]).wall
 
 
 if __name__ == "__main__":
