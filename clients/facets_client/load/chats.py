@@ -28,36 +28,33 @@ class _Message:
 
 def _conversations(messages: Iterable[_Message]) -> Rows:
     """The messages of each thread, and those of a channel between two long silences."""
-    running: dict[tuple[str, str], list[_Message]] = {}
-    num_done = itertools.count(1)
+    conversations: list[list[_Message]] = []
+    latest: dict[tuple[str, str], list[_Message]] = {}
     for message in sorted(messages, key=lambda message: message.time):
         if not message.text.strip():
             continue
         key = (message.channel, message.thread)
-        before = running.get(key)
-        if before and (
-            (not message.thread and message.time - before[-1].time > _GAP_S)
+        before = latest.get(key)
+        if (
+            not before
+            or (not message.thread and message.time - before[-1].time > _GAP_S)
             or sum(len(one.text) for one in before) > _MAX_CHARS
         ):
-            yield _conversation(running.pop(key), next(num_done))
-        running.setdefault(key, []).append(message)
-    for conversation in sorted(running.values(), key=lambda conversation: conversation[0].time):
-        yield _conversation(conversation, next(num_done))
-
-
-def _conversation(messages: Sequence[_Message], number: int) -> Row:
-    first = messages[0]
-    date = datetime.datetime.fromtimestamp(first.time, datetime.UTC).isoformat(timespec="seconds")
-    text = "\n".join(f"{message.name}: {message.text}" if message.name else message.text for message in messages)
-    fields = {
-        "text": text,
-        "title": ", ".join(filter(None, (first.channel, date[:10]))),
-        "channel": first.channel,
-        "participants": list(dict.fromkeys(message.name for message in messages if message.name)),
-        "date": date,
-    }
-    key = "/".join(filter(None, (first.channel, date, first.thread)))
-    return Row({name: value for name, value in fields.items() if value}, number, key)
+            before = latest[key] = []
+            conversations.append(before)
+        before.append(message)
+    for number, conversation in enumerate(conversations, start=1):
+        first = conversation[0]
+        date = datetime.datetime.fromtimestamp(first.time, datetime.UTC).isoformat(timespec="seconds")
+        yield document(
+            "\n".join(f"{message.name}: {message.text}".removeprefix(": ") for message in conversation),
+            ", ".join(filter(None, (first.channel, date[:10]))),
+            number,
+            key="/".join(filter(None, (first.channel, date, first.thread))),
+            channel=first.channel,
+            participants=list(dict.fromkeys(message.name for message in conversation if message.name)),
+            date=date,
+        )
 
 
 # Slack
@@ -93,9 +90,7 @@ def _slack_name(user: Mapping[str, Any]) -> str:
 def _slack_messages(items: Iterable[Mapping[str, Any]], channel: str, users: Mapping[str, str]) -> Iterator[_Message]:
     def plain(match: re.Match[str]) -> str:
         kind, value, label = match.groups()
-        return (
-            f"@{label or users.get(value, value)}" if kind == "@" else ("#" if kind == "#" else "") + (label or value)
-        )
+        return (kind if kind in "@#" else "") + (label or (users.get(value, value) if kind == "@" else value))
 
     for item in items:
         if not str(item.get("subtype") or "").endswith(_SLACK_SYSTEM):
@@ -133,9 +128,7 @@ def _teams_messages(items: Sequence[Mapping[str, Any]]) -> Iterator[_Message]:
         name = next((str(who["displayName"]) for who in sender.values() if who and who.get("displayName")), "")
         text = str((item.get("body") or {}).get("content") or "")
         if item["body"].get("contentType") == "html":
-            page = HtmlPage()
-            page.parse(text)
-            text = page.blocks.text()
+            text = HtmlPage().parse(text).blocks.text()
         channel = str((item.get("channelIdentity") or {}).get("channelId") or item.get("chatId") or "")
         thread = item.get("replyToId") or (item.get("id") if item.get("id") in answered else "")
         time = datetime.datetime.fromisoformat(item["createdDateTime"]).timestamp()
@@ -159,20 +152,18 @@ def read_text(source: Source, options: ReadOptions) -> Rows:
 
 def _whatsapp_conversations(text: str) -> list[Row | Rejection]:
     """The conversations of an exported chat; empty if the text is none."""
-    matches = [_WHATSAPP.fullmatch(line) for line in text.lstrip("\ufeff").split("\n", 20)[:20]]
-    if not matches or not matches[0] or sum(match is not None for match in matches) < 2:
-        return []
     found: list[tuple[re.Match[str], list[str]]] = []
-    for line in text.lstrip("\ufeff").split("\n"):
-        match = _WHATSAPP.fullmatch(line.rstrip("\r"))
-        if match:
+    for line in text.split("\n"):
+        if match := _WHATSAPP.fullmatch(line):
             found.append((match, [match[9]]))
+        elif not found:
+            return []
         else:
-            found[-1][1].append(line.rstrip("\r"))
+            found[-1][1].append(line)
     is_month_first = any(int(match[2]) > 12 for match, _ in found) or (
         "/" in found[0][0][0][:4] and found[0][0][7] and not any(int(match[1]) > 12 for match, _ in found)
     )
-    return list(_conversations(_whatsapp_messages(found, bool(is_month_first))))
+    return list(_conversations(_whatsapp_messages(found, bool(is_month_first)))) if len(found) > 1 else []
 
 
 def _whatsapp_messages(found: Iterable[tuple[re.Match[str], list[str]]], is_month_first: bool) -> Iterator[_Message]:

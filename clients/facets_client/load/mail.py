@@ -104,11 +104,7 @@ def _content(part: Any) -> str:
         text = data.decode(part.get_content_charset("utf-8"), "replace")
     except LookupError:  # an unknown character set
         text = data.decode("utf-8", "replace")
-    if part.get_content_subtype() != "html":
-        return text
-    page = HtmlPage()
-    page.parse(text)
-    return page.main_text()
+    return HtmlPage().parse(text).main_text() if part.get_content_subtype() == "html" else text
 
 
 def _date(text: str) -> str:

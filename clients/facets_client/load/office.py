@@ -32,8 +32,9 @@ def read_docx(source: Source, options: ReadOptions) -> Rows:
     file = _open(source, options, "Word document")
     with ZipFile(file) as archive:
         title = _xml_title(archive, "docProps/core.xml")
-    page = HtmlPage(first_row_is_header=True)
-    page.parse(convert_to_html(file, style_map=_WORD_STYLES, convert_image=lambda image: []).value)
+    page = HtmlPage(first_row_is_header=True).parse(
+        convert_to_html(file, style_map=_WORD_STYLES, convert_image=lambda image: []).value
+    )
     if len(page.blocks):
         yield document(page.blocks.text(), title or page.blocks.first_heading())
 
@@ -181,40 +182,30 @@ def read_opendocument(source: Source, options: ReadOptions) -> Rows:
         title = _xml_title(archive, "meta.xml")
     slides = list(body.iter("{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}page"))
     for number, part in enumerate(slides or [body], start=1):
-        page = HtmlPage(first_row_is_header=True)
-        _feed(page, part)
-        heading = page.blocks.first_heading()
-        if slides and len(page.blocks):
-            yield document(page.blocks.text(), heading or title, number, slide=number)
-        elif len(page.blocks):
-            yield document(page.blocks.text(), title or heading)
+        blocks = HtmlPage(first_row_is_header=True).parse(_as_html(part)).blocks
+        heading = blocks.first_heading()
+        if len(blocks) and slides:
+            yield document(blocks.text(), heading or title, number, slide=number)
+        elif len(blocks):
+            yield document(blocks.text(), title or heading)
 
 
-def _feed(page: HtmlPage, root: Any) -> None:
-    """Passes an OpenDocument element to the reader of HTML."""
-    from lxml.etree import QName, iterwalk
+def _as_html(root: Any) -> str:
+    """An element of OpenDocument as HTML."""
+    from lxml.etree import QName, tostring
 
-    names: list[str] = []
-    for event, element in iterwalk(root, events=("start", "end")):
-        if event == "end":
-            if (tag := names.pop()) != "":
-                page.end(tag)
-        else:
-            name = QName(element).localname
-            attributes = {QName(key).localname: value for key, value in element.attrib.items()}
-            level = attributes.get("outline-level", "1")
-            tag = f"h{min(6, int(level))}" if name == "h" and level.isdigit() else _TAGS.get(name, "")
-            if name == "frame" and attributes.get("class") == "title":
-                tag = "h1"
-            elif tag == "p" and "h1" in names:
-                tag = ""
-            names.append(tag)
-            if tag:
-                page.start(tag, {})
-            page.data(" " * (name in ("s", "tab")) + (element.text or ""))
-        if event == "end" and element is not root and element.tail:
-            page.data(element.tail)
-    page.close()
+    for element in root.iter("*"):
+        name = QName(element).localname
+        attributes = {QName(key).localname: value for key, value in element.attrib.items()}
+        level = attributes.get("outline-level", "1")
+        element.tag = f"h{min(6, int(level))}" if name == "h" and level.isdigit() else _TAGS.get(name, "other")
+        if name == "frame" and attributes.get("class") == "title":
+            element.tag = "h1"
+        elif name == "p" and next(element.iterancestors("h1"), None) is not None:
+            element.tag = "other"
+        elif name in ("s", "tab"):
+            element.text = " "
+    return str(tostring(root, encoding="unicode", method="html", with_tail=False))
 
 
 def read_epub(source: Source, options: ReadOptions) -> Rows:
@@ -232,12 +223,7 @@ def read_epub(source: Source, options: ReadOptions) -> Rows:
             path = posixpath.join(posixpath.dirname(package_name), unquote(item.get("href", "")))
             path = posixpath.normpath(path)
             if path in names and "nav" not in (item.get("properties") or "").split():
-                page = HtmlPage()
-                page.parse(_without_declaration(archive.read(path).decode("utf-8", "replace")))
+                page = HtmlPage().parse(archive.read(path).decode("utf-8", "replace"))
                 if len(page.blocks):
                     title = page.blocks.first_heading() or book
                     yield document(page.blocks.text(), title, number, book=book, chapter=number)
-
-
-def _without_declaration(text: str) -> str:
-    return re.sub(r"\A\s*<\?xml[^>]*>", "", text.removeprefix("\ufeff"))

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from html import escape
-from typing import Any
+from typing import Any, Self
 
 from facets_client.load.rows import ReadOptions, Rejection, Row, Rows
 from facets_client.load.source import InputError, Source, detect_encoding
@@ -71,8 +71,7 @@ def read_markdown(source: Source, options: ReadOptions) -> Rows:
     title = _FRONT_MATTER_TITLE.search(front_matter[1]) if front_matter else None
     parser = MarkdownIt("commonmark").enable("table")
     parser.add_render_rule("image", _image_text)
-    page = HtmlPage()
-    page.parse(parser.render(text[front_matter.end() :] if front_matter else text))
+    page = HtmlPage().parse(parser.render(text[front_matter.end() :] if front_matter else text))
     yield document(page.blocks.text(), title[1].strip("\"'") if title else page.blocks.first_heading())
 
 
@@ -147,8 +146,7 @@ def read_html(source: Source, options: ReadOptions) -> Rows:
     declared = _DECLARED_CHARSET.search(head[:4096])
     asked = options.encoding or (_ascii_superset(declared[1].decode()) if declared else "")
     encoding = detect_encoding(source.name, head, asked, options.note)
-    page = HtmlPage()
-    page.parse(data.decode(encoding, "replace").removeprefix("\ufeff"))
+    page = HtmlPage().parse(data.decode(encoding, "replace").removeprefix("\ufeff"))
     yield document(page.main_text(), page.title)
 
 
@@ -178,13 +176,14 @@ class HtmlPage:
         self._skipped_depth = 0  # depth of the open element that is skipped; 0: none
         self._main_parts: dict[str, list[int]] = {}  # depth, first block, and once closed the end
 
-    def parse(self, html: str) -> None:
+    def parse(self, html: str) -> Self:
         """Reads a page."""
         from lxml.etree import HTMLParser
 
         parser = HTMLParser(target=self, encoding="utf-8", huge_tree=True)
         parser.feed(html.encode("utf-8", "replace"))
         parser.close()
+        return self
 
     def main_text(self) -> str:
         """The blocks of the first ``main``, else of the first ``article``, else all."""
