@@ -54,7 +54,7 @@ help: ## Show this list
 	@echo "            PYTHON=$(PYTHON) VENV=$(VENV) TORCH_BACKEND=$(TORCH_BACKEND) TORCH_INDEX=$(TORCH_INDEX)"
 
 serve: $(VENV)/.installed-server ## Start the service with sample documents, show a search, keep serving
-	@exec $(BIN)/python scripts/serve.py --host $(HOST) --port $(PORT) --http-port $(HTTP_PORT) --data-dir $(DATA_DIR) --model "$(MODEL)" --log-level $(LOG_LEVEL)
+	@BIN=$(BIN) HOST=$(HOST) PORT=$(PORT) HTTP_PORT=$(HTTP_PORT) DATA_DIR=$(DATA_DIR) MODEL="$(MODEL)" LOG_LEVEL=$(LOG_LEVEL) exec scripts/serve.sh
 
 test: $(VENV)/.installed-all ## Run the tests
 	$(PYTEST) -m "$(TESTS)" $(PYTEST_ARGS)

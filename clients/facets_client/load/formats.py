@@ -20,7 +20,7 @@ from facets_client.load.office import read_docx, read_epub, read_opendocument, r
 from facets_client.load.pages import read_html, read_markdown, read_pdf, read_rst
 from facets_client.load.rows import FormatName, Items, Member, ReadOptions
 from facets_client.load.source import InputError, Source
-from facets_client.load.tables import read_csv, read_parquet, read_tsv
+from facets_client.load.tables import read_csv, read_parquet
 
 # Names of text files without a suffix, in lower case.
 _TEXT_FILE_NAMES = frozenset(
@@ -68,8 +68,11 @@ def read_zip(source: Source, options: ReadOptions) -> Items:
                 yield Member(name, partial(archive.open, name))  # type: ignore[arg-type]
             source.share_read = number / len(names)
         if skipped:
-            kinds = ", ".join(f"{kind} ({number})" for kind, number in skipped.most_common(8))
-            options.note(f"{source.name}: skipped files of other formats: {kinds}")
+            options.note(f"{source.name}: skipped files of other formats: {_kinds(skipped)}")
+
+
+def _kinds(skipped: Counter[str]) -> str:
+    return ", ".join(f"{kind} ({number})" for kind, number in skipped.most_common(8))
 
 
 def read_slack_folder(source: Source, options: ReadOptions) -> Items:
@@ -86,7 +89,7 @@ FORMATS: dict[str, Format] = {
         Format("jsonl", (".jsonl", ".ndjson", ".jl"), read_jsonl),
         Format("json", (".json",), read_json),
         Format("csv", (".csv",), read_csv, has_types=False),
-        Format("tsv", (".tsv", ".tab"), read_tsv, has_types=False),
+        Format("tsv", (".tsv", ".tab"), partial(read_csv, kind="TSV", delimiter="\t"), has_types=False),
         Format("parquet", (".parquet", ".pq"), read_parquet, needs=("parquet", "pyarrow")),
         Format("sheets", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), read_sheets, needs=("files", "python_calamine")),
         Format("text", (".txt", ".text"), read_text, "text"),
@@ -204,7 +207,7 @@ def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
                 skipped[os.path.splitext(file)[1].lower() or "no suffix"] += 1
             else:
                 found.append(InputFile(path, Path(path).relative_to(name).as_posix()))
-    kinds = ", ".join(f"{kind} ({number})" for kind, number in skipped.most_common(8))
+    kinds = _kinds(skipped)
     text = "to read text among them, name the files or a pattern, such as '*.log'"
     if not found:
         message = f"{name}: no readable file in this folder: {f'it has {kinds}' if kinds else 'it is empty'}"

@@ -25,17 +25,8 @@ _MAX_RECORD_LINES = 20_000  # lines to search for the end of an open quote
 _BATCH_ROWS = 1_024
 
 
-def read_csv(source: Source, options: ReadOptions) -> Rows:
-    """Rows of a CSV file whose first row names the columns. The delimiter is the header's most frequent candidate."""
-    return _read_delimited(source, options, "CSV", options.delimiter)
-
-
-def read_tsv(source: Source, options: ReadOptions) -> Rows:
-    """Rows of a file with tabs between the values."""
-    return _read_delimited(source, options, "TSV", options.delimiter or "\t")
-
-
-def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: str) -> Rows:
+def read_csv(source: Source, options: ReadOptions, *, kind: str = "CSV", delimiter: str = "") -> Rows:
+    """Rows of a file whose first row names the columns. Without a delimiter it is the header's most frequent one."""
     encoding = detect_encoding(source.name, source.text_head(kind), options.encoding, options.note)
     stream = source.text(encoding)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
@@ -44,17 +35,19 @@ def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: 
         return
     if header.lstrip().startswith(('{"', "[{")):
         raise InputError(f"{source.name}: expected {kind}, got JSON", hint="use --format jsonl or --format json")
-    names: list[str] = []
-    for item in _records(stream, header, delimiter or max(_DELIMITERS, key=header.count)):
+    records = _records(stream, header, options.delimiter or delimiter or max(_DELIMITERS, key=header.count))
+    first = next(records, None)
+    if first is None:
+        return
+    if isinstance(first, Rejection):
+        raise InputError(f"{source.name}: the first row does not name columns: {first.message}")
+    names = column_names(first[1])
+    for item in records:
         if isinstance(item, Rejection):
-            if not names:
-                raise InputError(f"{source.name}: the first row does not name columns: {item.message}")
             yield item
             continue
         line, values = item
-        if not names:
-            names = column_names(values)
-        elif len(values) != len(names):
+        if len(values) != len(names):
             message = f"row has {len(values)} fields, the header has {len(names)}"
             yield Rejection(line, "broken_row", message)
         elif undecodable := [name for name, value in zip(names, values, strict=True) if has_undecodable(value)]:

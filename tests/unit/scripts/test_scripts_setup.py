@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import socket
 import subprocess
 from pathlib import Path
@@ -73,9 +74,11 @@ def test_a_failure_is_one_sentence_with_the_way_out(installer: ModuleType) -> No
         installer.main([])
 
 
-def test_a_busy_port_is_one_sentence_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_port_is_one_sentence_with_the_way_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        monkeypatch.setattr("sys.argv", ["serve", "--port", str(port)])
-        with pytest.raises(SystemExit, match=f"PORT={port + 1}"):
-            script("serve").main()
+        settings = {**os.environ, "BIN": "none", "HOST": "127.0.0.1", "PORT": str(port)}
+        done = subprocess.run(
+            [ROOT / "scripts" / "serve.sh"], env=settings, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 1 and f"PORT={port + 1}" in done.stderr
