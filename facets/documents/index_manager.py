@@ -41,7 +41,7 @@ from facets.index.base import IndexBackend, paged
 from facets.index.config import EngineConfig
 from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex, Stopped
-from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
+from facets.index.snapshot import load_snapshot, write_snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -455,23 +455,14 @@ class IndexManager:
     def _path(self, record: CollectionRecord) -> Path:
         return self._directory / f"{record.number}.index"
 
-    def _identity(self, record: CollectionRecord) -> SnapshotIdentity:
-        with self._store.view() as view:
-            revision = view.revision()
-        return SnapshotIdentity(
-            store_id=self._store.store_id,
-            collection=record.number,
-            num_facets=record.num_facets,
-            dim=record.dim,
-            revision=revision,
-        )
-
     def _load(self, collection: _Collection) -> LiveIndex:
         record = collection.record
         source, backend = CollectionSource(self._store, record, collection), self._backend_of(record)
         base = backend.open(source)
         if base is None:
-            base = load_snapshot(self._path(record), self._identity(record), backend)
+            expected = {"store_id": self._store.store_id, "collection": record.number}
+            expected |= {"num_facets": record.num_facets, "dim": record.dim}
+            base = load_snapshot(self._path(record), expected, backend, revision=source.revision())
         with source.one_state() as record:
             live = LiveIndex(source, backend, self._config, base=base, revision=record.revision)
             live.catch_up()
@@ -490,8 +481,12 @@ class IndexManager:
 
     def _save(self, record: CollectionRecord, live: LiveIndex) -> None:
         self._store.check_place()  # if the directory was moved, another server may use this path
-        path, identity = self._path(record), self._identity(record)
-        live.save(lambda index: write_snapshot(path, index, identity))
+        with self._store.view() as view:
+            revision = view.revision()
+        path, store_id = self._path(record), self._store.store_id
+        live.save(
+            lambda index: write_snapshot(path, index, store_id=store_id, collection=record.number, revision=revision)
+        )
 
     def _run(self, records: Sequence[CollectionRecord]) -> None:
         for record in records:

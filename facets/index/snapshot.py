@@ -10,7 +10,7 @@ import logging
 import os
 import struct
 import zlib
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,63 +31,46 @@ _BUFFER = 1024 * 1024
 _BLOCK_BYTES = 65_536
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SnapshotIdentity:
-    """What a snapshot belongs to."""
+def write_snapshot(path: Path, index: FacetIndex, *, store_id: str, collection: int, revision: int) -> None:
+    """Writes a snapshot atomically; after a StorageError the old one stays.
 
-    store_id: str  # of the document store
-    collection: int  # number of the collection
-    num_facets: int  # K
-    dim: int  # D
-    revision: int  # revision of the data directory that the index had reached; when reading, the highest allowed
-
-
-class _ChecksummedFile:
-    """Writes to a file and computes the checksum of every block."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.checksums: list[int] = []
-        self.num_bytes = 0
-
-    def __call__(self, data: bytes | memoryview) -> None:
-        self._file.write(data)
-        left = memoryview(data).cast("B")
-        while len(left):
-            filled = self.num_bytes % _BLOCK_BYTES
-            if not filled:
-                self.checksums.append(0)
-            taken = left[: _BLOCK_BYTES - filled]
-            self.checksums[-1] = zlib.crc32(taken, self.checksums[-1])
-            self.num_bytes += len(taken)
-            left = left[len(taken) :]
-
-
-def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) -> None:
-    """Writes a snapshot atomically; after a StorageError the old one stays."""
-    header = {name: getattr(identity, name) for name in ("store_id", "collection", "revision")}
+    ``store_id``: of the document store; ``revision``: of the data directory, which the index has reached.
+    """
+    header = {"store_id": store_id, "collection": collection, "revision": revision}
     header |= {"num_slots": len(index.slots), "index": index.describe()}
     slots = index.slots.astype("<i8").tobytes()
-    with write_atomically(path, durable=True, private=True) as part, open(part, "wb", buffering=_BUFFER) as file:
-        body = _ChecksummedFile(file)
-        index.write(body)
-        body(slots)
+    with write_atomically(path, durable=True, private=True) as part, open(part, "wb+", buffering=_BUFFER) as file:
+        index.write(file.write)
+        num_bytes = file.tell() + file.write(slots)
         encoded = json.dumps(header, sort_keys=True).encode()
-        end = encoded + np.array(body.checksums, dtype="<u4").tobytes()
-        end += _END.pack(_MAGIC, _VERSION, len(encoded), body.num_bytes)
+        end = encoded + _checksums(file, num_bytes).tobytes()
+        end += _END.pack(_MAGIC, _VERSION, len(encoded), num_bytes)
+        file.seek(num_bytes)
         file.write(end + _CHECKSUM.pack(zlib.crc32(end)))
 
 
-def load_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex | None:
-    """Opens a snapshot of this identity; None if there is none, or if it cannot be trusted and was set aside."""
+def _checksums(file: BinaryIO, num_bytes: int) -> NDArray[np.uint32]:
+    """CRC-32 of each block of the first bytes of a file."""
+    file.seek(0)
+    blocks = (file.read(min(_BLOCK_BYTES, num_bytes - start)) for start in range(0, num_bytes, _BLOCK_BYTES))
+    return np.fromiter(map(zlib.crc32, blocks), dtype="<u4")
+
+
+def load_snapshot(
+    path: Path, expected: Mapping[str, object], backend: IndexBackend, *, revision: int
+) -> FacetIndex | None:
+    """Opens a snapshot; None if there is none, or if it cannot be trusted and was set aside.
+
+    ``expected``: store id, collection, K and D that it must have; ``revision``: of the data directory now.
+    """
     try:
         content, header = _open(path)
         description = header["index"]
-        actual = SnapshotIdentity(**{field.name: (header | description)[field.name] for field in fields(identity)})
-        if replace(actual, revision=identity.revision) != identity:
-            raise IndexFormatError(f"snapshot belongs to {actual}, expected {identity}")
-        if actual.revision > identity.revision:
-            raise IndexFormatError(f"snapshot of revision {actual.revision} is newer than the store's")
+        actual = {name: (header | description)[name] for name in expected}
+        if actual != expected:
+            raise IndexFormatError(f"snapshot belongs to {actual}, expected {expected}")
+        if header["revision"] > revision:
+            raise IndexFormatError(f"snapshot of revision {header['revision']} is newer than the store's")
         slots_byte = len(content) - 8 * header["num_slots"]
         slots = content[slots_byte:].view("<i8").astype(np.int64)
         return backend.read(path, content[:slots_byte], slots, description)
@@ -130,9 +113,7 @@ def _open(path: Path) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         rest = file.read()
         if _CHECKSUM.pack(zlib.crc32(rest[: -_CHECKSUM.size])) != rest[-_CHECKSUM.size :]:
             raise IndexFormatError("snapshot is damaged: the checksum of its header differs")
-        file.seek(0)
         checksums = np.frombuffer(rest, dtype="<u4", count=num_blocks, offset=header_bytes)
-        for start, checksum in zip(range(0, body_bytes, _BLOCK_BYTES), checksums.tolist(), strict=True):
-            if zlib.crc32(file.read(min(_BLOCK_BYTES, body_bytes - start))) != checksum:
-                raise IndexFormatError(f"snapshot is damaged: the checksum of its bytes from {start} on differs")
+        if not np.array_equal(checksums, _checksums(file, body_bytes)):
+            raise IndexFormatError("snapshot is damaged: the checksum of its content differs")
     return np.memmap(path, np.uint8, "r", shape=(body_bytes,)), json.loads(rest[:header_bytes])
