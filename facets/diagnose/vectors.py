@@ -2,7 +2,7 @@
 
 Rows are vectors; rows of one owner, such as the facets of one document, count as one when neighbours are counted.
 
-Shape letters: N rows, D dimensions, P rows used as queries, B of them at a time, W nearest rows.
+Shape letters: N rows, D dimensions, B rows at a time, O owners, W nearest owners.
 """
 
 from dataclasses import dataclass
@@ -15,20 +15,18 @@ from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
 
 NUM_NEIGHBOURS = 10  # neighbours counted for each query
-_MAX_PRODUCTS = 4e11  # single-precision multiplications for the queries: a few seconds
 _SCORES_AT_A_TIME = 2**24
 _RELATIVE_TIE = 1e-6  # scores that differ by less are equal
 _MAX_DUPLICATES = 0.01  # a larger share is a finding
-_MAX_SPECTRUM_ROWS = 20_000  # sample from which the rank is computed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Neighbours:
     """Results of searching with the rows themselves."""
 
-    num_queries: int  # P; fewer than all rows are a random sample, and the next numbers are for the sample
+    num_queries: int  # rows that are not zero
     self_first: float  # share of rows that find themselves: no row of another owner has a higher score
-    unreached: float  # share of owners that are among the 10 nearest of no other query; larger for a sample
+    unreached: float  # share of owners that are among the 10 nearest of no other query
     largest_hub: int  # number of lists of 10 nearest that contain the most frequent owner
 
 
@@ -36,7 +34,7 @@ class Neighbours:
 class VectorReport:
     """Description of a set of vectors."""
 
-    num_rows: int  # N
+    num_rows: int  # rows that are not zero
     dim: int  # D
     num_duplicates: int  # rows that equal an earlier one of another owner bit by bit
     effective_rank: float  # exponential of the entropy of the centered singular values (Roy and Vetterli 2007)
@@ -59,16 +57,17 @@ def describe(rows_ND: NDArray[np.floating], *, owners_N: NDArray[np.integer]) ->
     is_used = rows.any(axis=1)
     if not is_used.any():
         raise InvalidInputError("has no facets: expected at least one document with words", path="rows")
-    used, used_owners = rows[is_used], np.unique(owners[is_used], return_inverse=True)[1]
-    num_duplicates, findings = _duplicates(used, used_owners), ["no problems found"]
-    if (share := num_duplicates / len(used)) > _MAX_DUPLICATES:
+    order = np.flatnonzero(is_used)[np.argsort(owners[is_used], kind="stable")]
+    rows, owners = rows[order], np.unique(owners[order], return_inverse=True)[1]
+    num_duplicates, findings = _duplicates(rows, owners), ["no problems found"]
+    if (share := num_duplicates / len(rows)) > _MAX_DUPLICATES:
         findings = [f"{share:.1%} of the vectors are duplicates; ties among them are broken by id"]
     return VectorReport(
         num_rows=len(rows),
         dim=rows.shape[1],
         num_duplicates=num_duplicates,
-        effective_rank=_effective_rank(used),
-        cosine=_neighbours(used, used_owners),
+        effective_rank=_effective_rank(rows),
+        cosine=_neighbours(rows, owners),
         findings=tuple(findings),
     )
 
@@ -82,8 +81,6 @@ def _duplicates(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> int:
 
 
 def _effective_rank(rows: NDArray[np.float32]) -> float:
-    if len(rows) > _MAX_SPECTRUM_ROWS:
-        rows = rows[np.random.default_rng(1).choice(len(rows), _MAX_SPECTRUM_ROWS, replace=False)]
     centered = (rows - rows.mean(axis=0)).astype(np.float64)
     values = np.sqrt(np.clip(np.linalg.eigvalsh(centered.T @ centered), 0.0, None))
     if not values.any():
@@ -93,40 +90,23 @@ def _effective_rank(rows: NDArray[np.float32]) -> float:
 
 
 def _neighbours(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> Neighbours:
-    num_owners = int(owners.max()) + 1
-    num_queries = int(min(len(rows), max(100, _MAX_PRODUCTS / rows.size)))
-    queries = np.arange(len(rows))
-    if num_queries < len(rows):
-        queries = np.sort(np.random.default_rng(1).choice(len(rows), num_queries, replace=False))
-    num_lists = np.zeros(num_owners, dtype=np.int64)
-    num_self_first = 0
+    """Searches with each row for the nearest other owners; ``owners``: ascending from 0."""
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    num_lists = np.zeros(len(starts), dtype=np.int64)
+    num_self_first, num_nearest = 0, min(NUM_NEIGHBOURS, len(starts) - 1)
     block = max(1, _SCORES_AT_A_TIME // len(rows))
-    for start in range(0, len(queries), block):
+    for start in range(0, len(rows), block):
         check_interrupted()
-        some = queries[start : start + block]
-        scores_BN = rows[some] @ rows.T
-        own_B = scores_BN[np.arange(len(some)), some].copy()
-        scores_BN[owners[some][:, None] == owners[None]] = -np.inf
-        num_self_first += int((scores_BN.max(axis=1) <= own_B + _RELATIVE_TIE * np.abs(own_B)).sum())
-        num_lists += np.bincount(_nearest_owners(scores_BN, owners), minlength=num_owners)
+        scores_BN = rows[start : start + block] @ rows.T
+        own_B = scores_BN.diagonal(start)
+        scores_BO = np.maximum.reduceat(scores_BN, starts, axis=1)
+        scores_BO[np.arange(len(own_B)), owners[start : start + block]] = -np.inf
+        num_self_first += int((scores_BO.max(axis=1) <= own_B + _RELATIVE_TIE * np.abs(own_B)).sum())
+        nearest_BW = np.argpartition(-scores_BO, num_nearest, axis=1)[:, :num_nearest]
+        num_lists += np.bincount(nearest_BW.ravel(), minlength=len(starts))
     return Neighbours(
-        num_queries=len(queries),
-        self_first=num_self_first / len(queries),
+        num_queries=len(rows),
+        self_first=num_self_first / len(rows),
         unreached=float((num_lists == 0).mean()),
         largest_hub=int(num_lists.max()),
     )
-
-
-def _nearest_owners(scores_BN: NDArray[np.float32], owners_N: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first ``NUM_NEIGHBOURS`` different owners of each query, concatenated."""
-    num_rows_each = 1 if len(np.unique(owners_N)) == len(owners_N) else 8
-    width = min(scores_BN.shape[1], NUM_NEIGHBOURS * num_rows_each)
-    best_BW = np.argpartition(-scores_BN, width - 1, axis=1)[:, :width]
-    scores_BW = np.take_along_axis(scores_BN, best_BW, axis=1)
-    order_BW = np.argsort(-scores_BW, axis=1, kind="stable")
-    nearest = []
-    for best, scores, order in zip(best_BW, scores_BW, order_BW, strict=True):
-        ranked = owners_N[best[order][np.isfinite(scores[order])]]
-        firsts = np.sort(np.unique(ranked, return_index=True)[1])[:NUM_NEIGHBOURS]
-        nearest.append(ranked[firsts])
-    return np.concatenate(nearest)

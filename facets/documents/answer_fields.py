@@ -57,9 +57,9 @@ def role_of(label: str) -> Role:
 
 
 def sections_of(text: str) -> list[Section]:
-    r"""The labelled parts of a text, in order; empty if no label announces a problem or a solution.
+    r"""The labelled parts of a text, in order; empty if no label announces a solution.
 
-    If no label announces a problem, prose before the first solution is the problem, whatever its label.
+    Prose before the first solution is a problem, whatever its label.
 
     Example:
         >>> text = "Problem: It is dark.\nResolution: Turn it on.\nStatus: closed"
@@ -68,29 +68,22 @@ def sections_of(text: str) -> list[Section]:
     """
     found = [Section("", "", 0, 0, 0)]
     for match in _LABEL.finditer(text, 0, min(len(text), _MAX_RECORD_CHARS)):
-        label = match["letter"] or match["words"]
-        role: Role = role_of(label) if match["words"] else "problem" if label == "Q" else "solution"
-        before = found[-1]
-        is_marked = (
-            match["letter"] or match["end"].strip("*_") in (":", "\uff1a") or "#" in match[0] or "**" in match[0]
-        )
-        if role or (is_marked and (not before.label or text[before.start : match.start()].strip(_BLANK))):
-            found[-1] = before._replace(end=match.start())
+        label = match["words"] or {"Q": "question", "A": "answer"}[match["letter"]]
+        role = role_of(label)
+        if role or any(mark in match[0] for mark in (":", "\uff1a", "#", "**")):
+            found[-1] = found[-1]._replace(end=match.start())
             found.append(Section(role, label.lower(), match.start(), match.end(), len(text)))
-    roles = {section.role for section in found}
-    if "solution" not in roles:
+    first_solution = next((number for number, section in enumerate(found) if section.role == "solution"), None)
+    if first_solution is None:
         return []
-    if "problem" not in roles:
-        first = next(number for number, section in enumerate(found) if section.role)
-        for number, section in enumerate(found[:first]):
-            if len(text[section.start : section.end].split()) >= _FEWEST_WORDS:
-                found[number] = section._replace(role="problem")
     sections = []
-    for section in found:
+    for number, section in enumerate(found):
         content = text[section.start : section.end]
         start = section.start + len(content) - len(content.lstrip(_BLANK))
         if content := content.strip(_BLANK):
-            sections.append(section._replace(start=start, end=start + len(content)))
+            is_problem = number < first_solution and len(content.split()) >= _FEWEST_WORDS
+            role = section.role or ("problem" if is_problem else "")
+            sections.append(section._replace(role=role, start=start, end=start + len(content)))
     return sections
 
 

@@ -19,7 +19,6 @@ from facets.documents.names import name_term, names_of
 from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
-from facets.language.reading import read
 from facets.language.terms import terms
 
 Codes: TypeAlias = NDArray[np.int8]
@@ -29,7 +28,6 @@ _FIRST_CHUNK_BYTES = 1312  # norms, spans and codes in a row of facets
 CHUNKS_PER_ROW = 4096  # upper bound; the key of a chunk is row * 4096 + position
 _DECODED_AT_A_TIME = 8192  # facets; bounds the extra memory
 _MAX_COUNT = 65_535
-_HEADING_BIT = np.uint32(1 << 31)  # set in the start of a span that lies in a heading; no text is that long
 
 
 def starts_of(counts: Iterable[int]) -> NDArray[np.int64]:
@@ -84,21 +82,6 @@ def split_codes(blob: bytes, num_other_bytes: int) -> tuple[bytes, list[bytes]]:
     return blob[:first], [blob[start : start + rest.step] for start in rest]
 
 
-def mark_headings(spans_K2: NDArray[np.integer], text: str) -> NDArray[np.uint32]:
-    """Spans of a part as stored, ``[K, 2]``: the highest bit of the start is set for a span inside a heading.
-
-    The header row of a table counts as one.
-    """
-    stored_K2 = spans_K2.astype(np.uint32)
-    stored_K2[read(text).are_headings(spans_K2), 0] |= _HEADING_BIT
-    return stored_K2
-
-
-def read_spans(stored_K2: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Stored spans as they were given, ``[K, 2]``, and which of them lie in a heading, ``[K]``."""
-    return (stored_K2 & ~_HEADING_BIT).astype(np.int64), stored_K2[:, 0] >= _HEADING_BIT
-
-
 @dataclass(frozen=True, slots=True)
 class StoredFacets:
     """The facets of documents as stored."""
@@ -106,7 +89,7 @@ class StoredFacets:
     codes: Codes  # directions, `[T, D]`
     norms: NDArray[np.float32]  # magnitudes, `[T]`
     starts: NDArray[np.int64]  # offset of each document's facets, `[N + 1]`
-    spans: tuple[NDArray[np.uint32] | None, ...]  # of each document, `[K, 2]` as stored; None: not known
+    spans: tuple[NDArray[np.int64] | None, ...]  # of each document, `[K, 2]`; None: not known
 
     @property
     def units(self) -> NDArray[np.float16]:

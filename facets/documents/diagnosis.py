@@ -19,13 +19,14 @@ from facets.documents.types import SearchResult
 from facets.documents.view import StoreView
 from facets.errors import InvalidInputError
 from facets.language.interruption import Run, check_interrupted
+from facets.language.vectors import unit_rows
 
 if TYPE_CHECKING:
     from facets.model.contract import ModelInfo
 
 MAX_DIAGNOSE_QUERIES = 1_000
-_MAX_ROWS = 100_000  # parts or documents that are examined; more are sampled
-_MIN_DESCRIBED_FACETS = 20_000  # sample of facets that are compared with each other
+_MAX_DOCUMENTS = 100_000  # on a map; more are sampled
+_MAX_FACETS = 10_000  # sample of facets that are compared with each other
 _PARTS_AT_A_TIME = 2_048  # parts whose facets are in memory at once
 _TOP_K = 10
 _MAX_MISSED_IDS = 20
@@ -39,7 +40,7 @@ class CollectionDiagnosis:
 
     num_documents: int
     num_parts: int  # rows of its index
-    num_parts_seen: int  # rows that were examined: all, or a random sample
+    num_parts_seen: int  # rows whose facets were examined: all, or a random sample
     num_queries: int
     vectors: VectorReport  # of a sample of the facets
     recall: float | None = None  # share of the first 10 exact hits that the index finds; None without queries
@@ -69,15 +70,14 @@ def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: 
 
     ``max_documents``: size of the random sample of a larger collection, at most 100,000; 0: 100,000.
     """
-    if max_documents > _MAX_ROWS:
-        raise InvalidInputError(f"is {max_documents}, the limit is {_MAX_ROWS}", path="max_documents")
+    if max_documents > _MAX_DOCUMENTS:
+        raise InvalidInputError(f"is {max_documents}, the limit is {_MAX_DOCUMENTS}", path="max_documents")
     firsts = view.document_rows(record).firsts
     if not len(firsts):
         raise InvalidInputError(f"collection {record.name!r} is empty: expected at least one document")
-    rows = _sample(firsts, max_documents or _MAX_ROWS, np.random.default_rng(_SEED))
+    rows = np.sort(np.random.default_rng(_SEED).permutation(firsts)[: max_documents or _MAX_DOCUMENTS])
     sums = [np.add.reduceat(facets, starts[:-1], axis=0) for facets, starts in _chunks(view, record, rows)]
-    vectors = np.concatenate(sums)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    vectors = unit_rows(np.concatenate(sums))
     plane = run(partial(lay_out, num_themes=_NUM_THEMES, seed=_SEED, on_step=check_interrupted), vectors)
     first_rows_and_ids = view.first_rows_and_ids(rows)
     return CollectionMap(
@@ -103,19 +103,17 @@ def diagnose_collection(
 
     ``requests``: searches by facets, which are made with and without the index.
     """
-    all_rows = view.document_rows(record).parts
-    if not len(all_rows):
+    rows = view.document_rows(record).parts
+    if not len(rows):
         raise InvalidInputError(f"collection {record.name!r} is empty: expected at least one document")
-    generator = np.random.default_rng(_SEED)
-    rows = _sample(all_rows, _MAX_ROWS, generator)
-    facets_TD, owners_T = _sample_of_facets(view, record, generator.permutation(rows))
+    facets_TD, owners_T = _sample_of_facets(view, record, np.random.default_rng(_SEED).permutation(rows))
     vectors = run(partial(describe, owners_N=owners_T), facets_TD)
     num_queries = sum(len(request.facets) for request in requests if request.facets is not None)
     recall, missed_ids, index_kind = _recall(search, requests) if requests else (None, (), "")
     return CollectionDiagnosis(
         num_documents=record.num_documents,
-        num_parts=len(all_rows),
-        num_parts_seen=len(rows),
+        num_parts=len(rows),
+        num_parts_seen=int(owners_T[-1]) + 1,
         num_queries=num_queries,
         vectors=vectors,
         recall=recall,
@@ -125,39 +123,28 @@ def diagnose_collection(
     )
 
 
-def _sample(rows: NDArray[np.int64], size: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    return rows if len(rows) <= size else np.sort(generator.choice(rows, size, replace=False))
-
-
 def _chunks(
     view: StoreView, record: CollectionRecord, rows_R: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-    """Yields the facets of a few parts at a time, and their offsets; a part without facets has one zero facet."""
+    """Yields the facets of a few parts at a time, with zero rows for words that were not read, and their offsets."""
     for start in range(0, len(rows_R), _PARTS_AT_A_TIME):
         check_interrupted()
         stored = view.facets(record, rows_R[start : start + _PARTS_AT_A_TIME])
-        is_used = stored.norms > 0
-        is_first = np.zeros(len(is_used), dtype=bool)
-        is_first[stored.starts[:-1]] = True
-        is_empty = np.add.reduceat(is_used, stored.starts[:-1]) == 0
-        kept = is_used | (is_first & np.repeat(is_empty, np.diff(stored.starts)))
-        counts = np.add.reduceat(kept.astype(np.int64), stored.starts[:-1])
-        yield stored.units[kept].astype(np.float32), np.concatenate([[0], np.cumsum(counts)])
+        yield stored.units.astype(np.float32), stored.starts
 
 
 def _sample_of_facets(
     view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Facets ``[T, D]`` of parts, and which part each belongs to, ``[T]``."""
-    facets, owners = list[NDArray[np.float32]](), list[NDArray[np.int64]]()
-    num_facets = num_parts = 0
+    facets, owners, num_parts = list[NDArray[np.float32]](), list[NDArray[np.int64]](), 0
     for facets_TD, starts in _chunks(view, record, shuffled_R):
         facets.append(facets_TD)
         owners.append(num_parts + np.repeat(np.arange(len(starts) - 1), np.diff(starts)))
-        num_facets, num_parts = num_facets + len(facets_TD), num_parts + len(starts) - 1
-        if num_facets >= _MIN_DESCRIBED_FACETS:
+        num_parts += len(starts) - 1
+        if sum(map(len, facets)) >= _MAX_FACETS:
             break
-    return np.concatenate(facets), np.concatenate(owners)
+    return np.concatenate(facets)[:_MAX_FACETS], np.concatenate(owners)[:_MAX_FACETS]
 
 
 def _recall(

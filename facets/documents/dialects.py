@@ -95,7 +95,7 @@ CREATE TABLE facets (
     checksum {integer} NOT NULL,
     norms {blob} NOT NULL,
     units {blob} NOT NULL,
-    -- Where each facet stands in the text of its part; the highest bit of a start marks a heading.
+    -- Where each facet stands in the text of its part.
     spans {blob}
 );
 -- Continues facets.units in SQLite, cut so that three rows fill a page: one long row would leave a third of its last

@@ -13,7 +13,7 @@ from itertools import chain, pairwise, starmap
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import Codes, count_terms, encode_units, mark_headings, starts_of
+from facets.documents.codes import Codes, count_terms, encode_units, starts_of
 from facets.documents.fields import SearchedText
 from facets.documents.records import CollectionModel
 from facets.documents.types import (
@@ -49,7 +49,7 @@ class EncodedBatch:
     codes: Codes  # directions of the facets, `[T, D]`
     norms: NDArray[np.float32]  # magnitudes, `[T]`
     starts: NDArray[np.int64]  # offset of each part's facets, `[P + 1]`
-    spans: list[NDArray[np.uint32] | None]  # of each part's facets in its text, `[K, 2]` as stored; None: not known
+    spans: list[NDArray[np.int64] | None]  # of each part's facets in its text, `[K, 2]`; None: not known
     terms: list[TermCounts]  # of each part with its headings and searched fields
     language: str  # whose rules the terms follow
 
@@ -160,9 +160,7 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
         norms=norms_T,
         starts=starts_of(facets.stop - facets.start for _, _, facets in parts),
         spans=[
-            None
-            if document.facet_spans is None
-            else mark_headings(searched.in_part(document.facet_spans[facets]), searched.text)
+            None if document.facet_spans is None else searched.in_part(document.facet_spans[facets])
             for document, searched, facets in parts
         ],
         terms=[count_terms(searched, language, id=document.id) for document, searched, _ in parts],

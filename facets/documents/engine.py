@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.answers import AnswerReader
-from facets.documents.codes import read_spans
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import CollectionDiagnosis, CollectionMap, diagnose_collection, map_collection
 from facets.documents.encoding import check_collection_name, check_ids, check_source, check_text, encode_documents
@@ -484,7 +483,7 @@ def _read_documents(
     facets, spans, with_facets = iter(stored.embeddings), iter(stored.spans), []
     for document, parts in zip(documents, searched, strict=True):
         part_facets = [next(facets) for _ in parts]
-        part_spans = [None if (own := next(spans)) is None else part.in_document(read_spans(own)[0]) for part in parts]
+        part_spans = [None if (own := next(spans)) is None else part.in_document(own) for part in parts]
         known_spans = [own for own in part_spans if own is not None]
         with_facets.append(
             replace(

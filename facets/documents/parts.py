@@ -26,9 +26,6 @@ _MIN_SECTION_CHARS = 300  # a shorter section is joined with the next one
 _MIN_SHARE, _MAX_SHARE = 0.6, 1.4  # of the ideal length of a part; a natural cut is searched for in this range
 _MAX_HEADINGS = 8  # headings kept for a part
 _MAX_HEADING_CHARS = 200
-_TITLE_WORD = r"(?:[A-Z][\w'-]*|and|of|the|to|in|for|or|on|by|a|an|with)"
-# A numbered heading at the beginning of its paragraph: "7. No Warranty. Unless".
-_RUN_IN = re.compile(rf"(\d{{1,3}}(?:\.\d{{1,3}}){{0,4}})\.?[ \t]+({_TITLE_WORD}(?:,? {_TITLE_WORD}){{0,9}})\.(?:\s|$)")
 _WHITE = re.compile(r"\s")
 _NOT_WHITE = re.compile(r"\S")
 
@@ -177,11 +174,8 @@ def _detected(text: str, found: Sequence[Block]) -> list[_Section]:
     for block in found:
         level, heading = block.level, text[block.said_start : block.said_end]
         if block.kind != "heading" or heading.endswith(":"):  # labels of lists and figures are not headings
-            run_in = _RUN_IN.match(text, block.start, block.end)
-            if run_in is None or text[max(0, block.start - 3) : block.start].rstrip(" \t\r")[-2:].strip("\n"):
-                continue
-            level, heading = 2 + run_in[1].count("."), f"{run_in[1]} {run_in[2]}"
-        elif heading[0].isdigit() or heading.isupper():  # there may be a title above
+            continue
+        if heading[0].isdigit() or heading.isupper():  # there may be a title above
             level = max(2, level + heading[0].isdigit())
         while above and above[-1][0] >= level:
             above.pop()
@@ -217,7 +211,7 @@ def _cut(text: str, start: int, end: int, pages: NDArray[np.int64]) -> Iterator[
     better = np.intersect1d(sentences, np.concatenate([breaks.astype(np.int64), pages]))
     while end - start > _MAX_SHARE * goal:
         low, high, aim = start + int(_MIN_SHARE * goal), start + int(_MAX_SHARE * goal), start + int(goal)
-        cut = _nearest(better, low, high, aim) or _nearest(sentences, low, high, aim) or _at_word(text, low, high, aim)
+        cut = _nearest(better, low, high, aim) or _nearest(sentences, low, high, aim) or _at_word(text, high, aim)
         yield start, cut
         start = cut
     yield start, end
@@ -229,13 +223,10 @@ def _nearest(places: NDArray[np.int64], low: int, high: int, aim: int) -> int:
     return int(within[np.abs(within - aim).argmin()]) if len(within) else 0
 
 
-def _at_word(text: str, low: int, high: int, aim: int) -> int:
-    """The end of the first white space after ``aim``, else the last before it, else ``aim``."""
+def _at_word(text: str, high: int, aim: int) -> int:
+    """The end of the first white space after ``aim``, or else ``aim``."""
     white = _WHITE.search(text, aim, high)
-    if white:
-        return white.end()
-    before = max(text.rfind(" ", low, aim), text.rfind("\n", low, aim))
-    return before + 1 if before >= low else aim
+    return white.end() if white else aim
 
 
 def _with_words(text: str, parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:

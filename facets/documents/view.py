@@ -431,7 +431,10 @@ class StoreView:
         starts = starts_of(len(norms) // 4 for _, norms, _, _ in ordered)
         norms_T = np.frombuffer(b"".join(norms for _, norms, _, _ in ordered), "<f4").astype(np.float32)
         codes_TD = codes_from_bytes([units for *_, units in ordered], norms_T, starts, dim=record.dim)
-        read_spans = (None if blob is None else np.frombuffer(blob, "<u4").reshape(-1, 2) for _, _, blob, _ in ordered)
+        read_spans = (
+            None if blob is None else np.frombuffer(blob, "<u4").astype(np.int64).reshape(-1, 2)
+            for _, _, blob, _ in ordered
+        )
         return StoredFacets(codes_TD, norms_T, starts, tuple(read_spans))
 
 

@@ -22,20 +22,11 @@ class Reading(NamedTuple):
     origins: NDArray[np.int64] | None = None  # `[P]` int64, offsets of these pieces in the original
     # `[H, 2]` int64, start and end of each heading in the original, in order
     headings: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
-    header_rows: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)  # `[H, 2]`, the same of header rows of tables
 
     def headings_above(self, spans_N2: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Index and end of the last heading before each span of the original starts; -1 where there is none."""
         above_N = np.searchsorted(self.headings[:, 0], spans_N2[:, 0], side="right") - 1
         return above_N, np.append(self.headings[:, 1], -1)[above_N]
-
-    def are_headings(self, spans_N2: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Whether each span of the original lies inside a heading or the header row of a table."""
-        inside_N = np.zeros(len(spans_N2), dtype=np.bool_)
-        for ranges_H2 in (self.headings, self.header_rows):
-            above_N = np.searchsorted(ranges_H2[:, 0], spans_N2[:, 0], side="right") - 1
-            inside_N |= spans_N2[:, 1] <= np.append(ranges_H2[:, 1], -1)[above_N]
-        return inside_N & (spans_N2[:, 0] < spans_N2[:, 1])
 
     def original(self, spans_N2: NDArray[np.integer]) -> NDArray[np.integer]:
         """Converts spans of ``text`` (start and end, ``[N, 2]``) to spans of the original; empty spans stay empty."""
@@ -78,14 +69,11 @@ def _read(text: str) -> Reading:
     places: list[int] = []
     origins: list[int] = []
     headings: list[tuple[int, int]] = []
-    header_rows: list[tuple[int, int]] = []
     size = 0
     for block in blocks(text):
         start = block.said_start
         if block.kind == "heading":
             headings.append((start, block.said_end))
-        elif block.row and block.row.is_header:
-            header_rows.append((start, block.said_end))
         cuts = replaced(text, start, block.said_end, hyphens=hyphens, cells=block.row.cuts if block.row else ())
         for first, last, instead in (*cuts, (block.said_end, block.said_end, "\n")):
             if first > start:
@@ -98,5 +86,4 @@ def _read(text: str) -> Reading:
     if not plain.strip():
         return Reading(text)
     starts = np.array([places, origins], dtype=np.int64)
-    spans = (np.array(ranges, dtype=np.int64).reshape(-1, 2) for ranges in (headings, header_rows))
-    return Reading(plain[:-1], starts[0], starts[1], *spans)
+    return Reading(plain[:-1], starts[0], starts[1], np.array(headings, dtype=np.int64).reshape(-1, 2))

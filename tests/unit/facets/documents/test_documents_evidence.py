@@ -60,13 +60,9 @@ def test_a_match_has_the_span_of_the_facet_that_met(filled: CollectionEngine) ->
     assert found.answer is not None and found.answer.text.startswith(begins)
 
 
-def test_of_the_answering_span_the_sentence_with_the_words_is_shown(filled: CollectionEngine) -> None:
-    answer = hit(filled, [1], "Who repaired the engine?").answer
-    assert answer is not None
-    assert answer.text == _BOTH, "of equal weights both"
+def test_the_words_of_the_query_in_the_answer_are_marked(filled: CollectionEngine) -> None:
     answer = hit(filled, [1], "repairs by Dr. Lee").answer
-    assert answer is not None
-    assert answer.text == "It was repaired by Dr. Lee in June."
+    assert answer is not None and answer.text == _BOTH, "the facet lies in two sentences"
     assert [TEXT[start:end] for start, end in answer.words] == ["repaired", "Dr", "Lee"]
 
 
@@ -78,11 +74,11 @@ def test_without_words_in_it_the_answer_is_the_sentence_of_the_span(filled: Coll
 
 
 @pytest.mark.parametrize("words", [None, "clause9"])
-def test_a_long_sentence_is_cut_where_clauses_begin(engine: CollectionEngine, words: str | None) -> None:
+def test_a_long_sentence_is_cut_between_words(engine: CollectionEngine, words: str | None) -> None:
     text = "Before. " + ", ".join(f"and so clause{i} goes on and on for a while" for i in range(20)) + ". After."
     answer = answer_in(engine, text, [[text.index("clause9"), text.index("clause9") + 20]] * 2, words)
-    assert "clause9" in answer.text and len(answer.text) <= 300
-    assert answer.text.startswith("and so") and answer.text.endswith("a while,")
+    assert "clause9" in answer.text and 450 <= len(answer.text) <= 500
+    assert f" {answer.text} " in text
 
 
 def test_without_spans_words_alone_say_which_sentence_answers(filled: CollectionEngine) -> None:
@@ -121,15 +117,6 @@ def test_a_heading_that_met_gives_way_to_what_is_said(engine: CollectionEngine, 
     assert found.answer is not None and found.answer.text == "Students pay half."
 
 
-@pytest.mark.parametrize("span", ["Super Bowl 50\nThe league announced", "Super Bowl 50", "The league announced", ""])
-def test_a_title_that_only_repeats_the_query_is_no_answer(engine: CollectionEngine, span: str) -> None:
-    text = "Super Bowl 50\nThe league announced three stadiums for the bowl. Super Bowl 49 was played in Arizona."
-    spans = np.array([[0, len(span)]] * 2) + text.index(span) if span else None
-    answer = answer_in(engine, text, spans, "What stadiums were considered for Super Bowl 50?")
-    assert answer.text == "The league announced three stadiums for the bowl."
-    assert answer_in(engine, text, spans, "Super Bowl 50").text
-
-
 def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -> None:
     query = np.eye(2, 32, dtype=np.float32)[None]
     found = filled.search("spans", SearchRequest(facets=query, top_k=1, weights=np.array([[0.0, 1.0]]))).hits[0][0]
@@ -159,11 +146,3 @@ def test_of_a_wide_row_the_cells_of_the_query_are_given(engine: CollectionEngine
     assert len(answer.columns) == len(answer.cells) == 12
     pairs = list(zip(answer.columns, answer.cells, strict=True))
     assert pairs[0] == ("column0", "value0") and ("column150", "value150") in pairs
-
-
-@pytest.mark.parametrize("mode", ["hybrid", "lexical"])
-def test_the_first_cell_names_the_row(engine: CollectionEngine, mode: SearchMode) -> None:
-    text = "Name,Room,Deputy\nAnn Lee,207,Bo Hahn\nBo Hahn,208,Ann Lee\nEve May,209,Ann Lee"
-    for name in ("Ann Lee", "Bo Hahn"):
-        answer = answer_in(engine, text, [(text.index("Eve"), len(text))] * 2, f"the deputy of {name}", mode)
-        assert answer.cells[0] == name

@@ -99,7 +99,7 @@ def crane(second: list[float]) -> Document:
     [
         ([0.1, 1.0, 0, 0], None, "title", TITLE),
         ([0.9, 0.3, 0, 0], None, "", "It happened on the fourth of May."),  # nearly as close
-        ([0.1, 1.0, 0, 0], "crane accident hurt", "", "Nobody was hurt."),
+        ([0.1, 1.0, 0, 0], "crane accident hurt", "title", TITLE),
     ],
 )
 def test_text_goes_before_the_title_if_it_says_nearly_as_much(

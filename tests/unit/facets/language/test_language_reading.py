@@ -263,7 +263,6 @@ def test_the_name_of_a_column_stands_for_its_cell() -> None:
     starts = [reading.text.index(word) for word in ("X-20S", "Maximum weight 3.1", "3.1", "Price 259")]
     spans = reading.original(np.array([[start, start + 3] for start in starts])).tolist()
     assert [text[start:end] for start, end in spans] == ["X-2", "3", "3.1", "2"]
-    assert reading.are_headings(np.array([[0, 5], [6, 14], [27, 31]])).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize(("num_rows", "num_columns"), [(5_000, 3), (100, 200)])
