@@ -47,7 +47,7 @@ class SignalWeights(NamedTuple):
 # encoder of sentences. In spaces of word vectors, words count most.
 _SENTENCE_WEIGHTS = SignalWeights(facets=0.52, whole=0.18, words=0.3)
 _WORD_WEIGHTS = SignalWeights(facets=0.2, whole=0.0, words=0.8)
-_NAMED_WEIGHTS = SignalWeights(facets=0.01, whole=0.0, words=0.99)  # of documents that the query names
+_FACETS_OF_NAMED = np.float32(0.01)  # weight of the facets of documents that the query names
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +140,8 @@ def score(
     scores = met.scores + lexical  # if one of the two is not used, its scores are 0
     if search.mode == "hybrid" and words is not None:
         is_named = lexical >= np.float32(words.upper_bound or np.inf)  # only a document that the query names reaches it
-        as_usual, as_named = (
-            fuse(cosines, whole, lexical, max_lexical=words.upper_bound, weights=weights)
-            for weights in (signal_weights(space), _NAMED_WEIGHTS)
-        )
-        scores = np.where(is_named, as_named, as_usual)
+        fused = fuse(cosines, whole, lexical, max_lexical=words.upper_bound, weights=signal_weights(space))
+        scores = np.where(is_named, np.float32(1.0) - _FACETS_OF_NAMED * (1 - cosines), fused)
     coverage = np.zeros_like(met.scores)
     if terms is not None and words is not None and any(not terms.is_stop_word(word) for _, word in terms.words):
         coverage = words.coverage

@@ -88,7 +88,7 @@ class Searcher:
                 found = list(map(partial(finder.by_words, lexical), search.terms, also))
                 candidate_rows = [scores.rows for scores in found]
                 word_scores = [
-                    add_names(add_phrases(scores, terms, lexical, texts_of), terms, lexical, own)
+                    add_names(add_phrases(scores, terms, lexical, texts_of), terms, own)
                     for scores, terms, own in zip(found, search.terms, named, strict=True)
                 ]
             num_searched = record.num_parts if finder.allowed_rows is None else len(finder.allowed_rows)
@@ -249,23 +249,19 @@ def add_phrases(
     return replace(scores, scores=with_phrases, upper_bound=upper_bound)
 
 
-def add_names(
-    scores: LexicalScores, terms: QueryTerms, lexical: LexicalIndex, named: Mapping[str, Rows]
-) -> LexicalScores:
-    """Counts the words of a name as words of the parts that have it, as often as possible.
+def add_names(scores: LexicalScores, terms: QueryTerms, named: Mapping[str, Rows]) -> LexicalScores:
+    """Brings the parts that have a name closer to the upper bound, by the share that the name has in the query.
 
     A part that has the whole query as a name reaches the upper bound, as no other does.
     """
-    words = hash_terms([term for term, _ in terms.words])
     raised, coverage = scores.scores.copy(), scores.coverage.copy()
     for name, rows in named.items():
-        others = [word for word in words if word not in hash_terms(terms_of(name, terms.language))]
-        by_others = lexical.search(others, 1, also=rows)
-        is_named = np.isin(scores.rows, by_others.rows) & np.isin(scores.rows, rows)
-        own = np.isin(by_others.rows, scores.rows[is_named])
-        share = sum(by_others.rarities.values()) / (sum(scores.rarities.values()) or 1.0)
-        raised[is_named] = by_others.scores[own] + np.float32(scores.upper_bound - by_others.upper_bound)
-        coverage[is_named] = 1.0 - share * (1.0 - by_others.coverage[own])
+        words = set(hash_terms(terms_of(name, terms.language)))
+        others = sum(rarity for word, rarity in scores.rarities.items() if word not in words)
+        left = others / (sum(scores.rarities.values()) or 1.0)
+        is_named = np.isin(scores.rows, rows)
+        raised[is_named] = np.float32(scores.upper_bound) - left * (np.float32(scores.upper_bound) - raised[is_named])
+        coverage[is_named] = 1.0 - left * (1.0 - coverage[is_named])
     return replace(scores, scores=raised, coverage=coverage)
 
 
