@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.answers import MAX_READ_HITS, AnswerReader, QueryWords, Sentences, read_answers, sentences_in
+from facets.documents.answers import MAX_READ_HITS, QueryWords, Sentences, read_answers, sentences_in
 from facets.documents.codes import hash_terms
 from facets.documents.fields import SearchedText
+from facets.documents.request import PreparedSearch
 from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
@@ -39,19 +40,13 @@ class Reasons(NamedTuple):
 
 
 def explain(
-    query_JD: NDArray[np.float32],
-    found: Sequence[FoundText],
-    *,
-    terms: QueryTerms | None,
-    rarities: Mapping[int, float],
-    question: str = "",
-    reader: AnswerReader | None = None,
+    search: PreparedSearch, query: int, found: Sequence[FoundText], rarities: Mapping[int, float]
 ) -> list[Reasons]:
-    """The reasons for the hits of one query, best hit first.
+    """The reasons for the hits of one query, best hit first; facets of weight 0 are left out.
 
-    ``query_JD``: weights as norms; facets of weight 0 are left out. ``terms``: of the query; None: words do not count.
-    ``rarities``: of its terms by their hash. ``reader``: chooses the answers of the first hits for the ``question``.
+    ``query``: its index in the search. ``rarities``: of its terms by their hash.
     """
+    query_JD, terms = search.facets[query], search.terms[query] if search.terms else None
     query_terms = [term for term, _ in terms.words] if terms else []
     weights = {term: rarities.get(hash, 0.0) for term, hash in zip(query_terms, hash_terms(query_terms), strict=True)}
     words = QueryWords(terms.language if terms else "", weights)
@@ -61,8 +56,9 @@ def explain(
         matches = _matches(query_JD, one)
         texts.append(_sentences(query_JD, one, words))
         reasons.append(Reasons(matches, texts[-1].answer(words)))
-    if reader is not None:
-        for place, answer in enumerate(read_answers(reader, question, texts[:MAX_READ_HITS], words)):
+    if search.reader is not None and search.request.texts:
+        question = search.request.texts[query]
+        for place, answer in enumerate(read_answers(search.reader, question, texts[:MAX_READ_HITS], words)):
             if answer is not None:
                 reasons[place] = Reasons(reasons[place].matches, *answer)
     return reasons

@@ -218,7 +218,7 @@ def _hits(
     stored = view.facets(record, rows if explained else rows[:0])
     units = unit_rows(stored.units.astype(np.float32))
     hits: list[list[SearchHit]] = [[] for _ in best]
-    for query, (query_JD, scored, words) in enumerate(zip(search.facets, best, word_scores, strict=True)):
+    for query, (scored, words) in enumerate(zip(best, word_scores, strict=True)):
         terms = search.terms[query] if search.terms else None
         places = np.searchsorted(rows, scored.rows).tolist()
         reasons = [Reasons((), None)] * len(places)
@@ -233,9 +233,7 @@ def _hits(
                 )
                 for place, (row, index) in enumerate(zip(scored.rows.tolist(), places, strict=True))
             ]
-            question = search.request.texts[query] if search.request.texts else ""
-            rarities = {} if words is None else words.rarities
-            reasons = explain(query_JD, found, terms=terms, rarities=rarities, question=question, reader=search.reader)
+            reasons = explain(search, query, found, {} if words is None else words.rarities)
         for place, (row, index) in enumerate(zip(scored.rows.tolist(), places, strict=True)):
             passage, part_number, part = passages[row], 0, None
             if passage.num_parts > 1:

@@ -64,14 +64,7 @@ def rerank(
         )
         for place, row in enumerate(places)
     ]
-    reasons = explain(
-        search.facets[0],
-        found,
-        terms=terms,
-        rarities={} if words is None else words.rarities,
-        question=request.texts[0] if request.texts else "",
-        reader=search.reader,
-    )
+    reasons = explain(search, 0, found, {} if words is None else words.rarities)
     ranked = [
         RankedText(**best.numbers_of(place), index=row, answer=why.answer, answer_confidence=None)
         for place, (row, why) in enumerate(zip(places, reasons, strict=True))

@@ -3,14 +3,12 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, RelevanceCurve, SearchHit, SearchMode, SearchRequest
 from facets.documents.confidence import FEATURES, SIGNALS, features_of
-from facets.documents.filters import Equals
 from facets.errors import CheckpointError, InvalidInputError
 
 CURVE = RelevanceCurve(
@@ -91,19 +89,6 @@ def test_scale_of_the_cosines_does_not_matter(engine: CollectionEngine, mode: Se
     np.testing.assert_allclose([numbers for _, *numbers in found[0]], [numbers for _, *numbers in found[1]], atol=0.05)
 
 
-def test_the_number_of_documents_searched_speaks_too(filled: CollectionEngine) -> None:
-    size = RelevanceCurve(revision="1", weights={mode: {"size": -1.0} for mode in get_args(SearchMode)})
-    for mode in ("hybrid", "facets", "lexical"):
-        assert search(filled, "pump", mode, curve=size)[0].confidence == pytest.approx(1 / 4)
-    filled.upsert(
-        "docs", [Document(id="last", text="A pump.", facet_embeddings=np.eye(2, 32), payload={"kind": "new"})]
-    )
-    [hit] = search(filled, "pump", where=Equals("kind", "new"), curve=size)
-    assert hit.confidence == pytest.approx(1 / 2), "a filter leaves one"
-    many = [features_of(np.ones(1), np.ones((1, len(SIGNALS))), num_searched=num) for num in (1_000, 10**6)]
-    np.testing.assert_array_equal(*many, "curves are fitted on no more than 1,000")
-
-
 def test_what_stands_out_leads_by_its_score_above_the_tenth() -> None:
     scores = np.array([0.2, 0.9, 0.5, *np.linspace(0.4, 0.3, 20)])
     signals = np.random.default_rng(0).random((len(scores), len(SIGNALS)))
@@ -116,6 +101,8 @@ def test_what_stands_out_leads_by_its_score_above_the_tenth() -> None:
     assert few[:, FEATURES.index("lead")] == pytest.approx(0.9), "nine others are missing, and say nothing"
     below = features_of(np.array([-0.2]), np.zeros((1, len(SIGNALS))), num_searched=1)
     assert below[0, FEATURES.index("lead")] == 0
+    many = [features_of(scores, signals, num_searched=num) for num in (1_000, 10**6)]
+    np.testing.assert_array_equal(*many, "curves are fitted on no more than 1,000")
     assert features_of(scores[:0], signals[:0], num_searched=0).shape == (0, len(FEATURES))
 
 

@@ -67,15 +67,6 @@ def test_query_without_known_words_is_answered_by_facets_alone(engine: Collectio
     assert len(found(engine, text, "hybrid")) == len(TEXTS)
 
 
-def test_query_of_stop_words_alone_is_answered(engine: CollectionEngine) -> None:
-    assert set(found(engine, "to be or not to be")) >= {"hamlet", "noise"}
-
-
-def test_query_of_ten_thousand_words_is_answered(engine: CollectionEngine) -> None:
-    words = " ".join(f"word{n}" for n in range(10_000)) + " valve"
-    assert found(engine, words) == ["valve"]
-
-
 def test_thousands_of_phrases_are_bounded_work(engine: CollectionEngine) -> None:
     """Of a query within the limits, 3,000 phrases times 1,000 documents would be read for minutes."""
     engine.upsert("docs", [document(f"same{n}", "the cat and the dog " * 20) for n in range(1000)])
