@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, Equals, SearchRequest, SearchResult
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
-from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.errors import ConflictError, InvalidInputError, NotFoundError, StoreClosedError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TOP_K
 
 MakeDocuments = Callable[..., list[Document]]
@@ -180,9 +180,9 @@ def test_bad_query_is_refused(engine: CollectionEngine, field: str, value: NDArr
 def test_closed_engine_says_so(engine: CollectionEngine) -> None:
     engine.close()
     engine.close()
-    with pytest.raises(StorageError, match="closed"):
+    with pytest.raises(StoreClosedError, match="closed"):
         engine.count("docs")
-    with pytest.raises(StorageError, match="closed"):
+    with pytest.raises(StoreClosedError, match="closed"):
         engine.upsert("docs", [document()])
 
 

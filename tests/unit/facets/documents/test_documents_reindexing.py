@@ -76,23 +76,10 @@ def filled(engine: CollectionEngine) -> CollectionEngine:
     return engine
 
 
-def test_every_document_is_encoded_by_the_new_model(filled: CollectionEngine) -> None:
+def test_collection_answers_as_it_was_until_it_has_moved(filled: CollectionEngine) -> None:
+    query, steps = vectors(["first text of 7"], 2, 32), 0
     before = {one.id: (one.text, one.payload, one.revision) for one in filled.list_documents("docs").documents}
     made = filled.get_collection("docs").create_time
-    step = filled.reindex("docs", target())
-    assert (step.done, step.num_encoded, step.record.dim) == (True, 200, DIM)
-    assert_moved(filled, texts_of(filled))
-    after = {one.id: (one.text, one.payload, one.revision) for one in filled.list_documents("docs").documents}
-    assert after == before
-    assert filled.get_collection("docs").create_time == made
-    assert filled.record("docs").revision == filled.revision
-    assert [info.name for info in filled.list_collections()] == ["docs"]
-    assert filled.reindex("docs", target(lambda _: pytest.fail("encoded again"))).done
-
-
-def test_collection_answers_as_it_was_until_it_has_moved(filled: CollectionEngine) -> None:
-    query = vectors(["first text of 7"], 2, 32)
-    steps = 0
     while not (step := filled.reindex("docs", target(), budget_s=0.0)).done:
         steps += 1
         assert step.num_encoded == min(64 * steps, 200)
@@ -101,7 +88,14 @@ def test_collection_answers_as_it_was_until_it_has_moved(filled: CollectionEngin
         assert filled.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id == "d7"
         assert [info.name for info in filled.list_collections()] == ["docs"]
     assert steps >= 3
+    assert (step.num_encoded, step.record.dim) == (200, DIM)
     assert_moved(filled, texts_of(filled))
+    after = {one.id: (one.text, one.payload, one.revision) for one in filled.list_documents("docs").documents}
+    assert after == before
+    assert filled.get_collection("docs").create_time == made
+    assert filled.record("docs").revision == filled.revision
+    assert [info.name for info in filled.list_collections()] == ["docs"]
+    assert filled.reindex("docs", target(lambda _: pytest.fail("encoded again"))).done
 
 
 def test_writer_that_never_rests_neither_stops_the_move_nor_loses_a_write(filled: CollectionEngine) -> None:

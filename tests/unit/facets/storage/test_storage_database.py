@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from facets.errors import DamagedError, DiskFullError, StorageError, StoreClosedError
+from facets.errors import DamagedError, DiskFullError, StorageError
 from facets.storage.checksums import tables_with_checksums
 from facets.storage.database import Database, Schema
 
@@ -92,16 +92,6 @@ def test_full_disk_takes_deletes_and_then_writes(small_disk: Path) -> None:
             for number in range(20):
                 delete(round_number * 1000 + number)
             add(range(round_number, round_number + 1))
-
-
-def test_closed_file_is_told_from_a_damaged_one(tmp_path: Path) -> None:
-    database = Database(tmp_path / "words", ONE)
-    database.close()
-    database.close()
-    with pytest.raises(StoreClosedError, match="closed"), database.read():
-        pass
-    with pytest.raises(StoreClosedError, match="closed"), database.write():
-        pass
 
 
 @pytest.mark.parametrize("content", [b"hello, no database at all " * 300, b"SQLite format 3\0" + b"\xff" * 5000])
