@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from grpc_health.v1 import health
+from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry
 
 import facets
@@ -103,8 +105,9 @@ class FacetsServer:
             # The whole server has no name. It can partly do without the dependencies, which have names of their own.
             checks |= {"": [*chain(*checks.values())]} | {name: [check] for name, check in engine.checks().items()}
             self._health = HealthMonitor(checks)
-            names = [service.name for service in table]
-            self._probes = probe_handlers(self._health, names, config, keys=keys)
+            self._probes = probe_handlers(self._health, config)
+            names = [*(service.name for service in table), health.SERVICE_NAME, reflection.SERVICE_NAME]
+            table.append(Service(reflection.ReflectionServicer(names), ()))
             self._handlers = calls.wrapped(table)
             self.port = self._grpc.listen()
             if self._gateway is not None:

@@ -10,7 +10,6 @@ import secrets
 import ssl
 import threading
 from collections.abc import Callable, Coroutine, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -43,11 +42,7 @@ class GrpcServer:
     def listen_locally(self) -> str:
         """Listens on a new address that only processes on this machine can reach, and returns it."""
         address = f"unix-abstract:facets-{secrets.token_hex(16)}"
-
-        async def listen() -> None:
-            self._server.add_insecure_port(address)
-
-        self._on_loop(listen())
+        self._on_loop(self._bind_to(address))
         return address
 
     def start(self, handlers: Mapping[str, Any], *, probes: Mapping[str, Any]) -> None:
@@ -98,26 +93,25 @@ class GrpcServer:
         return grpc.aio.server(options=options)
 
     async def _bind(self) -> int:
-        config = self._config
-        if config.socket is not None:
-            return self._bind_socket(config.socket)
-        address = f"{config.host}:{config.port}"
-        try:
-            if config.security.tls_certificate is None:
-                return self._server.add_insecure_port(address)
-            return self._server.add_secure_port(address, _credentials(config.security))
-        except RuntimeError as error:
+        config, security = self._config, self._config.security
+        if config.socket is None:
+            credentials = None if security.tls_certificate is None else _credentials(security)
             problem = f"port {config.port} on {config.host} cannot be used: is another server on it?"
-            raise ConfigError(problem) from error
-
-    def _bind_socket(self, path: Path) -> int:
+            return await self._bind_to(f"{config.host}:{config.port}", problem, credentials)
+        problem = f"socket {config.socket} cannot be used: it needs an existing folder and a short path"
         mask = os.umask(0o077)  # the socket has the rights of a private file
         try:
-            return self._server.add_insecure_port(f"unix:{quote(str(path.absolute()))}")
-        except (RuntimeError, ValueError) as error:
-            raise ConfigError(f"socket {path} cannot be used: it needs an existing folder and a short path") from error
+            return await self._bind_to(f"unix:{quote(str(config.socket.absolute()))}", problem)
         finally:
             os.umask(mask)
+
+    async def _bind_to(self, address: str, problem: str = "", credentials: grpc.ServerCredentials | None = None) -> int:
+        try:
+            if credentials is None:
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, credentials)
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(problem) from error
 
     async def _stop(self, grace_s: float, is_idle: Callable[[], bool], last_replies_s: float) -> None:
         stopping = asyncio.ensure_future(self._server.stop(grace_s))

@@ -1,4 +1,4 @@
-"""Health of the services, and gRPC's health and reflection services.
+"""Health of the services, and gRPC's health service.
 
 A service is NOT_SERVING until the models are warm, while a model keeps failing, and from the first moment of a
 shutdown. These calls are answered on the event loop, under any load, within separate limits.
@@ -15,22 +15,19 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2
-from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
-from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_health.v1.health import SERVICE_NAME
 
 from facets.errors import NotFoundError
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.errors import grpc_status_of
-from facets_server.runtime.keys import Keys
 from facets_server.runtime.message_limits import MessageLimits, parsed
-from facets_server.runtime.messages import WaitLimit, first_message, metadata_of, next_message
+from facets_server.runtime.messages import WaitLimit, first_message
 
 logger = logging.getLogger(__name__)
 
 # Lower limits than for facets.v1: a message may be large, and health needs no key.
 _MAX_SILENT = 64
 _MAX_WATCHERS = 256
-_IDLE_S = 60.0
 _PERIOD_S = 1.0
 _WATCH_S = 0.2  # between two looks at the state for a watcher
 CHECK_TIMEOUT_S = 5.0  # a database or a disk that hangs never answers
@@ -40,24 +37,16 @@ Context = Any  # grpc.aio.ServicerContext
 _Response = health_pb2.HealthCheckResponse
 
 
-def probe_handlers(
-    monitor: "HealthMonitor", services: Sequence[str], config: ServerConfig, *, keys: Keys | None
-) -> dict[str, Any]:
-    """Handlers of health and reflection, by full name of the method; reflection needs a key if the server has keys."""
-    timeout_s = config.admission.message_timeout_s
-    checks = WaitLimit("a message", most=_MAX_SILENT, timeout_s=timeout_s)
+def probe_handlers(monitor: "HealthMonitor", config: ServerConfig) -> dict[str, Any]:
+    """Handlers of health, by full name of the method."""
+    checks = WaitLimit("a message", most=_MAX_SILENT, timeout_s=config.admission.message_timeout_s)
     watches = WaitLimit("a change of health", most=_MAX_WATCHERS, timeout_s=None)
-    reflections = WaitLimit("a message", most=_MAX_SILENT, timeout_s=min(timeout_s, _IDLE_S))
     limits = MessageLimits(config.limits)
-    servicer: Any = reflection.aio.ReflectionServicer([*services, HEALTH_SERVICE, reflection.SERVICE_NAME])
-
-    def decoded(decode: Callable[[bytes], Any], data: bytes) -> Any:
-        limits.num_values(decode, data)
-        return parsed(decode, data)
 
     async def service_of(context: Context) -> str:
         data = await first_message(context, checks)
-        return str(decoded(health_pb2.HealthCheckRequest.FromString, data).service)
+        limits.num_values(health_pb2.HealthCheckRequest.FromString, data)
+        return parsed(health_pb2.HealthCheckRequest.FromString, data).service
 
     async def check(_: object, context: Context) -> bytes:
         async with _errors_to_status(context):
@@ -78,22 +67,9 @@ def probe_handlers(
         async with _errors_to_status(context):
             await watches.wait(follow(await service_of(context)))
 
-    async def requests(context: Context) -> AsyncIterator[reflection_pb2.ServerReflectionRequest]:
-        while (data := await next_message(context, reflections)) is not None:
-            yield decoded(reflection_pb2.ServerReflectionRequest.FromString, data)
-
-    async def reflect(_: object, context: Context) -> None:
-        async with _errors_to_status(context):
-            if keys is not None:
-                keys.find(metadata_of(context, "authorization"))
-            async for reply in servicer.ServerReflectionInfo(requests(context), context):
-                await context.write(reply.SerializeToString())
-
-    unary, stream = grpc.stream_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
     return {
-        f"/{HEALTH_SERVICE}/Check": unary(check),
-        f"/{HEALTH_SERVICE}/Watch": stream(watch),
-        f"/{reflection.SERVICE_NAME}/ServerReflectionInfo": stream(reflect),
+        f"/{SERVICE_NAME}/Check": grpc.stream_unary_rpc_method_handler(check),
+        f"/{SERVICE_NAME}/Watch": grpc.stream_stream_rpc_method_handler(watch),
     }
 
 

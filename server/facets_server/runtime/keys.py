@@ -66,6 +66,7 @@ _METHODS = {
     Right(Role.ADMIN, of_server=True): "ModelService/TakeBackup",
 }
 RIGHTS = {f"/facets.v1.{method}": right for right, methods in _METHODS.items() for method in methods.split()}
+RIGHTS["/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"] = Right(Role.READ)
 
 
 def collection_of(method: str, request: Any) -> str:

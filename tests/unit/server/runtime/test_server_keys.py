@@ -7,6 +7,7 @@ from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.errors import UnauthenticatedError
 from facets_server.runtime.keys import ADDRESS_METADATA, RIGHTS, TOKEN_METADATA, Role, caller_of, read_keys
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES
 
 from facets.errors import ConfigError
@@ -91,12 +92,15 @@ def test_unknown_keys_are_refused_except_for_health(keyed, metadata):
     with pytest.raises(grpc.RpcError) as raised:
         stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=metadata)
     assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    with pytest.raises(grpc.RpcError):
+        ProtoReflectionDescriptorDatabase(keyed.channel).get_services()
     health = health_pb2_grpc.HealthStub(keyed.channel)
     assert health.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_every_method_has_a_right():
-    assert set(RIGHTS) == {f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods}
+    ours = {f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods}
+    assert set(RIGHTS) == ours | {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}
 
 
 def keys_of(tmp_path, content):
