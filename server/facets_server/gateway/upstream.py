@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -16,9 +15,9 @@ from starlette.requests import Request
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.protobuf_json import rpcs
 from facets_server.gateway.request_body import BodyReader
+from facets_server.runtime.call_context import valid_request_id
 from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA
 
-_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _TIMEOUT_MS = re.compile(r"[0-9]{1,10}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
 _FORWARDED = ("authorization", "traceparent", "tracestate")
@@ -60,7 +59,7 @@ def request_id_of(request: Request) -> str:
     state = request.scope.setdefault("state", {})
     if "request_id" not in state:
         sent = request.headers.get("x-request-id", "")
-        state["request_id"] = sent if _REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
+        state["request_id"] = valid_request_id(sent)
     return str(state["request_id"])
 
 

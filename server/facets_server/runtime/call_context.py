@@ -3,6 +3,8 @@
 Handlers get it in place of gRPC's context. Its stages feed metrics, traces and the access log.
 """
 
+import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +24,13 @@ STAGES = {
     "search": "from facets and words to hits",
     "store": "reading and writing the document store",
 }
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _MAX_KEPT_STAGES = 64  # shown in a trace; a stream has any number of stages
+
+
+def valid_request_id(sent: str) -> str:
+    """The id that a caller sent if it is short and printable, else a new one."""
+    return sent if _REQUEST_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
 
 
 class Stage(NamedTuple):

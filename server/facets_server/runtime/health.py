@@ -32,7 +32,7 @@ _PERIOD_S = 1.0
 _WATCH_S = 0.2  # between two looks at the state for a watcher
 CHECK_TIMEOUT_S = 5.0  # a database or a disk that hangs never answers
 
-Check = Callable[[], object]
+Check = Callable[[], None]
 Context = Any  # grpc.aio.ServicerContext
 _Response = health_pb2.HealthCheckResponse
 
@@ -86,7 +86,7 @@ async def _errors_to_status(context: Context) -> AsyncIterator[None]:
 class HealthMonitor:
     """Repeats the checks of the services in the background and knows which services can work.
 
-    A check is a function that raises, or returns False, if what it checks cannot be used.
+    A check is a function that raises if what it checks cannot be used.
     """
 
     def __init__(self, services: Mapping[str, Sequence[Check]]) -> None:
@@ -135,7 +135,8 @@ class _RepeatedCheck(threading.Thread):
         while not self._stopped.is_set():
             self._asked = time.monotonic()
             try:
-                problem = "a model does not answer" if self._check() is False else ""
+                self._check()
+                problem = ""
             except Exception as error:  # any error: if this thread ended, health would keep its last state
                 problem = f"{type(error).__name__}: {error}"
             if problem and problem != self._problem and not self._stopped.is_set():

@@ -1,6 +1,5 @@
 """The served models: how a model runs and is monitored, and which model answers a request."""
 
-import logging
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -13,8 +12,6 @@ from facets.model.contract import ModelInfo
 from facets.model.shipped import served_name
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.fair_queue import FairLock
-
-logger = logging.getLogger(__name__)
 
 _MAX_FAILURES = 3
 _PROBE_S = 30.0
@@ -83,16 +80,10 @@ class ServedModel(ABC, Generic[EngineT]):
         """False after several failures in a row."""
         return not self.failures.are_many()
 
-    def is_healthy(self) -> bool:
-        """True while the model answers; after several failures in a row it is probed."""
-        if self.has_answered():
-            return True
-        try:
+    def check(self) -> None:
+        """Probes the model after several failures in a row; raises what the model raises."""
+        if not self.has_answered():
             self.probe(CallContext(method="probe", deadline=time.monotonic() + _PROBE_S))
-        except Exception as error:  # any error: the model does not answer
-            logger.warning("model %s does not answer: %s", self.info.name, type(error).__name__)
-            return False
-        return True
 
     def close(self) -> None:
         """Refuses further work."""
@@ -144,15 +135,10 @@ class LazyModel(Generic[ServedT]):
         """See ``ServedModel.num_waiting``."""
         return 0 if self._served is None else self._served.num_waiting
 
-    def is_healthy(self) -> bool:
-        """True until opening the model fails, then once it opens; an open model answers for itself."""
-        if self._served is None and not self._has_failed:
-            return True
-        try:
-            return self.opened().is_healthy()
-        except Exception as error:  # any error: the model does not open
-            logger.warning("model %s does not open: %s", self.name, error)
-            return False
+    def check(self) -> None:
+        """Like ``ServedModel.check``; raises what opening the model raises, once that has failed."""
+        if self._served is not None or self._has_failed:
+            self.opened().check()
 
     def close(self) -> None:
         """Closes the model; it is not opened any more."""
@@ -176,9 +162,9 @@ class TaskModels(Generic[ServedT]):
         self._served = {model.name: model for model in served}
         self._tasks = tasks
 
-    def checks(self) -> list[Callable[[], bool]]:
-        """Whether each model answers, as a function; a model has the same function in all tasks."""
-        return [model.is_healthy for model in self._served.values()]
+    def checks(self) -> list[Callable[[], None]]:
+        """For each model a function that raises if it does not answer; a model has the same function in all tasks."""
+        return [model.check for model in self._served.values()]
 
     def get(self, name: str) -> ServedT:
         """The model of that name, the first one for the empty name; it is opened when it is first used.

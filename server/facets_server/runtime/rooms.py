@@ -133,12 +133,12 @@ def _shipped_models() -> list[str]:
 class Service:
     """One service, with its full name and its handlers by full name of the method.
 
-    ``checks``: the service is SERVING while all of them hold; empty: no model serves it, and health does not list it.
+    ``checks``: the service is SERVING while none of them raises; empty: no model serves it, so health lacks it.
     The attribute ``quick_calls`` of a servicer, if any, maps the name of each method that returns a ``PendingReply`` to
     a test for the small requests that the event loop may begin.
     """
 
-    def __init__(self, servicer: object, checks: Sequence[Callable[[], bool]]) -> None:
+    def __init__(self, servicer: object, checks: Sequence[Callable[[], None]]) -> None:
         self.checks = checks
         self.handlers: dict[str, Any] = {}
         base = next(base for base in type(servicer).__mro__ if base.__module__.endswith("_pb2_grpc"))

@@ -182,7 +182,7 @@ def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
 
     def hangs():
         num_asked[0] += 1
-        return answers.wait(60)
+        answers.wait(60)
 
     others = [True]
 
@@ -190,15 +190,14 @@ def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
         if not others[0]:
             raise RuntimeError("qdrant is away")
 
-    monitor = HealthMonitor({"facets.v1.X": (hangs,), "facets.v1.Y": (lambda: others[0],), "qdrant": (raises,)})
+    monitor = HealthMonitor({"facets.v1.X": (hangs,), "qdrant": (raises,)})
     monitor.start()
-    names = ("other", "facets.v1.X", "facets.v1.Y", "qdrant")
-    assert [monitor.state(name) for name in names] == [UNKNOWN, SERVING, SERVING, SERVING]
+    assert [monitor.state(name) for name in ("other", "facets.v1.X", "qdrant")] == [UNKNOWN, SERVING, SERVING]
     answers.clear()
     wait_until(lambda: monitor.state("facets.v1.X") == NOT_SERVING)
     asked = num_asked[0]
     others[0] = False
-    wait_until(lambda: monitor.state("facets.v1.Y") == monitor.state("qdrant") == NOT_SERVING)
+    wait_until(lambda: monitor.state("qdrant") == NOT_SERVING)
     assert num_asked[0] == asked, "a check that hangs is not asked again"
     answers.set()
     others[0] = True
