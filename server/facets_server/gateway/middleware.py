@@ -19,7 +19,7 @@ from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request
 from facets_server.gateway.uploads import UPLOAD_PATH
 from facets_server.gateway.upstream import request_id_of
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.hosts import is_loopback, is_name_of
+from facets_server.runtime.hosts import is_host_of
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +36,7 @@ class Checked:
 
     def __init__(self, app: ASGIApp, config: ServerConfig, *, routes: Collection[str]) -> None:
         self._app = app
-        self._hosts = frozenset(name.lower() for name in config.http.allowed_hosts)
-        self._only_local = is_loopback(config.host)
+        self._config = config
         self._routes = frozenset(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,7 +73,7 @@ class Checked:
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             message = "the request has content-length and transfer-encoding, expected one of them"  # proxies differ
             return bad_request(message, headers={"Connection": "close"})
-        if not is_name_of(request.headers.get("host", ""), self._hosts, only_local=self._only_local):
+        if not is_host_of(request.headers.get("host", ""), self._config):
             message = "the Host header does not name this server; http.allowed_hosts can allow it"
             return CallError(grpc.StatusCode.PERMISSION_DENIED, message, http_status=421)
         return None

@@ -113,9 +113,7 @@ class FacetsServer:
             if self._gateway is not None:
                 self._local_target = self._grpc.listen_locally()
             if config.metrics_port >= 0:
-                server = MetricsServer(
-                    self.registry, config.host, config.metrics_port, allowed_hosts=config.http.allowed_hosts
-                )
+                server = MetricsServer(self.registry, config)
                 self.metrics_port = server.port
                 closing.callback(server.close)
             self._closing = closing.pop_all()

@@ -2,7 +2,6 @@
 
 import re
 import socket
-from collections.abc import Collection
 from ipaddress import ip_address
 
 from facets.errors import ConfigError
@@ -44,21 +43,19 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (_is_address(host) and ip_address(host.strip("[]")).is_loopback)
 
 
-def is_name_of(host: str, names: Collection[str], *, only_local: bool, or_address: bool = False) -> bool:
+def is_host_of(sent: str, config: ServerConfig) -> bool:
     """Whether to answer an HTTP request for this Host: else web pages could reach the server by their own name.
 
-    ``names`` are accepted names in lower case (``"*"``: any), ``or_address`` accepts any IP address, too. Without names
-    ``only_local`` accepts only names of this machine, else any.
+    If ``http.allowed_hosts`` is empty, a server on loopback accepts the names of this machine, and others any name.
     """
+    names = {name.lower() for name in config.http.allowed_hosts}
+    only_local = not names and is_loopback(config.host)
     if "*" in names or not (names or only_local):
         return True
-    match = _HOST.fullmatch(host.lower())
+    match = _HOST.fullmatch(sent.lower())
     if match is None:
         return False
-    name = match[1]
-    if not names:
-        return is_loopback(name)
-    return name in names or (or_address and _is_address(name))
+    return is_loopback(match[1]) if only_local else match[1] in names or _is_address(match[1])
 
 
 def _is_address(name: str) -> bool:

@@ -4,7 +4,6 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Collection
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
@@ -12,7 +11,8 @@ from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from facets_server.runtime.hosts import is_loopback, is_name_of, listen
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.hosts import is_host_of, listen
 
 logger = logging.getLogger(__name__)
 
@@ -22,24 +22,17 @@ COLLECT_S = 1.0  # to wait for another collection: it reads disks and sockets, w
 
 
 class MetricsServer(ThreadingTCPServer):
-    """Serves a registry, without keys, on ``port``."""
+    """Serves a registry, without keys, on ``port``, to requests for the hosts of ``is_host_of``."""
 
     daemon_threads = True
 
-    def __init__(
-        self, registry: CollectorRegistry, host: str, port: int, *, allowed_hosts: Collection[str] = ()
-    ) -> None:
-        """Binds the port (0: any free one) and answers from now on; raises ConfigError when the port cannot be used.
-
-        ``allowed_hosts``: accepted Host names besides addresses; empty: on loopback this machine's names, else any.
-        """
-        super().__init__((host, port), _Handler, bind_and_activate=False)
+    def __init__(self, registry: CollectorRegistry, config: ServerConfig) -> None:
+        """Listens on the ``metrics_port`` of the settings from now on; raises ConfigError when it cannot be used."""
+        super().__init__((config.host, config.metrics_port), _Handler, bind_and_activate=False)
         self.socket.close()
-        self.socket = listen(host, port, "metrics_port")
+        self.socket = listen(config.host, config.metrics_port, "metrics_port")
         self.port = int(self.socket.getsockname()[1])
-        self.registry = registry
-        self.allowed_hosts = frozenset(allowed_hosts)
-        self.is_local = is_loopback(host)
+        self.registry, self.config = registry, config
         self.collecting = threading.Lock()
         self._open: dict[Any, None] = {}  # connections, oldest first
         threading.Thread(target=self.serve_forever, args=(0.1,), name="metrics-port", daemon=True).start()
@@ -76,9 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         hosts, server = self.headers.get_all("Host", []), self.server
-        if len(hosts) != 1 or not is_name_of(
-            hosts[0], server.allowed_hosts, only_local=server.is_local, or_address=True
-        ):
+        if len(hosts) != 1 or not is_host_of(hosts[0], server.config):
             self.send_error(421)
         elif not server.collecting.acquire(timeout=COLLECT_S):
             self.send_error(503)

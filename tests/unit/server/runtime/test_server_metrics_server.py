@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 from facets_server.runtime import metrics_server
+from facets_server.runtime.config import HttpConfig, ServerConfig
 from facets_server.runtime.metrics_server import MetricsServer
 from prometheus_client import CollectorRegistry, Counter
 from waiting import wait_until
@@ -21,7 +22,8 @@ def make_server():
     def make(host="127.0.0.1", **settings):
         registry = CollectorRegistry()
         Counter("facets_things", "Things", ["name"], registry=registry).labels("one").inc()
-        made.append(MetricsServer(registry, host, 0, **settings))
+        config = ServerConfig(host=host, metrics_port=0, http=HttpConfig(**settings))
+        made.append(MetricsServer(registry, config))
         return made[-1]
 
     yield make
@@ -41,7 +43,7 @@ def test_metrics_are_there(make_server):
     assert get(server)[0] == 200 and b'facets_things_total{name="one"} 1.0' in get(server)[1]
     assert get(server, method="POST")[0] == 501
     with pytest.raises(ConfigError, match="metrics_port"):
-        MetricsServer(CollectorRegistry(), "127.0.0.1", server.port)
+        MetricsServer(CollectorRegistry(), ServerConfig(metrics_port=server.port))
 
 
 @pytest.mark.parametrize(
