@@ -58,6 +58,7 @@ ANY, ONE = {"host": "0.0.0.0"}, {"host": "0.0.0.0", "allowed_hosts": ("a.example
         ({}, "", 421),
         (ANY, "a.example", 200),
         (ONE, "a.example:80", 200),
+        (ONE, "10.1.2.3:80", 200),
         (ONE, "b.example", 421),
         ({"allowed_hosts": ("*",)}, "b", 200),
     ],

@@ -46,23 +46,10 @@ def test_metrics_are_there(make_server):
         MetricsServer(CollectorRegistry(), ServerConfig(metrics_port=server.port))
 
 
-@pytest.mark.parametrize(
-    ("host", "settings", "names", "refused"),
-    [
-        (
-            "127.0.0.1",
-            {},
-            ("localhost", "127.0.0.1:9090", "[::1]:9090", "LOCALHOST:1"),
-            ("evil.example", "[::1].evil.com", "127.0.0.1.evil.com", "127.0.0.1:x", ""),
-        ),
-        ("0.0.0.0", {"allowed_hosts": ("metrics.example",)}, ("metrics.example:80", "10.1.2.3:9"), ("evil.example",)),
-        ("0.0.0.0", {}, ("any.example",), ()),
-    ],
-)
-def test_requests_by_other_names_are_refused(make_server, host, settings, names, refused):
-    server = make_server(host, **settings)
-    statuses = {name: get(server, Host=name)[0] for name in (*names, *refused)}
-    assert statuses == dict.fromkeys(names, 200) | dict.fromkeys(refused, 421)
+def test_requests_by_other_names_are_refused(make_server):
+    server = make_server(allowed_hosts=("metrics.example",))
+    for name, status in (("metrics.example:80", 200), ("10.1.2.3:9", 200), ("evil.example", 421), ("", 421)):
+        assert get(server, Host=name)[0] == status
 
 
 def test_silent_connections_end_and_do_not_keep_others_out(make_server, monkeypatch):
