@@ -224,7 +224,7 @@ def _serve(config: "ServerConfig") -> None:
             server.start()
             address = config.socket or f"{config.host}:{server.port}"
             logger.info("documents in %s", config.data_dir.absolute())
-            logger.info("serving %s on %s", ", ".join(server.served_models()), address)
+            logger.info("serving %s on %s", ", ".join(model.name for model in models), address)
             if server.http_port is not None:
                 logger.info("HTTP on port %d of %s", server.http_port, config.host)
             if server.metrics_port is not None:

@@ -132,10 +132,6 @@ class FacetsServer:
         if self._gateway is not None:
             self._gateway.start(target=self._local_target, token=self._token)
 
-    def served_models(self) -> list[str]:
-        """The names of the served models, the default first."""
-        return [model.name for model in self._models.all()]
-
     def idle_s(self) -> float:
         """Seconds without a call or stream; 0 while one runs."""
         return self._admission.idle_s()
