@@ -2,7 +2,7 @@
 
 A score only orders the candidates of one paper: some candidate is the best one even for a cooking recipe. Confidence is
 a logistic curve over evidence for a candidate, fitted on papers of the model's field and as many texts of other
-fields (``facets-eval calibrate-recommendation``). Its weights are in the model's ``relevance.json``::
+fields. Its weights are in the model's ``relevance.json``::
 
     {"format": 1, "revision": "0123456789ab", "source": "papers and texts it was fitted on",
      "kinds": {"authors": {"intercept": -9.1, "document": 20.3, "facet": 1.2}, "citations": ...}}

@@ -18,14 +18,9 @@ COMMANDS = {
     "reviewers": ("facets_lab.papers.reviewers:evaluate_reviewers", "Reviewers added by their papers."),
     "retrieval": ("facets_lab.documents.retrieval:evaluate_retrieval", "Search."),
     "calibrate-similarity": ("facets_lab.texts.calibration:calibrate_similarity", "Fit what similarity scores mean."),
-    "calibrate-topics": ("facets_lab.texts.topics:calibrate_topics", "Fit the likelihood of topics."),
     "calibrate-relations": (
         "facets_lab.relations.calibration:calibrate_relations",
         "Fit threshold and probabilities of relations.",
-    ),
-    "calibrate-entailment": (
-        "facets_lab.relations.calibration:calibrate_entailment",
-        "Fit the weights of the entailment features.",
     ),
     "calibrate-search": (
         "facets_lab.documents.calibration:calibrate_search",
@@ -34,10 +29,6 @@ COMMANDS = {
     "calibrate-reader": (
         "facets_lab.documents.reader_calibration:calibrate_reader",
         "Fit the confidence of hits that the answer reader has read.",
-    ),
-    "calibrate-recommendation": (
-        "facets_lab.papers.calibration:calibrate_recommendation",
-        "Fit the probability that a paper is in a candidate's field.",
     ),
 }
 

@@ -1,36 +1,22 @@
-"""Fits thresholds and probabilities of a relation model, and the weights of entailment.
+"""Fits thresholds and probabilities of a relation model. Shape suffixes: E pairs, P patterns, R and B relations."""
 
-Shape suffixes: E entity pairs, P patterns or pairs of patterns, R relations, B best relations, F features of
-entailment, G features of paraphrase, W all weights; features include the constant.
-"""
-
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import torch
-import typer
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
-from torch import Tensor
 
 from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.relations.engine import RelationEngine
-from facets.relations.entailment import PairFeatures, entailment_features, label_probabilities
 from facets.relations.model import RelationModel
 from facets.relations.scoring import combined_scores
-from facets.relations.tables import CONSTANT, FEATURES, PARAPHRASE_FEATURES, Confidence, EntailmentWeights, write_tables
+from facets.relations.tables import Confidence, write_tables
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun
-from facets_lab.evaluation.statistics import expected_calibration_error
-from facets_lab.relations.entailment import EntailmentData, pair_metrics, read_entailment, weigh_features
 from facets_lab.relations.evaluation import (
     PairData,
     best_decision,
@@ -44,10 +30,6 @@ from facets_lab.relations.evaluation import (
 _GRID = [*product((0.2, 0.3, 0.5, 0.7, 1.0), (0.8, 0.9, 1.0, 1.1, 1.2, 1.3))]
 _BEST_WEIGHT = 20.0  # weight of the best relation of a pair when probabilities are fitted
 _NUM_BEST = 5  # relations of a pair whose probabilities are fitted
-_PRIOR_STRENGTH = 0.5  # weight of the squared distance from the prior weights; chosen across sources
-_MAX_STEPS = 2000
-
-Source = tuple[PairFeatures, EntailmentData]
 
 
 def with_confidence(model: RelationModel, confidence: Confidence) -> RelationModel:
@@ -129,82 +111,3 @@ def _fit_schema_scale(
 
     grid = [confidence.replaced(schema_scale=scale, schema_shift=round(peak - scale, 4)) for scale, peak in _GRID]
     return max(((precision(scaled), scaled) for scaled in grid), key=lambda choice: choice[0])
-
-
-def calibrate_entailment(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Pairs, as for the command entailment.")],
-    name_or_path: CalibratedModel = None,
-    dry_run: DryRun = False,
-) -> Report:
-    """Fit the weights of the entailment features; all files have equal weight.
-
-    Reports each file with weights fitted on the other files (across) and on all files (inside).
-
-    Example: facets-eval calibrate-entailment entailment-dev.tsv levy_holt-dev.tsv --model models/facets-relations-en
-    """
-    folder = find_model(name_or_path or TASKS["relations"].default)
-    model = load(folder, RelationModel)
-    sources = dict[str, Source]()
-    for file in files:
-        data = read_entailment(file)
-        sources[str(file)] = entailment_features(model, data.premises, data.hypotheses), data
-    weights = fit_weights(list(sources.values()))
-    report = {}
-    for name, source in sources.items():
-        others = [other for key, other in sources.items() if key != name]
-        across = fit_weights(others) if others else EntailmentWeights()
-        report[name] = {"across": _measure(source, across), "inside": _measure(source, weights)}
-    if not dry_run:
-        confidence = model.relations.confidence.replaced(entailment=weights)
-        write_tables(folder, replace(model.relations, confidence=confidence), model.table)
-    return {"data": [str(file) for file in files], "models": {model.name: report}}
-
-
-def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:
-    """Maximum a posteriori weights: ``sum -log P(a possible label)`` plus a normal prior; equal source weights."""
-    prior = EntailmentWeights()
-    names = [*prior.entails], [*prior.paraphrase]
-    start_W = np.array([*prior.entails.values(), *prior.paraphrase.values()])
-    columns = [(_columns(features, names), torch.from_numpy(data.possible)) for features, data in sources]
-
-    def loss(weights_W: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        weights = torch.tensor(weights_W, requires_grad=True)
-        entails_F, paraphrase_G = weights[: len(names[0])], weights[len(names[0]) :]
-        total = _PRIOR_STRENGTH / 2 * (weights - torch.from_numpy(start_W)).square().sum()
-        for (forward_PF, backward_PF, symmetric_PG), possible_P4 in columns:
-            logits = [forward_PF @ entails_F, backward_PF @ entails_F, symmetric_PG @ paraphrase_G]
-            shares_P4 = torch.stack([*logits, torch.zeros_like(logits[0])], dim=1).log_softmax(dim=1)
-            likelihood_P = shares_P4.masked_fill(~possible_P4, -torch.inf).logsumexp(dim=1)
-            total = total - likelihood_P.mean() / len(columns)
-        (slope_W,) = torch.autograd.grad(total, weights)
-        return total.item(), slope_W.numpy()
-
-    # A source with few pairs must not change the sign of a feature's weight.
-    bounds = [(0.0, None) if weight > 0 else (None, 0.0) for weight in start_W]
-    fitted = minimize(loss, start_W, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MAX_STEPS})
-    rounded = [round(float(weight), 4) for weight in fitted.x]
-    return EntailmentWeights(
-        entails=dict(zip(names[0], rounded, strict=False)),
-        paraphrase=dict(zip(names[1], rounded[len(names[0]) :], strict=True)),
-    )
-
-
-def _columns(features: PairFeatures, names: tuple[list[str], list[str]]) -> list[Tensor]:
-    """The named columns of the forward, backward and symmetric features."""
-    rows_F = [(*FEATURES, CONSTANT).index(name) for name in names[0]]
-    rows_G = [(*PARAPHRASE_FEATURES, CONSTANT).index(name) for name in names[1]]
-    blocks = ((features.forward, rows_F), (features.backward, rows_F), (features.symmetric, rows_G))
-    return [torch.from_numpy(np.pad(block, ((0, 0), (0, 1)), constant_values=1.0)[:, rows]) for block, rows in blocks]
-
-
-def _measure(source: Source, weights: EntailmentWeights) -> dict[str, object]:
-    """``pair_metrics`` and the calibration of the confidence."""
-    features, data = source
-    scores = weigh_features(features, weights)
-    if data.is_judged_one_way:
-        claims_P, right_P = scores.follows, data.relevant
-    else:
-        probabilities_P4 = label_probabilities(features, weights)
-        label_P = probabilities_P4.argmax(axis=1)
-        claims_P, right_P = probabilities_P4.max(axis=1), data.possible[np.arange(len(label_P)), label_P]
-    return {**pair_metrics(scores, data), "calibration_error": expected_calibration_error(claims_P, right_P)}
