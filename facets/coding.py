@@ -21,15 +21,6 @@ _CHECK_EVERY = 4  # sweeps between two checks of convergence
 
 def gram_and_correlations(facets_BKD: Tensor, targets_BND: Tensor) -> tuple[Tensor, Tensor]:
     """Gram matrix of the facets ``[B, K, K]`` and their inner products with the targets ``[B, K, N]``."""
-    if facets_BKD.ndim != 3 or targets_BND.ndim != 3:
-        raise ValueError(
-            "facets must be [B, K, D] and targets [B, N, D], "
-            f"got {tuple(facets_BKD.shape)} and {tuple(targets_BND.shape)}"
-        )
-    if facets_BKD.shape[0] != targets_BND.shape[0] or facets_BKD.shape[2] != targets_BND.shape[2]:
-        raise ValueError(
-            f"facets {tuple(facets_BKD.shape)} and targets {tuple(targets_BND.shape)} must agree in batch and dimension"
-        )
     return facets_BKD @ facets_BKD.mT, facets_BKD @ targets_BND.mT
 
 
@@ -98,17 +89,11 @@ def kmeans_coefficients(gram_BKK: Tensor, correlations_BKN: Tensor) -> Tensor:
 
 
 def reconstruction_error(
-    coefficients_BKN: Tensor,
-    gram_BKK: Tensor,
-    correlations_BKN: Tensor,
-    *,
-    weights_BN: Tensor,
-    squared_norms_BN: Tensor | float = 1.0,
+    coefficients_BKN: Tensor, gram_BKK: Tensor, correlations_BKN: Tensor, *, weights_BN: Tensor
 ) -> Tensor:
-    """``sum_n weight_n ||F m_n - w_n||^2``, ``[B]``, differentiable in the Gram matrix and the correlations.
+    """``sum_n weight_n ||F m_n - w_n||^2`` of unit targets, ``[B]``, differentiable in Gram matrix and correlations.
 
-    Expanding the square as ``m^T H m - 2 m^T b + ||w||^2`` avoids every ``[B, N, D]`` temporary. ``weights_BN``: 0 for
-    padding. ``squared_norms_BN``: ``||w||^2``; 1 for unit vectors.
+    Expanding the square avoids every ``[B, N, D]`` temporary. ``weights_BN``: 0 for padding.
 
     References:
         Chang 2022, eq. 3.1 (Er).
@@ -116,4 +101,4 @@ def reconstruction_error(
     weighted_BKN = coefficients_BKN * weights_BN.unsqueeze(1)
     quadratic_B = ((weighted_BKN @ coefficients_BKN.mT) * gram_BKK).sum(dim=(1, 2))
     linear_B = (weighted_BKN * correlations_BKN).sum(dim=(1, 2))
-    return quadratic_B - 2 * linear_B + (weights_BN * squared_norms_BN).sum(dim=1)
+    return quadratic_B - 2 * linear_B + weights_BN.sum(dim=1)

@@ -26,17 +26,16 @@ def unit_facets(facets_BKD: Tensor) -> Tensor:
     return functional.normalize(facets_BKD, dim=-1)
 
 
-def attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
+def attention(words_BLD: Tensor, facets_BKD: Tensor) -> Tensor:
     """Importance of each word, ``[B, L]`` in ``[0, K]``: the sum of its positive cosines with the facets of its text.
 
-    ``words_BLD``: unit vectors; zero vectors (unknown words) get 0. ``mask_BL``: False at padding, which gets 0.
+    ``words_BLD``: unit vectors; zero vectors (unknown words) get 0.
 
     References:
         Chang 2022, eq. 3.6.
     """
     # [B, L, D] @ [B, D, K] -> [B, L, K]
-    attention_BL = (words_BLD @ unit_facets(facets_BKD).mT).clamp_min(0.0).sum(dim=-1)
-    return attention_BL if mask_BL is None else attention_BL.masked_fill(~mask_BL, 0.0)
+    return (words_BLD @ unit_facets(facets_BKD).mT).clamp_min(0.0).sum(dim=-1)
 
 
 def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = None) -> Tensor:

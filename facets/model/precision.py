@@ -11,7 +11,7 @@ import threading
 import warnings
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -50,7 +50,7 @@ def _has_packed_products() -> bool:
 
 
 class PackedLinear(nn.Linear):
-    """An ``nn.Linear`` that multiplies by packed copies of its weights without gradients; packs them after a change."""
+    """An ``nn.Linear`` that multiplies by packed copies of frozen weights."""
 
     def __init__(self, linear: nn.Linear) -> None:
         """Wraps a layer and shares its weights."""
@@ -58,16 +58,14 @@ class PackedLinear(nn.Linear):
         self.weight, self.bias = linear.weight, linear.bias
         self.train(linear.training)
         self._packed: Any = None
-        self._packed_of: tuple[int, int] | None = None  # identifies the weights that were packed
 
     def forward(self, inputs: Tensor) -> Tensor:
         """``[..., X]`` to ``[..., Y]``."""
-        if inputs.dtype != torch.float32 or inputs.is_cuda or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        may_change = self.weight.requires_grad or torch.is_grad_enabled() or torch.compiler.is_compiling()
+        if inputs.dtype != torch.float32 or inputs.is_cuda or may_change:
             return functional.linear(inputs, self.weight, self.bias)
-        if not _is_tracing():  # an earlier call has packed the weights
-            state = (self.weight.data_ptr(), 0 if self.weight.is_inference() else self.weight._version)
-            if state != self._packed_of:
-                self._packed, self._packed_of = self._pack(self.weight.detach()), state
+        if self._packed is None:
+            self._packed = self._pack(self.weight)
         return self._product(inputs, self._packed)
 
     @abstractmethod
@@ -78,7 +76,7 @@ class PackedLinear(nn.Linear):
 
     def __getstate__(self) -> dict[str, object]:
         """The state without packed weights, which cannot be copied."""
-        return {**self.__dict__, "_packed": None, "_packed_of": None}
+        return {**self.__dict__, "_packed": None}
 
 
 class HalfWeightLinear(PackedLinear):
@@ -141,11 +139,11 @@ def use_half_weights(network: nn.Module) -> None:
 
 
 class Traced:
-    """A function of tensors and a network's weights, recorded after a few small calls and then run without Python.
+    """A function of tensors and frozen weights, recorded after a few small calls and then run without Python.
 
     Results are bit-identical, a single text takes a third of the time, and other threads can run Python. On a GPU, in
-    training, in mixed precision and with gradients the function itself is called. It is recorded again after a weight
-    has changed. Its control flow may depend on which arguments are None, but not on values or sizes.
+    mixed precision, and while weights may change, the function itself is called. Its control flow may depend on which
+    arguments are None, but not on values or sizes.
     """
 
     def __init__(self, network: nn.Module, function: Callable[..., Any], *, small: int) -> None:
@@ -159,19 +157,17 @@ class Traced:
         self._lock = threading.Lock()
         self._recorded: dict[tuple[bool, ...], Callable[..., Any]] = {}
         self._small_calls: Counter[tuple[bool, ...]] = Counter()
-        self._weights: list[nn.Parameter] = []
-        self._state = (0, 0)
 
     def __call__(self, *inputs: Tensor | None) -> Any:
         """The result of the function."""
         tensors = tuple(value for value in inputs if value is not None)
         is_inside = _is_tracing() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
-        is_training = torch.is_grad_enabled() or self._network.training
-        if is_inside or is_training or any(tensor.device.type != "cpu" for tensor in tensors):
+        may_change = torch.is_grad_enabled() or any(weight.requires_grad for weight in self._network.parameters())
+        if is_inside or may_change or any(tensor.device.type != "cpu" for tensor in tensors):
             return self._function(*inputs)
         given = tuple(value is not None for value in inputs)
         recorded = self._recorded.get(given)
-        if recorded is None or _state_of(self._weights) != self._state:
+        if recorded is None:
             is_small = tensors[0].numel() <= self._small
             self._small_calls[given] += is_small
             if not is_small or self._small_calls[given] <= UNRECORDED_CALLS:
@@ -181,9 +177,6 @@ class Traced:
         return recorded(*tensors)
 
     def _record(self, tensors: tuple[Tensor, ...], given: tuple[bool, ...]) -> Callable[..., Any]:
-        weights = [weight for weight in self._network.parameters() if not weight.is_inference()]
-        if _state_of(weights) != self._state:
-            self._recorded, self._weights, self._state = {}, weights, _state_of(weights)
         if given not in self._recorded:
             module = _Recorded(self._network, self._function, given)
             module(*tensors)  # packs weights
@@ -215,11 +208,6 @@ class _Recorded(nn.Module):
     def forward(self, *values: Tensor) -> Any:
         left = iter(values)
         return self._function(*(next(left) if is_given else None for is_given in self._given))
-
-
-def _state_of(weights: Sequence[nn.Parameter]) -> tuple[int, int]:
-    """A value that changes when a weight is changed or replaced."""
-    return sum(weight._version for weight in weights), sum(weight.data_ptr() for weight in weights)
 
 
 def _is_tracing() -> bool:

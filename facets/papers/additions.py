@@ -1,4 +1,7 @@
-"""Papers and authors added at run time: checked, fitted, stored, then shown to readers."""
+"""Papers and authors added at run time: checked, fitted, stored, then shown to readers.
+
+Shape letters: N papers, K facets, D dimensions.
+"""
 
 import logging
 from collections import defaultdict
@@ -11,15 +14,27 @@ from numpy.typing import NDArray
 
 from facets.errors import NotFoundError, StorageError
 from facets.language.interruption import check_interrupted, interrupted_by
-from facets.papers.fitting import VectorFitter
+from facets.language.tokenizer import grouped
 from facets.papers.model import PaperModel
-from facets.papers.records import AddResult, CandidateKind, NewAuthor, Paper, check_added_papers, check_new_authors
+from facets.papers.records import (
+    AddResult,
+    CandidateKind,
+    NewAuthor,
+    Paper,
+    PaperFacets,
+    check_added_papers,
+    check_new_authors,
+)
 from facets.papers.store import Added, AddedVector, AdditionStore
-from facets.papers.tables import EngineState, GrowingRows, Members
+from facets.papers.tables import EngineState, GrowingRows, Members, PaperBank
 from facets.storage.records import NO_NEWS, News, RecordFollower
 from facets.storage.sql import SqlDatabase
 
 logger = logging.getLogger(__name__)
+
+_MAX_FITTED_PAPERS = 128  # a vector is fitted to at most this many of a candidate's latest papers
+_PAPERS_AT_A_TIME = 4096  # encoded together: about 20 MB with the shipped model
+_FIT_STEPS = 8
 
 Pairs = Collection[tuple[str, str]]  # of author and paper id
 Sentences = Mapping[str, NDArray[np.float32]]  # sentence vectors by paper id, each followed by the passage vector
@@ -35,13 +50,14 @@ class Additions(RecordFollower[AdditionStore]):
     _documents: GrowingRows  # those of `_state`
     _passages: GrowingRows  # likewise
     _words: GrowingRows
-    _fitter: VectorFitter
     _given: dict[str, set[str]]  # by paper, the authors it was given to
     _foreign = ""  # model revision with which another server has taken over the additions
 
     def __init__(self, model: PaperModel, place: Path | SqlDatabase | None) -> None:
         super().__init__(None if place is None else AdditionStore(place, model.name))
         self._model = model
+        lengths = {kind: np.linalg.norm(model.tables.vectors[kind], axis=1) for kind in CandidateKind}
+        self._lengths = {kind: float(np.median(own)) if len(own) else 1.0 for kind, own in lengths.items()}
         news = NO_NEWS if self.store is None else self.store.news()
         self.take(news)
         self.seen = news.writes
@@ -146,10 +162,27 @@ class Additions(RecordFollower[AdditionStore]):
         """Vectors of the candidates that have papers; a candidate without a new name keeps its own."""
         vectors = []
         for kind, table in state.tables.items():
-            for key, vector_D in self._fitter.fit(kind, members[kind], state.bank):
-                known = table.names[table.row_of_id[key]] if key in table.row_of_id else ""
-                vectors.append(AddedVector(kind, key, names.get((kind, key)) or known, vector_D))
+            spread_DD, length = self._model.tables.spreads[kind], self._lengths[kind]
+            papers = ((key, rows[-_MAX_FITTED_PAPERS:]) for key, rows in members[kind].items() if rows)
+            for group in grouped(papers, _PAPERS_AT_A_TIME, size=lambda pair: len(pair[1])):
+                encoded = sorted({row for _, rows in group for row in rows})
+                facets_NKD = self._encoded(encoded, state.bank).scaled(kind)
+                for key, rows in group:
+                    check_interrupted()
+                    own_NKD = facets_NKD[np.searchsorted(encoded, rows)]
+                    known = table.names[table.row_of_id[key]] if key in table.row_of_id else ""
+                    vector_D = fit_vector(own_NKD, length=length, spread_DD=spread_DD)
+                    vectors.append(AddedVector(kind, key, names.get((kind, key)) or known, vector_D))
         return vectors
+
+    def _encoded(self, rows: Sequence[int], bank: PaperBank) -> PaperFacets:
+        """Encodes papers of the bank."""
+        trained = self._model.papers
+        added = [row for row in rows if row >= len(trained.ids)]
+        read = iter(self._model.paper_rows([bank.titles[row] for row in added], [bank.abstracts[row] for row in added]))
+        return self._model.encode_papers(
+            [trained.words_of(row) if row < len(trained.ids) else next(read) for row in rows]
+        )
 
     def _show(self, state: EngineState, given: Pairs) -> None:
         for author, paper_id in given:
@@ -163,7 +196,6 @@ class Additions(RecordFollower[AdditionStore]):
         self._documents, self._passages = GrowingRows(bank.documents), GrowingRows(bank.passages)
         self._words = GrowingRows(bank.words)
         self._given, self._foreign = defaultdict(set), ""
-        self._fitter = VectorFitter(self._model)
         papers, vectors = list(stored.papers.values()), stored.vectors
         sentences: Sentences = stored.sentences
         is_stale = stored.revision != self._model.revision and bool(papers or vectors)
@@ -199,3 +231,26 @@ class Additions(RecordFollower[AdditionStore]):
         if self.store is None:
             raise StorageError("nothing can be added: the papers were opened without a data directory")
         return self.store
+
+
+def fit_vector(
+    papers_NKD: NDArray[np.float32], *, length: float, spread_DD: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Vector of a new author or citing paper, by the same rule as in training.
+
+    Maximises ``sum_n max_k a . p_nk`` over all vectors a of the given length (Chang 2022, eq. 3.12, for one column and
+    facets that are spread evenly). Alternates between choosing the best facet of each paper and scaling the sum of the
+    chosen facets to that length, until the choice stays the same. ``spread_DD`` is applied last, see ``PaperTables``.
+    """
+    # The first choice: the facets nearest to the sum of all facets.
+    vector_D = papers_NKD.sum(axis=(0, 1), dtype=np.float64)
+    chosen_N = np.full(len(papers_NKD), -1)
+    for _ in range(_FIT_STEPS):
+        best_N = (papers_NKD @ vector_D).argmax(axis=1)
+        if (best_N == chosen_N).all():
+            break
+        chosen_N = best_N
+        vector_D = papers_NKD[np.arange(len(papers_NKD)), chosen_N].sum(axis=0, dtype=np.float64)
+    vector_D = spread_DD @ vector_D
+    norm = float(np.linalg.norm(vector_D))
+    return (vector_D * (length / norm) if norm > 0 else vector_D).astype(np.float32)

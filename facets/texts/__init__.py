@@ -2,8 +2,7 @@
 
 from facets.model.contract import TextModel
 from facets.texts.explanation import TextExplanation, explain
-from facets.texts.similarity import PairScores, score_pairs
-from facets.texts.similarity_methods import SimilarityMethod
+from facets.texts.similarity import PairScores, SimilarityMethod, score_pairs
 from facets.texts.summarization import Summary, summarize
 from facets.texts.words import fit_common_components
 

@@ -22,8 +22,7 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, load
 from facets.model.passage_model import PassageModel
 from facets.texts.comparison import InferenceLabel
-from facets.texts.similarity import PairScorer
-from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, method_named
+from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, method_named
 from facets_lab.evaluation.comparison import (
     Embed,
     MethodMetrics,

@@ -14,8 +14,7 @@ from facets.documents.encoders import check_readable_by
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.texts.explanation import explain_encoded
-from facets.texts.similarity import PairScores, score_pairs
-from facets.texts.similarity_methods import SimilarityMethod, default_method
+from facets.texts.similarity import PairScores, SimilarityMethod, default_method, score_pairs
 from facets.texts.summarization import summarize
 from facets.texts.topics import suggest_topics
 from facets_server.runtime.admission import Admission

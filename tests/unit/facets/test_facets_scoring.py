@@ -85,13 +85,13 @@ def test_word_weights_and_coverage_equal_the_loop() -> None:
     words = torch.nn.functional.normalize(_facets(5, 2, 7), dim=-1)
     facets = _facets(6, 2, 3)
     mask = torch.arange(7) < torch.tensor([7, 4])[:, None]
-    attention = scoring.attention(words, facets, mask)
+    attention = scoring.attention(words, facets)
     closest = scoring.closest_facet_weight(words, facets, mask)
     for text in range(2):
         covered = scoring.word_coverage(facets[text : text + 1], words[text])
         for word in range(7):
             cosines = [max(0.0, float(words[text, word].double().numpy() @ _unit(c))) for c in facets[text]]
-            assert attention[text, word].item() == pytest.approx(sum(cosines) * mask[text, word].item(), abs=1e-5)
+            assert attention[text, word].item() == pytest.approx(sum(cosines), abs=1e-5)
             assert closest[text, word].item() == pytest.approx(max(cosines) * mask[text, word].item(), abs=1e-5)
             assert covered[0, word].item() == pytest.approx(max(cosines), abs=1e-5)
 

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from facets.errors import InvalidInputError, NotFoundError
+from facets.papers.additions import fit_vector
 from facets.papers.engine import PaperEngine
-from facets.papers.fitting import fit_vector
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets.papers.tables import CodedRows
 

@@ -11,8 +11,7 @@ from facets_proto.v1 import texts_pb2
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.model.contract import TextModel
-from facets.texts.similarity import PairScorer, score_pairs
-from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
+from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, score_pairs
 from facets.texts.words import fit_common_components
 
 TEXTS = ["the cat is a dog", "kitten puppy", "truck on the road", "piano concert music", "violin, music."]
@@ -139,7 +138,7 @@ def test_explanation_holds_the_weights_that_the_score_used(
 
 @pytest.mark.parametrize("num_pairs", [1, 700])
 def test_many_pairs_are_scored_in_blocks(model: TextModel, num_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facets.texts.pairs.NUMBERS_AT_A_TIME", 1000)
+    monkeypatch.setattr("facets.texts.similarity.NUMBERS_AT_A_TIME", 1000)
     monkeypatch.setattr("facets.texts.words.BATCH_WORDS", 7)
     pairs = [(TEXTS[i % 5], TEXTS[i % 3]) for i in range(num_pairs)]
     for method in (SimilarityMethod.CODEBOOK, SimilarityMethod.AVERAGE):

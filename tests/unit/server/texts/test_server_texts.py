@@ -7,8 +7,7 @@ from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_proto.values import array_from_message
 from server_fakes import limited
 
-from facets.texts.similarity import score_pairs
-from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
+from facets.texts.similarity import WORD_METHODS, SimilarityMethod, score_pairs
 from facets.texts.summarization import summarize
 from facets.texts.topics import suggest_topics
 
