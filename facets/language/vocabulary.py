@@ -84,9 +84,6 @@ class Vocabulary:
         words = [self.words[row] for row in np.flatnonzero(~is_piece)]
         return Vocabulary(words, self.counts[~is_piece], total_count=total)
 
-    def __contains__(self, word: object) -> bool:
-        return word in self._rows
-
     def row(self, word: str) -> int:
         """Row of a word in lower case; ``unknown_row`` for words outside the vocabulary."""
         return self._rows.get(word, self.unknown_row)

@@ -8,7 +8,6 @@ A query keeps the vectors of its tokens, of equal weight: the score by facets is
 Shape suffixes: Q queries, J facets of a query, B windows, L tokens, T spans, P tokens of the longest span, D width.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -29,14 +28,6 @@ from facets.model.window_encoders import TokenEncoder
 from facets.model.word_pieces import Pieces, encodable
 
 _NUM_FACETS, _MAX_FACETS = 32, 256
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """False for the note, once a process, that a query was as long as the model reads: so are some of our own."""
-    return "query_expansion length" not in record.getMessage()
-
-
-logging.getLogger("sentence_transformers.base.modules.transformer").addFilter(_is_news)
 
 
 class LateInteractionEncoder(TokenEncoder):

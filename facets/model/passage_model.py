@@ -125,7 +125,7 @@ class PassageModel:
         self._facets = PassageEncoder(
             encoder, num_facets, max_facets, tokens_per_long_facet, reads_windows=reads_windows
         )
-        self._heads: tuple[Floats, ...] = ()  # `[D, D]` each
+        self._head: Floats | None = None  # `[D, D]`
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
             self._facets = replace(self._facets, alike=alike)
@@ -145,7 +145,7 @@ class PassageModel:
         """The same model, with ``head_DD @ facet`` added to each facet of a document; queries do not change."""
         model = copy(self)
         model.__dict__.pop("score_scale", None)
-        model._heads, model.name, model.revision, model.score_curves = (*self._heads, head_DD), name, revision, {}
+        model._head, model.name, model.revision, model.score_curves = head_DD, name, revision, {}
         return model
 
     def encode(self, texts: Sequence[str]) -> Floats:
@@ -178,10 +178,10 @@ class PassageModel:
         cuts = [self._cut(*pair) for pair in zip(texts, pieces, strict=True)]
         encoded = self._facets.facets(pieces, cuts)
         self._mix_in_headings(texts, encoded)
-        for head_DD in self._heads:
+        if self._head is not None:
             for facets in (encoded.facets, *(facets for facets, _ in encoded.kept.values())):
                 rows = facets.reshape(-1, self.dim)
-                rows[:] = unit_rows(rows + rows @ head_DD.T)
+                rows[:] = unit_rows(rows + rows @ self._head.T)
         return encoded
 
     def _pieces(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
@@ -276,7 +276,7 @@ class PassageModel:
 
     def save(self, folder: Path, **training: object) -> None:
         """Writes a checkpoint folder, except its README; ``training``: facts about the training run."""
-        if not isinstance(self.encoder, NetworkEncoder) or self._heads:
+        if not isinstance(self.encoder, NetworkEncoder) or self._head is not None:
             raise TypeError(f"{self.name}: only models of checkpoints can be saved as one")
         config = PassageModelConfig(
             name=self.name,

@@ -40,7 +40,6 @@ _BACKENDS = {"torch": (), "onnx": ("optimum.onnxruntime",), "openvino": ("optimu
 _OLD_WEIGHTS = "pytorch_model.bin"
 _NOT_DOWNLOADED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf", _OLD_WEIGHTS]
 _WORD_LISTS = (".WordEmbeddings", ".BoW")
-_MODULE = ("type", "path")  # what each module of a model says
 _PYLATE_DENSE = "pylate.models.Dense.Dense"  # sentence-transformers has this class of its own
 
 
@@ -59,8 +58,11 @@ def load_sentence_transformer(
         extra = f"sentence-transformers[{backend}]"
         raise ImportError(f"backend {backend} needs {_BACKENDS[backend][0]}, not installed: pip install '{extra}'")
     folder = find_encoder(name_or_path, allow_downloads=allow_downloads)
-    is_late = _is_late(folder)
-    model = _open(folder, is_late, device=device, trust_remote_code=trust_remote_code, backend=backend)
+    try:
+        is_late = _is_late(folder)
+        model = _open(folder, is_late, device=device, trust_remote_code=trust_remote_code, backend=backend)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{folder}: expected JSON files as sentence-transformers writes them: {error}") from error
     if is_late and not _is_transformer(model):
         raise CheckpointError(f"{folder}: expected a fast tokenizer, which late interaction needs")
     for size in ("truncate_dim", "max_seq_length"):
@@ -135,8 +137,6 @@ def _is_late(folder: Path) -> bool:
     """Whether a model gives a vector for each token; sentence-transformers would open it with another class too."""
     modules, settings = _modules(folder), _settings_in(folder / "config_sentence_transformers.json")
     architectures = _settings_in(folder / "config.json").get("architectures") or []
-    if not _is_list(architectures, str):
-        raise CheckpointError(f"{folder / 'config.json'}: expected architectures as a list of names")
     if any(name.endswith("ForRetrieval") for name in architectures):
         raise CheckpointError(f"{folder}: expected a model of texts, got one of images ({', '.join(architectures)})")
     kind = settings.get("model_type")
@@ -206,11 +206,8 @@ def _own_code(folder: Path, modules: Sequence[Mapping[str, str]]) -> str:
     found = [module["type"] for module in modules if not module["type"].startswith(known)]
     for path in folder.glob("**/config.json"):
         config = _settings_in(path)
-        own = config.get("auto_map") or {}
-        if not isinstance(own, dict):
-            raise CheckpointError(f"{path}: expected auto_map as a JSON object")
         if str(config.get("model_type")) not in CONFIG_MAPPING:
-            found += map(str, own.values())
+            found += map(str, (config.get("auto_map") or {}).values())
     return ", ".join(found)
 
 
@@ -225,10 +222,7 @@ def _json(path: Path) -> Any:
 
 def _settings_in(path: Path) -> dict[str, Any]:
     """A JSON object; empty if there is no such file."""
-    settings = _json(path)
-    if settings is not None and not isinstance(settings, dict):
-        raise CheckpointError(f"{path}: expected a JSON object, got {type(settings).__name__}")
-    return settings or {}
+    return _json(path) or {}
 
 
 def _modules(folder: Path) -> list[dict[str, str]] | None:
@@ -236,23 +230,13 @@ def _modules(folder: Path) -> list[dict[str, str]] | None:
     modules = _json(folder / "modules.json")
     if modules is None:
         return None
-    if not _is_list(modules, dict) or not _is_list([module.get(key) for module in modules for key in _MODULE], str):
-        raise CheckpointError(
-            f"{folder / 'modules.json'}: expected a list of modules, each with {' and '.join(_MODULE)}"
-        )
     routes = []
     for module in modules:
         if module["type"].endswith(".Router"):
             path = folder / module["path"] / "router_config.json"
             types = _settings_in(path).get("types") or {}
-            if not isinstance(types, dict) or not _is_list([*types.values()], str):
-                raise CheckpointError(f"{path}: expected types as a JSON object of names")
             routes += [{"type": kind, "path": os.path.join(module["path"], own)} for own, kind in types.items()]
     return [*modules, *routes]
-
-
-def _is_list(value: object, kind: type) -> bool:
-    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
 
 
 def _revision(folder: Path, backend: str) -> str:

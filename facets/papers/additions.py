@@ -26,7 +26,7 @@ from facets.papers.records import (
     check_new_authors,
 )
 from facets.papers.store import Added, AddedVector, AdditionStore
-from facets.papers.tables import EngineState, GrowingRows, Members, PaperBank
+from facets.papers.tables import EngineState, Members, PaperBank
 from facets.storage.records import NO_NEWS, News, RecordFollower
 from facets.storage.sql import SqlDatabase
 
@@ -47,9 +47,6 @@ class Additions(RecordFollower[AdditionStore]):
     """
 
     _state: EngineState
-    _documents: GrowingRows  # those of `_state`
-    _passages: GrowingRows  # likewise
-    _words: GrowingRows
     _given: dict[str, set[str]]  # by paper, the authors it was given to
     _foreign = ""  # model revision with which another server has taken over the additions
 
@@ -148,11 +145,7 @@ class Additions(RecordFollower[AdditionStore]):
         self, state: EngineState, papers: Sequence[Paper], sentences: Sentences, given: Pairs
     ) -> tuple[EngineState, Members]:
         """The state with more papers, and the candidates to change."""
-        documents, passages, words = self._paper_vectors(papers, sentences)
-        documents_IW = self._documents.extended(len(state.bank.ids), documents)
-        passages_AE = self._passages.extended(len(state.bank.passages), passages)
-        words_AM = self._words.extended(len(state.bank.words), words)
-        grown = state.with_papers(papers, documents_IW, passages_AE, words_AM)
+        grown = state.with_papers(papers, *self._paper_vectors(papers, sentences)) if papers else state
         given = {*given, *((author, paper.id) for paper in papers for author in self._given.get(paper.id, ()))}
         return grown, state.changed_members(grown, papers, given)
 
@@ -192,9 +185,6 @@ class Additions(RecordFollower[AdditionStore]):
     def _load(self, stored: Added) -> None:
         """Builds the state from the model and the store; computes all vectors again for another model revision."""
         trained = EngineState.trained(self._model)
-        bank = trained.bank
-        self._documents, self._passages = GrowingRows(bank.documents), GrowingRows(bank.passages)
-        self._words = GrowingRows(bank.words)
         self._given, self._foreign = defaultdict(set), ""
         papers, vectors = list(stored.papers.values()), stored.vectors
         sentences: Sentences = stored.sentences

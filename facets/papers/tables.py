@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -286,13 +285,11 @@ class EngineState:
     def with_papers(
         self,
         papers: Sequence[Paper],
-        documents_IW: NDArray[np.float32],
+        documents_AW: NDArray[np.float32],
         passages_AE: NDArray[np.float32],
         words_AM: NDArray[np.void],
     ) -> "EngineState":
-        """A state with more papers, or new versions, at the end of the bank.
-
-        ``documents_IW`` of all papers, the others of all added ones.
+        """A state with more papers, or new versions, at the end of the bank; the arrays are theirs.
 
         Its candidates are unchanged; see ``changed_members`` and ``with_candidates``.
         """
@@ -302,9 +299,9 @@ class EngineState:
             np.concatenate([bank.titles, _objects([paper.title for paper in papers])]),
             np.concatenate([bank.abstracts, _objects([paper.abstract for paper in papers])]),
             np.concatenate([bank.years, np.array([paper.year or 0 for paper in papers], dtype=np.int32)]),
-            documents_IW,
-            passages_AE,
-            words_AM,
+            np.concatenate([bank.documents, documents_AW]),
+            np.concatenate([bank.passages, passages_AE]),
+            np.concatenate([bank.words, words_AM]),
             bank.coded,
         )
         rows = {paper.id: first + number for number, paper in enumerate(papers)}
@@ -381,23 +378,6 @@ class EngineState:
             years[filled, 0] = np.minimum.reduceat(np.where(years_P > 0, years_P, 9999), starts[filled])
             years[filled, 1] = np.maximum.reduceat(years_P, starts[filled])
         return CandidateTable(_objects(ids), _objects(names), vectors_JD, papers_P, starts, years)
-
-
-class GrowingRows:
-    """An array that grows by rows; arrays returned earlier stay unchanged."""
-
-    def __init__(self, rows: NDArray[Any]) -> None:
-        self._room = rows
-
-    def extended(self, length: int, rows: NDArray[Any]) -> NDArray[Any]:
-        """The first ``length`` rows, then these. Later rows, left by a failed addition, are overwritten."""
-        total = length + len(rows)
-        if total > len(self._room):
-            room = np.empty((total + length // 2, *self._room.shape[1:]), dtype=self._room.dtype)
-            room[:length] = self._room[:length]
-            self._room = room
-        self._room[length:total] = rows
-        return self._room[:total]
 
 
 def _spliced(table: CandidateTable, without: Sequence[int], new: CandidateTable) -> CandidateTable:

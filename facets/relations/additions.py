@@ -201,7 +201,7 @@ class Additions(RecordFollower[AddedRelationStore]):
         facets: list[NDArray[np.float32]] = [own.facets]
         for relation in added:
             patterns = self._model.encode_patterns([example.split() for example in relation.examples])
-            facets.append(fitted_facets(patterns, self._model.num_relation_facets)[None])
+            facets.append(fitted_facets(patterns, own.facets.shape[1])[None])
         thresholds = [*own.confidence.thresholds, *(relation.threshold for relation in added)]
         return RelationFacets(
             (*own.names, *(relation.name for relation in added)),

@@ -245,11 +245,6 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         self.relations = relations
         self.table = table
 
-    @property
-    def num_relation_facets(self) -> int:
-        """K_rel, the number of facets of a relation."""
-        return int(self.relations.facets.shape[1])
-
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facets of patterns with ``$ARG1`` and ``$ARG2``, ``[len(texts), K, D]`` float32, unit length."""
         return self.encode_patterns(tokenize_patterns(texts, self.tokenizer))

@@ -24,7 +24,6 @@ DEPTH = 100  # documents of a ranking that are evaluated
 METRICS = ("ndcg_10", "recall_100", "mrr_10")
 _FIRST = 10
 _COLUMNS = ("query-id", "corpus-id", "score")
-_MAX_GRADE = 10_000  # trec_eval counts the documents of every grade
 
 Ranking = Sequence[str]  # ids of documents, best first, each once
 
@@ -137,16 +136,12 @@ def _read_judgements(path: Path, queries: Mapping[str, str], documents: Mapping[
         if number == 0 and grade.strip().lower() == _COLUMNS[-1]:
             continue  # the header
         value = parse_number(grade, place, name="score")
-        if not value.is_integer() or abs(value) > _MAX_GRADE:
-            bounds = f"from -{_MAX_GRADE} to {_MAX_GRADE}"
-            raise InvalidInputError(f"{place}: expected a whole number {bounds} as score, got {grade[:40]!r}")
+        if not value.is_integer():
+            raise InvalidInputError(f"{place}: expected a whole number as score, got {grade[:40]!r}")
         for kind, key, known in (("query", query, queries), ("document", document, documents)):
             if key not in known:
                 raise InvalidInputError(f"{place}: expected the id of a {kind}, got the unknown id {key!r}")
-        grades = judgements.setdefault(query, {})
-        if document in grades:
-            raise InvalidInputError(f"{place}: expected a new pair, got {query!r} and {document!r} again")
-        grades[document] = int(value)
+        judgements.setdefault(query, {})[document] = int(value)
     return judgements
 
 

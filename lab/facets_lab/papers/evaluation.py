@@ -24,7 +24,7 @@ from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets.papers.scoring import hybrid_scores
-from facets.papers.tables import CandidateTable, PaperBank
+from facets.papers.tables import CandidateTable
 from facets.papers.trained import change_settings
 from facets_lab.evaluation.comparison import Report, if_installed, load_models, minilm
 from facets_lab.evaluation.options import Baselines, DataFile, Models
@@ -132,17 +132,6 @@ def model_scores(engine: PaperEngine, encoded: PaperFacets) -> Score:
     return score
 
 
-def document_scores(
-    vectors_NW: NDArray[np.float32], tables: Mapping[CandidateKind, CandidateTable], bank: PaperBank
-) -> Score:
-    """``documents``: greatest cosine with a candidate's papers."""
-
-    def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        return {"documents": tables[kind].document_scores(vectors_NW, _rows_of(tables[kind], ids), bank)}
-
-    return score
-
-
 def _rows_of(table: CandidateTable, ids: Sequence[str]) -> NDArray[np.int64]:
     return np.array([table.row_of_id[key] for key in ids], dtype=np.int64)
 
@@ -164,7 +153,13 @@ def minilm_systems(loaded: LoadedModel, data: PaperData, train: Path | None) -> 
         unseen = unit_rows(embed([_text(paper) for paper in data.papers]))
         known = np.zeros((len(state.bank.ids), unseen.shape[1]), dtype=np.float32)
         known[needed] = unit_rows(embed([texts[state.bank.ids[row]] for row in needed]))
-        yield "minilm", document_scores(unseen, tables, replace(state.bank, documents=known))
+        bank = replace(state.bank, documents=known)
+
+        def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+            rows_C = _rows_of(tables[kind], ids)
+            return {"documents": tables[kind].document_scores(unseen, rows_C, bank)}  # noqa: B023  # one embedder
+
+        yield "minilm", score
 
 
 def _text(paper: Paper) -> str:

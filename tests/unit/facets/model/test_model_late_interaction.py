@@ -1,7 +1,6 @@
 """Passage models of tiny random late-interaction encoders, against sentence-transformers itself."""
 
 import json
-import logging
 import string
 from pathlib import Path
 
@@ -28,17 +27,6 @@ def load(folder: Path) -> PassageModel:
 
 def peer_of(folder: Path) -> MultiVectorEncoder:
     return MultiVectorEncoder(str(folder), device="cpu", local_files_only=True)
-
-
-def test_queries_as_long_as_the_model_reads_log_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(logging.Logger, "warning_once", logging.Logger.warning)  # not only the first of the process
-    model = load(tiny_late_interaction(tmp_path / "late"))
-    assert model.score_scale is not None
-    model.encode_queries([LONG])
-    logging.getLogger("sentence_transformers.base.modules.transformer").warning("something else")
-    assert caplog.messages == ["something else"]
 
 
 def scores(model: PassageModel) -> np.ndarray:

@@ -20,7 +20,7 @@ def test_probabilities_fall_and_evidence_names_facets(engine: RelationEngine) ->
     assert len(scores.facets) == engine.model.num_facets
     meeting = scores.relations[0].meeting
     assert 0 <= meeting.pattern_facet < engine.model.num_facets
-    assert 0 <= meeting.relation_facet < engine.model.num_relation_facets
+    assert 0 <= meeting.relation_facet < engine.model.relations.facets.shape[1]
     nearest = scores.facets[meeting.pattern_facet].relations
     assert any(near.cosine == pytest.approx(meeting.cosine, abs=1e-5) for near in nearest)
 

@@ -40,10 +40,8 @@ def test_read_beir_with_and_without_header(tmp_path: Path, header: bool) -> None
         ("corpus.jsonl", '{"_id": "dog", "text": "x"}', "'dog' again"),
         ("qrels/test.tsv", "q1\tlift\tyes", "yes"),
         ("qrels/test.tsv", "q1\tlift\t0.5", "0.5"),
-        ("qrels/test.tsv", "q1\tlift\t1e300", "10000.*1e300"),
         ("qrels/test.tsv", "q9\tlift\t1", "query.*'q9'"),
         ("qrels/test.tsv", "q1\tnone\t1", "document.*'none'"),
-        ("qrels/test.tsv", "q1\tdog\t1", "'q1'.*'dog' again"),
     ],
 )
 def test_bad_lines_are_named_by_file_and_line(tmp_path: Path, name: str, line: str, message: str) -> None:

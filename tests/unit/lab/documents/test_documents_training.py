@@ -138,12 +138,3 @@ def test_neighbours_stand_together_and_a_title_is_asked_or_read(raw_texts: Path)
     assert len(group) == 6  # one has no abstract
     assert {bool(passage.questions) for passage in group} == {True, False}
     assert all(bool(passage.questions) != passage.text.startswith("Bread") for passage in group)
-
-
-def test_bad_data_is_named_by_file_and_line(raw_texts: Path) -> None:
-    path = raw_texts / "bad.jsonl"
-    path.write_text('{"query": "a", "positive": "b"}\n{"query": "a"}\n')
-    with pytest.raises(InvalidInputError, match=r"bad\.jsonl, line 2"):
-        _groups(SourceConfig(kind="questions", files=[str(path)]))
-    with pytest.raises(ConfigError, match="nothing"):
-        _groups(SourceConfig(kind="papers", files=[str(raw_texts / "nothing*")]))

@@ -11,7 +11,7 @@ import pytest
 from facets_lab.training.corpus import PackedCorpus, clean_paragraph, read_titled_documents
 from toy_texts import packed_corpus
 
-from facets.errors import CheckpointError, ConfigError, InvalidInputError
+from facets.errors import CheckpointError, ConfigError
 
 FIRST = """# Cats
 The cat sat on the mat. The cat slept there.
@@ -86,17 +86,6 @@ def test_number_of_workers_and_blocks_changes_nothing(
     for name in ("tokens", "sentence_offsets", "paragraph_offsets", "document_offsets"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     assert one.vocabulary.words == two.vocabulary.words and meta_of(one) == meta_of(two)
-
-
-def test_bad_utf8_is_refused_with_file_and_line(tmp_path: Path) -> None:
-    path = tmp_path / "bad.txt"
-    path.write_bytes(b"# Title\nA good line.\nA b\xffd line.\n")
-    with pytest.raises(InvalidInputError, match=r"bad\.txt, line 3: expected UTF-8"):
-        list(read_titled_documents(path))
-    with pytest.raises(InvalidInputError, match="line 3"):
-        packed_corpus([path], tmp_path / "p", workers=2)
-    with pytest.raises(CheckpointError, match=r"meta\.json"):
-        PackedCorpus.open(tmp_path / "p")
 
 
 def test_bad_settings_and_empty_corpora_are_refused(tmp_path: Path) -> None:
