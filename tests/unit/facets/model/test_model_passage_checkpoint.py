@@ -71,21 +71,6 @@ def test_a_damaged_folder_is_refused_by_its_path(folder: Path, name: str, damage
     assert str(folder) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"space": ""},
-        {"window_tokens": 1000},
-        {"window_overlap": 15},  # no such setting
-        {"num_facets": 0},
-    ],
-)
-def test_a_configuration_that_cannot_be_is_refused(folder: Path, changes: dict[str, object]) -> None:
-    change_config(folder, **changes)
-    with pytest.raises(CheckpointError, match="toy"):
-        facets.load(folder)
-
-
 def test_other_tasks_and_absent_folders_are_told_apart(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="expected a model for sentences, got one for passages"):
         facets.load(folder, FacetModel)

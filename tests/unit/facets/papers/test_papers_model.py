@@ -92,16 +92,6 @@ def test_confidence_never_rises_with_the_rank() -> None:
     assert curve.confidence(CandidateKind.CITATIONS, features) is None
 
 
-@pytest.mark.parametrize(
-    ("kinds", "match"),
-    [('{"readers": {}}', "kinds"), ('{"authors": {"luck": 1}}', "luck"), ('{"authors": {"facet": NaN}}', "finite")],
-)
-def test_damaged_file_is_named(tmp_path: Path, kinds: str, match: str) -> None:
-    (tmp_path / "relevance.json").write_text(f'{{"format": 1, "revision": "r", "kinds": {kinds}}}')
-    with pytest.raises(CheckpointError, match=match):
-        PaperConfidence.read(tmp_path, "r")
-
-
 @pytest.fixture
 def sure(model: PaperModel) -> Iterator[PaperEngine]:
     """An engine whose model has a curve for authors."""

@@ -12,13 +12,13 @@ from facets_lab.papers.export import prepare_papers
 from facets_lab.papers.training import PaperTrainer
 from facets_lab.relations.training import RelationTrainer
 from facets_lab.texts.training import SentenceTrainer
-from facets_lab.training.loop import LOSS, Trainer, TrainingLoop, train
+from facets_lab.training.loop import LOSS, Trainer, TrainingLoop
 from relation_toys import toy_relation_config
 from torch import Tensor
 from toy_papers import toy_paper_config, write_toy_papers
 from toy_texts import make_toy_corpus, toy_sentence_config
 
-from facets.errors import CheckpointError, ConfigError
+from facets.errors import CheckpointError
 
 MakeTrainer = Callable[[], Trainer]
 
@@ -73,16 +73,6 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(make_trainer: MakeTr
     curves = [(tmp_path / run / "curve.jsonl").read_text().splitlines() for run in ("whole", "part")]
     losses = [[json.loads(line).get("validation_loss") for line in curve] for curve in curves]
     assert losses[0] == losses[1]
-
-
-def test_a_finished_run_does_nothing_more(make_trainer: MakeTrainer, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    _, first = train(make_trainer, run)
-    assert first.step == 4
-    with pytest.raises(ConfigError, match="already holds a run"):
-        train(make_trainer, run)
-    _, again = train(make_trainer, run, resume=True)
-    assert again == first
 
 
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
