@@ -4,7 +4,6 @@ A setting comes from, later sources winning: its default here, the configuration
 (``FACETS_SERVER_<NAME>``), the command line. Only ``__main__`` reads the last three.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -19,7 +18,6 @@ from facets.model.shipped import DEFAULT_READER
 
 ENVIRONMENT_PREFIX = "FACETS_SERVER_"
 MAX_VALUES = 262_144  # fields and items of one request, in protobuf or JSON, nested ones included
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 File = Annotated[Path, Field(strict=False)]  # a file or folder; text in TOML
 Names = Annotated[tuple[str, ...], Field(strict=False)]  # a list in TOML
@@ -198,7 +196,6 @@ def _parsed(variable: str, field: FieldInfo, text: str) -> object:
     if kind == tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     try:
-        value = TypeAdapter(kind).validate_strings(text)
+        return TypeAdapter(kind).validate_strings(text)
     except ValidationError:
         return text
-    return text if type(value) is int and not _INTEGER.fullmatch(text) else value  # pydantic reads "5.0" as 5
