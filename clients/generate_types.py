@@ -52,6 +52,7 @@ _MESSAGES = {
 _BASES = {
     "CandidateRankings": "Listed[tuple[RankedCandidate, ...]]",
     "Collection": "Record",
+    "CollectionDiagnosis": "Record",
     "Document": "Record",
     "EntityPair": "OfPair[RelationScore]",
     "FoundCandidates": "Listed[tuple[Candidate, ...]]",
@@ -59,6 +60,7 @@ _BASES = {
     "Model": "Record",
     "PaperRankings": "Listed[tuple[RankedPaper, ...]]",
     "PatternScore": "OfPattern[RelationScore]",
+    "Relation": "Record",
     "RerankedTexts": "Listed[RankedText]",
     "SearchFields": "Listed[SearchResultFields]",
     "SearchResultFields": "Listed[SearchHit]",

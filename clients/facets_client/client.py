@@ -1,6 +1,5 @@
 """The two clients: blocking, and for asyncio with the same methods."""
 
-from types import FunctionType
 from typing import Self
 
 from facets_client.core.model_calls import AsyncModelCalls
@@ -68,15 +67,3 @@ class AsyncFacetsClient(
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
-
-
-def _name_methods_after(client: type) -> None:
-    """Lets Python name methods after the client in its errors, and not after the base class that has them."""
-    for base in client.__mro__[1:]:
-        for name, method in vars(base).items():
-            if isinstance(method, FunctionType):
-                method.__qualname__ = f"{client.__name__}.{name}"
-
-
-_name_methods_after(FacetsClient)
-_name_methods_after(AsyncFacetsClient)

@@ -10,8 +10,9 @@ import typer
 from typer import Argument, Option
 
 from facets_client.cli.failures import CommandError, ExitCode
-from facets_client.cli.output import count_of, print_json, progress_bar
+from facets_client.cli.output import print_json
 from facets_client.cli.settings import Settings
+from facets_client.core.drawing import count_of, progress_bar
 from facets_client.errors import FacetsClientError
 from facets_client.generated.running import BulkRunner, BulkTask
 from facets_client.load.outputs import append_rejections

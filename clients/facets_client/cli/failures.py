@@ -90,45 +90,43 @@ def command_error(error: BaseException) -> CommandError | None:
             return None
 
 
-_EXIT_CODES = {
-    ExitCode.USAGE: (InvalidArgumentError, NotFoundError, AlreadyExistsError, FailedPreconditionError),
-    ExitCode.UNAVAILABLE: (UnavailableError, OverloadedError, DeadlineExceededError),
-    ExitCode.DENIED: (UnauthenticatedError, PermissionDeniedError),
+# Exit code, message and hint for each kind of error of a server.
+_FAILURES: dict[type[FacetsClientError], tuple[ExitCode, str, str]] = {
+    **dict.fromkeys((InvalidArgumentError, AlreadyExistsError, FailedPreconditionError), (ExitCode.USAGE, "{0}", "")),
+    NotFoundError: (ExitCode.USAGE, "{0}", "asked {1}"),
+    UnavailableError: (
+        ExitCode.UNAVAILABLE,
+        "{1} is not available: {0}",
+        "facets serve starts one; --target or FACETS_TARGET says where it is",
+    ),
+    OverloadedError: (ExitCode.UNAVAILABLE, "{1} is overloaded: {0}", "try again later"),
+    DeadlineExceededError: (
+        ExitCode.UNAVAILABLE,
+        "no answer from {1} in time (see --timeout-s)",
+        "facets health says whether a server is there",
+    ),
+    UnauthenticatedError: (ExitCode.DENIED, "{0}", "--api-key or FACETS_API_KEY gives the key"),
+    PermissionDeniedError: (ExitCode.DENIED, "{0}", ""),
 }
-_HINTS: tuple[tuple[type[FacetsClientError], str], ...] = (
-    (UnavailableError, "facets serve starts one; --target or FACETS_TARGET says where it is"),
-    (OverloadedError, "try again later"),
-    (DeadlineExceededError, "facets health says whether a server is there"),
-    (UnauthenticatedError, "--api-key or FACETS_API_KEY gives the key"),
-)
+_SERVER_FAILURE = (ExitCode.SERVER, "{1} failed: {0}", "")
 
 
 def server_failure(error: FacetsClientError, server: str) -> CommandError:
     """What to tell the user about an error of a server, given in words: what it refused, or why it did not answer."""
+    # A full disk has the status of an overload, but a retry does not help.
+    kind = FacetsClientError if error.reason == "DISK_FULL" else type(error)
+    exit_code, message, hint = _FAILURES.get(kind, _SERVER_FAILURE)
+    message = message.format(without_grpc_prefix(error.details), server)
+    if exit_code is ExitCode.SERVER and error.request_id:
+        message += f" (request {error.request_id})"
     violations = [violation._asdict() for violation in error.field_violations]
-    exit_code = next((code for code, kinds in _EXIT_CODES.items() if isinstance(error, kinds)), ExitCode.SERVER)
-    if error.reason == "DISK_FULL":  # same status as an overload, but a retry does not help
-        exit_code = ExitCode.SERVER
-    message = without_grpc_prefix(error.details)
-    if isinstance(error, UnavailableError):
-        message = f"{server} is not available: {message}"
-    elif isinstance(error, DeadlineExceededError):
-        message = f"no answer from {server} in time (see --timeout-s)"
-    elif exit_code is ExitCode.UNAVAILABLE:
-        message = f"{server} is overloaded: {message}"
-    elif exit_code is ExitCode.SERVER:
-        request = f" (request {error.request_id})" if error.request_id else ""
-        message = f"{server} failed: {message}{request}"
     fields: dict[str, object] = {
         "reason": error.reason,
         "field": violations[0]["field"] if violations else "",
         "field_violations": violations,
         **{name: getattr(error, name) for name in ("metadata", "retry_after_s", "request_id")},
     }
-    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
-    if isinstance(error, NotFoundError):
-        hint = f"asked {server}"
-    return CommandError(message, error.code.name, exit_code, hint, fields)
+    return CommandError(message, error.code.name, exit_code, hint.format("", server), fields)
 
 
 def without_grpc_prefix(details: str) -> str:

@@ -10,9 +10,6 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 from typer import Argument, Option
 
 from facets_client.cli.bulk import BulkInput, BulkOptions, JsonLinesArgument, WindowOption
@@ -27,10 +24,11 @@ from facets_client.cli.options import (
     parse_where,
     text_of_file,
 )
-from facets_client.cli.output import clean, count_of, print_json, progress_bar, shortened, stdout
-from facets_client.cli.settings import call_with, settings_of
+from facets_client.cli.output import print_json, stdout
+from facets_client.cli.settings import ask, call_with, settings_of
+from facets_client.core.drawing import count_of, line, progress_bar, shortened
 from facets_client.core.extras import require_extra
-from facets_client.generated.types import CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
+from facets_client.generated.types import CandidateKind, CandidateRankings, Paper, PaperOptions, PaperRankings
 from facets_client.load.outputs import whole_file
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import CallTask, Settled, batches
@@ -100,30 +98,30 @@ def authors_or_citations(
       facets recommend authors --file papers.jsonl --top-k 20 --from-year 2018
     """
     options = call_with(PaperOptions, locals(), excluded_ids=exclude or (), candidates=candidate)
-    kind = context.info_name
-    settings = settings_of(context)
     asked = _asked_papers(title, abstract, file)
-    with settings.connect() as client:
-        call = client.recommend_authors if kind == "authors" else client.recommend_citations
-        found = call(asked, options, model=model)
-    console = stdout()
-    for paper, candidates in zip(asked, found.results, strict=True):
-        if settings.json:
-            about = {"id": paper.id, "title": paper.title}
-            print_json({"paper": about, "candidates": candidates, "model": found.model})
-            continue
-        if len(asked) > 1:
-            console.print(Text(shortened(paper.title, _TITLE_CHARS), style="bold"))
-        sure = [item for item in candidates if item.confidence is None or item.confidence >= min_confidence]
-        for rank, item in enumerate(sure, start=1):
-            _print_item(console, rank, item, item.name or _cited_title(item))
-        if not candidates:
-            console.print(Text(f"no {'author' if kind == 'authors' else 'paper'} is left", style="dim"))
-        elif not sure:
-            surest = f"the surest has confidence {candidates[0].confidence or 0.0:.2f}"
-            console.print(Text(f"nothing relevant: {surest} (--min-confidence 0 shows it)", style="yellow"))
-    if not settings.json:
-        console.print(Text(f"{found.model.name}, {found.timings.total_ms:.0f} ms", style="dim"))
+
+    def show(found: CandidateRankings) -> None:
+        sure = [
+            tuple(item for item in ranking if item.confidence is None or item.confidence >= min_confidence)
+            for ranking in found.results
+        ]
+        stdout().print(replace(found, results=tuple(sure)))
+        for paper, ranking, kept in zip(asked, found.results, sure, strict=True):
+            if ranking and not kept:
+                surest = f"the surest has confidence {ranking[0].confidence or 0.0:.2f}"
+                problem = f"nothing relevant: {surest} (--min-confidence 0 shows it)"
+                stdout().print(line(f"{shortened(paper.title, _TITLE_CHARS)}: {problem}", "yellow"))
+        stdout().print(line(f"{found.model.name}, {found.timings.total_ms:.0f} ms"))
+
+    ask(
+        context,
+        lambda client: getattr(client, f"recommend_{context.info_name}")(asked, options, model=model),
+        show,
+        lambda found: [
+            {"paper": {"id": paper.id, "title": paper.title}, "candidates": candidates, "model": found.model}
+            for paper, candidates in zip(asked, found.results, strict=True)
+        ],
+    )
 
 
 def _asked_papers(title: str | None, abstract: str, file: str | None) -> list[Paper]:
@@ -151,31 +149,6 @@ def _items_of_file(file: str, read: Callable[[Source], Iterable[Record[ItemT] | 
     if not items:
         raise InputError(f"{file}: expected at least one {kind}, got none")
     return items
-
-
-def _print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper, name: str) -> None:
-    head = Text(f"{rank:>3}  ")
-    head.append(f"{item.score:.4f}", style="bold")
-    if isinstance(item, RankedCandidate) and item.confidence is not None:
-        head.append(f"  confidence {item.confidence:.2f}", style="green")
-    head.append(f"  {clean(item.id)}", style="cyan")
-    if name and name != item.id:
-        head.append(f"  {shortened(name, _TITLE_CHARS)}")
-    console.print(head)
-    if item.evidence is None:
-        return
-    scores = f"facets {item.facet_score:.3f}, documents {item.document_score:.3f}"
-    words = ", ".join(word.word for word in item.evidence.nearest_words)
-    lines = [f"facet {item.evidence.facet} ({words}), {scores}"]
-    for near in item.evidence.nearest_papers:
-        lines.append(f"{near.cosine:.2f}  {near.id}  {shortened(near.title, _TITLE_CHARS)}")
-    for line in lines:
-        console.print(Padding(Text(clean(line).rstrip(), style="dim"), (0, 0, 0, 5)))
-
-
-def _cited_title(item: RankedCandidate) -> str:
-    cited = item.evidence.nearest_papers if item.evidence else ()
-    return f"(title not known) cites: {cited[0].title}" if cited else "(title not known)"
 
 
 @app.command()
@@ -210,22 +183,22 @@ def papers(
     if bool(collection) == (file is not None):
         raise typer.BadParameter("expected --collection or --file")
     ids = author or citing or []
-    settings = settings_of(context)
     options = locals() | {"where": parse_where(where), "excluded_ids": exclude or ()}
     options["papers"] = None if file is None else _papers_of_file(file)
-    with settings.connect() as client:
-        found = call_with(client.rank_papers, options, kind="authors" if author else "citations")
-    console = stdout()
-    for name, ranking in zip(ids, found.rankings, strict=True):
-        if settings.json:
-            print_json({"id": name, "papers": ranking, "num_papers": found.num_papers, "model": found.model})
-            continue
-        console.print(Text(clean(name), style="bold"))
-        for rank, item in enumerate(ranking, start=1):
-            _print_item(console, rank, item, item.title)
-    if not settings.json:
-        note = f"{count_of(found.num_papers, 'paper')} compared, {found.timings.total_ms:.0f} ms"
-        console.print(Text(note, style="dim"))
+
+    def show(found: PaperRankings) -> None:
+        stdout().print(found)
+        stdout().print(line(f"{count_of(found.num_papers, 'paper')} compared, {found.timings.total_ms:.0f} ms"))
+
+    ask(
+        context,
+        lambda client: call_with(client.rank_papers, options, kind="authors" if author else "citations"),
+        show,
+        lambda found: [
+            {"id": name, "papers": ranking, "num_papers": found.num_papers, "model": found.model}
+            for name, ranking in zip(ids, found.rankings, strict=True)
+        ],
+    )
 
 
 @app.command()
@@ -243,18 +216,14 @@ def find(
       facets recommend find "A. Lovelace"
       facets recommend find --kind citations "machine translation of rare words"
     """
-    settings = settings_of(context)
-    with settings.connect() as client:
-        found = client.find_candidates(kind, text, model=model, top_k=top_k)
-    for asked, candidates in zip(text, found.results, strict=True):
-        if settings.json:
-            print_json({"text": asked, "candidates": candidates, "num_candidates": found.num_candidates})
-            continue
-        for candidate in candidates:
-            name = f"  {candidate.name}" if candidate.name not in ("", candidate.id) else ""
-            typer.echo(clean(candidate.id + name))
-        if not candidates:
-            typer.echo(clean(f"nothing like {asked} among {found.num_candidates}"), err=True)
+    ask(
+        context,
+        lambda client: client.find_candidates(kind, text, model=model, top_k=top_k),
+        as_json=lambda found: [
+            {"text": asked, "candidates": candidates, "num_candidates": found.num_candidates}
+            for asked, candidates in zip(text, found.results, strict=True)
+        ],
+    )
 
 
 @app.command()
@@ -431,8 +400,8 @@ def _excluding(paper: Paper, candidates: Sequence[str], *, own: bool) -> Paper:
 def _read_conflicts(path: Path) -> dict[str, list[str]]:
     """Id of a paper -> candidates never recommended for it."""
     conflicts: dict[str, list[str]] = {}
-    for where, line in lines_of_file(str(path)):
-        row = next(csv.reader([line]))
+    for where, pair in lines_of_file(str(path)):
+        row = next(csv.reader([pair]))
         if len(row) < 2 or not row[0].strip() or not row[1].strip():
             raise InputError(f"{where}: expected the id of a paper and a candidate, got {row!r:.60}")
         conflicts.setdefault(row[0].strip(), []).append(row[1].strip())

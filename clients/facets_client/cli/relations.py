@@ -3,13 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
-from itertools import groupby
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from typer import Argument, Option
 
 from facets_client.cli.options import (
@@ -21,21 +17,12 @@ from facets_client.cli.options import (
     pairs_from,
     texts_from,
 )
-from facets_client.cli.output import clean, count_of, print_table, shortened, stdout
+from facets_client.cli.output import print_table, stdout
 from facets_client.cli.settings import ask
-from facets_client.generated.types import (
-    Entailment,
-    EntityMention,
-    EntityPair,
-    PatternScore,
-    RankedTail,
-    Relation,
-    RelationScore,
-    TextRelations,
-)
+from facets_client.core.drawing import count_of, line, shortened
+from facets_client.generated.types import PatternScore, RankedTail, RelationScore, TextRelations
 
-_NO_RELATION = "(no relation)"
-_EXAMPLES_SHOWN = 3
+_SENTENCE_CHARS = 70
 
 
 def relations(
@@ -88,11 +75,11 @@ def relations(
     options: dict[str, Any] = {"top_k": top_k, "evidence": evidence, "model": model}
     run: Callable[..., object] = partial(ask, context)
     if list_all:
-        run(lambda client: client.list_relations(model=model), _print_relations, lambda known: {"relations": known})
+        run(lambda client: client.list_relations(model=model), as_json=lambda known: {"relations": known})
     elif add is not None:
-        run(lambda client: [client.add_relation(add, patterns, threshold=threshold, model=model)], _print_relations)
+        run(lambda client: client.add_relation(add, patterns, threshold=threshold, model=model))
     elif delete is not None:
-        run(lambda client: [client.delete_relation(delete, model=model)], _print_relations)
+        run(lambda client: client.delete_relation(delete, model=model))
     elif patterns:
         show = partial(_print_pattern_scores, evidence=evidence)
         run(lambda client: client.score_relations(patterns, relations=relation or (), **options), show)
@@ -141,11 +128,20 @@ def _span(text: str) -> tuple[int, int]:
 
 
 def _print_pairs(texts: Sequence[str], found: Sequence[TextRelations], *, evidence: bool) -> None:
-    console = stdout()
+    rows = []
     for text, answer in zip(texts, found, strict=True):
-        for (start, end), pairs in groupby(answer.pairs, key=lambda pair: (pair.sentence_start, pair.sentence_end)):
-            console.print(_marked_sentence(text, start, end, answer.entities))
-            _print_sentence_pairs(console, list(pairs), evidence=evidence)
+        for pair in answer.pairs:
+            pattern = pair.pattern_score
+            sentence = text[pair.sentence_start : pair.sentence_end]
+            answers = [(_relation_name(score), score.probability) for score in pattern.relations]
+            if not pair.relations:
+                answers.append((f"(no relation){_cue(pattern)}", pattern.no_relation_probability))
+            rows += [
+                (pair.head.text, name, pair.tail.text, f"{share:.2f}", shortened(sentence, _SENTENCE_CHARS))
+                for name, share in answers
+            ]
+    if rows:
+        print_table(("head", "relation", "tail", "confidence", "sentence"), rows)
     num_pairs, num_not_asserted = (
         sum(getattr(answer, name) for answer in found) for name in ("num_pairs", "num_not_asserted")
     )
@@ -156,82 +152,57 @@ def _print_pairs(texts: Sequence[str], found: Sequence[TextRelations], *, eviden
         note += f"; {num_not_asserted} not asserted (--unrelated shows them)"
     elif not num_pairs:
         note += ": no sentence has two entities near each other"
-    console.print(Text(note, style="dim"))
-
-
-def _marked_sentence(text: str, start: int, end: int, entities: Sequence[EntityMention]) -> Text:
-    line = Text(clean(text[start:end]))
-    for entity in entities:
-        if start <= entity.start and entity.end <= end:
-            line.stylize("bold underline", entity.start - start, entity.end - start)
-    return line
-
-
-def _print_sentence_pairs(console: Console, pairs: Sequence[EntityPair], *, evidence: bool) -> None:
-    rows = Table.grid(padding=(0, 2), pad_edge=True)
-    for pair in pairs:
-        pattern = pair.pattern_score
-        answers = [(_relation_name(score), score.probability) for score in pattern.relations]
-        if not pair.relations:
-            answers.append((f"{_NO_RELATION}{_cue(pattern)}", pattern.no_relation_probability))
-        for name, probability in answers:
-            cells = ("", pair.head.text, name, pair.tail.text, f"{probability:.2f}")
-            rows.add_row(*(Text(clean(cell)) for cell in cells))
-    console.print(rows)
-    for pair in pairs if evidence else ():
-        _print_evidence(f"  {pair.head.text} / {pair.tail.text}", pair.pattern_score)
+    stdout().print(line(note))
+    for pair in [pair for answer in found for pair in answer.pairs] if evidence else ():
+        _print_evidence(f"{pair.head.text} / {pair.tail.text}: {pair.pattern_score.pattern}", pair.pattern_score)
 
 
 def _print_tails(texts: Sequence[str], tails: Sequence[RankedTail], *, evidence: bool) -> None:
     rows = []
     for tail in tails:
-        best = tail.mentions[0]
-        pair = best.pair
-        sentence = texts[best.text][pair.sentence_start : pair.sentence_end]
+        text, pair = tail.mentions[0].text, tail.mentions[0].pair
+        sentence = shortened(texts[text][pair.sentence_start : pair.sentence_end], _SENTENCE_CHARS)
         name = tail.tail if tail.accepted else f"{tail.tail} (below threshold)"
-        mention = f"{pair.tail.text} [{pair.tail.start}:{pair.tail.end}]: {shortened(sentence, 70)}"
-        numbers = (f"{tail.probability:.2f}", f"{tail.score:.3f}", len(tail.mentions), best.text + 1)
-        rows.append((name, *numbers, mention))
+        mention = f"{pair.tail.text} [{pair.tail.start}:{pair.tail.end}]: {sentence}"
+        rows.append((name, tail.probability, tail.score, len(tail.mentions), text + 1, mention))
     if rows:
-        columns = ("tail", "confidence", "score", "mentions", "text", "best mention")
-        print_table(columns, rows, right=("confidence", "score", "text"))
+        print_table(("tail", "confidence", "score", "mentions", "text", "best mention"), rows)
     else:
-        stdout().print(Text("no entity is in a sentence with the head", style="dim"))
+        stdout().print(line("no entity is in a sentence with the head"))
     for tail in tails if evidence else ():
-        _print_evidence(tail.tail, tail.mentions[0].pair.pattern_score)
+        pattern = tail.mentions[0].pair.pattern_score
+        _print_evidence(f"{tail.tail}: {pattern.pattern}", pattern)
 
 
 def _print_pattern_scores(scores: Sequence[PatternScore], *, evidence: bool) -> None:
-    numbers = ("confidence", "score", "look-up")
     for pattern in scores:
         unseen = "" if pattern.known else ", not seen in training"
-        stdout().print(Text(clean(f"{pattern.pattern}{unseen}{_cue(pattern)}"), style="bold"))
-        rows = []
-        for score in pattern.relations:
-            looked_up = "" if score.universal_schema_score is None else f"{score.universal_schema_score:.3f}"
-            rows.append((_relation_name(score), f"{score.probability:.2f}", f"{score.score:.3f}", looked_up))
-        rows.append((_NO_RELATION, f"{pattern.no_relation_probability:.2f}", "", ""))
-        print_table(("relation", *numbers), rows, right=numbers)
+        rows: list[tuple[object, ...]] = [
+            (_relation_name(score), score.probability, score.score, score.universal_schema_score)
+            for score in pattern.relations
+        ]
+        rows.append(("(no relation)", pattern.no_relation_probability, None, None))
+        stdout().print(line(f"{pattern.pattern}{unseen}{_cue(pattern)}", "bold"))
+        print_table(("relation", "confidence", "score", "look-up"), rows)
         if evidence:
             _print_evidence("", pattern)
 
 
 def _print_evidence(title: str, pattern: PatternScore) -> None:
-    console = stdout()
-    if title:
-        console.print(Text(clean(f"{title}: {pattern.pattern}"), style="bold"))
-
-    def print_list(start: str, items: Iterable[str]) -> None:
-        if listed := ", ".join(items):
-            console.print(Text(clean(f"  {start} {listed}"), style="dim"))
-
+    """Prints what each relation was seen with in training, and the relations near each facet."""
+    lists: list[tuple[str, Iterable[str]]] = []
     for score in pattern.relations:
         similar = (f"{item.pattern} ({item.score:.2f})" for item in score.similar_patterns)
-        print_list(f"{score.relation} in training:", similar)
-        print_list(f"{score.relation} of:", (f"{head} - {tail}" for head, tail in score.known_pairs))
+        lists.append((f"{score.relation} in training:", similar))
+        lists.append((f"{score.relation} of:", (f"{head} - {tail}" for head, tail in score.known_pairs)))
     for facet in pattern.facets:
         nearest = (f"{item.relation} ({item.cosine:.2f})" for item in facet.relations)
-        print_list(f"facet {facet.facet} is near", nearest)
+        lists.append((f"facet {facet.facet} is near", nearest))
+    if title:
+        stdout().print(line(title, "bold"))
+    for start, items in lists:
+        if listed := ", ".join(items):
+            stdout().print(line(f"  {start} {listed}"))
 
 
 def _relation_name(score: RelationScore) -> str:
@@ -240,22 +211,6 @@ def _relation_name(score: RelationScore) -> str:
 
 def _cue(pattern: PatternScore) -> str:
     return f", {pattern.assertion} by {pattern.assertion_cue!r}" if pattern.assertion_cue else ""
-
-
-def _print_relations(relations: Sequence[Relation]) -> None:
-    rows = []
-    for relation in relations:
-        example = relation.example or " | ".join(relation.examples[:_EXAMPLES_SHOWN])
-        num_more = len(relation.examples) - _EXAMPLES_SHOWN
-        example += f" and {num_more} more" if num_more > 0 else ""
-        name = f"{relation.name} (both ways)" if relation.symmetric else relation.name
-        types = [" or ".join(types) for types in (relation.head_types, relation.tail_types)]
-        arguments = " -> ".join(types) if any(types) else ""
-        rows.append((name, arguments, example, relation.num_pairs, f"{relation.threshold:.3f}"))
-    columns = ("relation", "of", "example", "pairs", "threshold")
-    print_table(columns, rows, right=("pairs", "threshold"), no_wrap="relation")
-    if any("[" in relation.example for relation in relations):
-        stdout().print(Text("In an example the head is in [..], the tail in {..}; pairs: trained on.", style="dim"))
 
 
 def entail(
@@ -275,14 +230,4 @@ def entail(
       facets --json entail --file pairs.tsv
     """
     pairs = pairs_from(premise, hypothesis, file)
-    ask(context, lambda client: client.detect_entailment(pairs, model=model), _print_entailments)
-
-
-def _print_entailments(found: Sequence[Entailment]) -> None:
-    numbers = ("confidence", "forward", "backward")
-    rows = []
-    for result in found:
-        label = result.label.replace("_", " ") + (" (one is negated)" if result.negation_differs else "")
-        shares = (f"{share:.2f}" for share in (result.confidence, result.forward_score, result.backward_score))
-        rows.append((label, *shares, result.premise, result.hypothesis, result.reason or "by similarity"))
-    print_table(("label", *numbers, "premise", "hypothesis", "why"), rows, right=numbers, no_wrap="label")
+    ask(context, lambda client: client.detect_entailment(pairs, model=model))

@@ -3,10 +3,9 @@
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -18,7 +17,7 @@ from facets_client.cli.failures import CommandError, ExitCode
 from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import ask, settings_of
 from facets_client.core.extras import INSTALL_LOCAL
-from facets_client.generated.types import Model, ServerStatus, TakenBackup
+from facets_client.generated.types import ServerStatus, TakenBackup
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
 serve_app = typer.Typer(add_completion=False)
@@ -31,32 +30,9 @@ def models(
     """List the server's models, or show one with every limit."""
     ask(
         context,
-        lambda client: [client.model(name)] if name is not None else client.models(),
-        partial(_print_models, with_limits=name is not None),
-        lambda found: found[0] if name is not None else {"models": found},
+        lambda client: client.models() if name is None else client.model(name),
+        as_json=lambda found: {"models": found} if name is None else found,
     )
-
-
-def _print_models(models: Sequence[Model], *, with_limits: bool) -> None:
-    columns = ("model", "task", "space", "facets", "dim", "words", "max tokens", "revision")
-    numbers = ("num_facets", "dim", "vocabulary_size", "max_tokens")
-    rows = []
-    for model in models:
-        name = f"{model.name} (default)" if model.is_default else model.name
-        rows.append((name, model.task, model.space, *(getattr(model, field) for field in numbers), model.revision[:12]))
-    print_table(columns, rows, right=("facets", "dim"))
-    if with_limits:
-        if settings := models[0].encoder_settings:
-            print_table(
-                ("encoder", "value"),
-                [
-                    (key.replace("_", " "), repr(value) if key.endswith("prompt") else value)
-                    for key, value in asdict(settings).items()
-                ],
-            )
-        limits = asdict(models[0].limits).items()
-        limit_rows = [(field.removeprefix("max_").replace("_", " "), value) for field, value in limits]
-        print_table(("limit", "value"), limit_rows, right=("value",))
 
 
 def health(context: typer.Context) -> None:

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from facets_client.cli.background import BackgroundServer
 from facets_client.cli.failures import CommandError, ExitCode, without_grpc_prefix
-from facets_client.cli.output import print_json, say
+from facets_client.cli.output import print_json, say, stdout
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
@@ -99,10 +99,13 @@ def those_that_exist(client: FacetsClient) -> str:
 def ask(
     context: typer.Context,
     call: Callable[[FacetsClient], AnswerT],
-    show: Callable[[AnswerT], None],
+    show: Callable[[AnswerT], object] = lambda answer: stdout().print(answer),
     as_json: Callable[[AnswerT], object] = lambda answer: answer,
 ) -> AnswerT:
-    """Makes a call, prints its answer with ``show``, or with --json as one object or one a line, and returns it."""
+    """Makes a call, prints its answer with ``show``, or with --json as one object or one a line, and returns it.
+
+    Results of the client show themselves.
+    """
     settings = settings_of(context)
     with settings.connect() as client:
         answer = call(client)

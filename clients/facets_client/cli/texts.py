@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.text import Text
 from typer import Argument, Option
 
 from facets_client.cli.options import (
@@ -23,23 +21,12 @@ from facets_client.cli.options import (
     pairs_from,
     texts_from,
 )
-from facets_client.cli.output import (
-    count_of,
-    match_line,
-    print_explanations,
-    print_json,
-    print_table,
-    progress_bar,
-    shortened,
-    stdout,
-    with_attention,
-)
+from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import ask, call_with, settings_of
+from facets_client.core.drawing import count_of, line, progress_bar, shortened
 from facets_client.core.values import FacetsArray
 from facets_client.generated.types import Method, TextTopics
 from facets_client.texts.results import PairScore, Scores, Summary
-
-_MATCHES_SHOWN = 5
 
 
 def embed(
@@ -82,7 +69,7 @@ def embed(
         value = {"file": str(out), "shape": [len(arrays), *arrays[0].shape]}
         settings.done(value, f"wrote {count_of(len(arrays), 'text')} to {out}")
     elif not settings.json:
-        print_table(("#", "text", "facets"), rows, right=("#",))
+        print_table(("#", "text", "facets"), rows)
 
 
 def explain(
@@ -105,8 +92,7 @@ def explain(
     ask(
         context,
         lambda client: client.explain(asked, model=model, num_words=num_words),
-        print_explanations,
-        lambda found: [
+        as_json=lambda found: [
             {"text": text, "explanation": explanation} for text, explanation in zip(asked, found, strict=True)
         ],
     )
@@ -135,14 +121,9 @@ def similarity(
     options = locals()
 
     def show(found: Scores) -> None:
-        _print_scores(pairs, found.pairs)
-        console = stdout()
-        for score in found.pairs if explain else ():
-            console.print(with_attention(score.first_tokens))
-            console.print(with_attention(score.second_tokens))
-            for match in score.matches[:_MATCHES_SHOWN]:
-                console.print(Text(f"{match.contribution:>4.0%}  ").append_text(match_line(match, "1st", "2nd")))
-            console.print()
+        _print_scores(pairs, found)
+        if explain:
+            stdout().print(found)
 
     def as_json(found: Scores) -> dict[str, object]:
         listed = [
@@ -155,16 +136,19 @@ def similarity(
 
 def _print_scores(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> None:
     """Prints a row per pair; columns for calibrated scores, labels and differences only if there are any."""
-    cells = {
-        "score": [f"{score.score:.4f}" for score in scores],
-        "calibrated": ["" if score.calibrated_score is None else f"{score.calibrated_score:.3f}" for score in scores],
-        "label": [score.label for score in scores],
-        "what differs": [score.differing for score in scores],
-        "first": [shortened(first, 60) for first, _ in pairs],
-        "second": [shortened(second, 60) for _, second in pairs],
-    }
-    columns = {name: values for name, values in cells.items() if any(values)}
-    print_table(tuple(columns), zip(*columns.values(), strict=True), right=("score", "calibrated"))
+    rows = [
+        (
+            f"{score.score:.4f}",
+            score.calibrated_score,
+            score.label,
+            score.differing,
+            *(shortened(text, 60) for text in pair),
+        )
+        for pair, score in zip(pairs, scores, strict=True)
+    ]
+    columns = ("score", "calibrated", "label", "what differs", "first", "second")
+    used = [place for place in range(len(columns)) if any(row[place] not in ("", None) for row in rows)]
+    print_table([columns[place] for place in used], [[row[place] for place in used] for row in rows])
 
 
 def summarize(
@@ -187,20 +171,13 @@ def summarize(
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
     documents = [document_from(text, file)]
     options: dict[str, Any] = {"num_sentences": sentences, "max_words": words}
-    show = partial(_print_summary, asked=sentences)
+
+    def show(summary: Summary) -> None:
+        stdout().print(summary)
+        if sentences is not None and len(summary.sentences) < sentences:
+            stdout().print(line(f"{sentences} were asked for: the text has no more sentences of prose", "yellow"))
+
     ask(context, lambda client: client.summarize(documents, query=query, model=model, **options)[0], show)
-
-
-def _print_summary(summary: Summary, *, asked: int | None) -> None:
-    rows = [(item.sentence + 1, f"{item.gain:.3f}", " ".join(item.text.split())) for item in summary.sentences]
-    print_table(("sentence", "gain", "text"), rows, right=("sentence", "gain"))
-    if not summary.has_prose:
-        stdout().print(Text("no prose to summarize: these are items, headings and the like", style="yellow"))
-    of_all = count_of(summary.num_sentences_in_document, "sentence")
-    note = f"{len(summary.sentences)} of {of_all}, {count_of(summary.num_words, 'word')}"
-    stdout().print(Text(note, style="dim"))
-    if asked is not None and len(summary.sentences) < asked:
-        stdout().print(Text(f"{asked} were asked for: the text has no more sentences of prose", style="yellow"))
 
 
 def topics(
@@ -226,11 +203,4 @@ def topics(
 
 
 def _print_topics(found: TextTopics) -> None:
-    if not found.topics:
-        stdout().print(Text("no topic left: avoid less", style="yellow"))
-        return
-    rows = []
-    for topic in found.topics:
-        likely = "" if topic.likelihood is None else f"{topic.likelihood:.2f}"
-        rows.append((", ".join(word.word for word in topic.words), likely, f"{topic.novelty:.2f}"))
-    print_table(("topic", "likely", "new"), rows, right=("likely", "new"))
+    stdout().print(found if found.topics else line("no topic left: avoid less", "yellow"))

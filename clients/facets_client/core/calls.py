@@ -55,14 +55,20 @@ class AsyncCalls:
         return await self._channel.call(request)
 
     async def _call_parts(
-        self, request: Message, field: str, limit: str, max_items: Callable[[Limits], int] = lambda limits: 0
+        self,
+        request: Message,
+        field: str,
+        limit: str,
+        max_items: Callable[[Limits], int] = lambda limits: 0,
+        *,
+        max_bytes: int = 0,
     ) -> list[Any]:
         """The replies to a request in as many parts as the limits on items of ``field`` and on bytes require.
 
-        ``max_items`` is another limit on items; 0: none.
+        ``max_items`` and ``max_bytes`` are further limits; 0: none.
         """
         replies = []
-        async for part, offset in self._cut(request, field, limit, max_items):
+        async for part, offset in self._cut(request, field, limit, max_items, max_bytes=max_bytes):
             try:
                 replies.append(await self._call(part))
             except FacetsClientError as error:
@@ -77,6 +83,7 @@ class AsyncCalls:
         limit: str,
         max_items: Callable[[Limits], int] = lambda limits: 0,
         *,
+        max_bytes: int = 0,
         other_bytes: int = 0,
     ) -> AsyncIterator[tuple[MessageT, int]]:
         """Parts of a message, each with the position of its first item; see ``_call_parts``."""
@@ -90,7 +97,8 @@ class AsyncCalls:
         rest = type(message)()
         rest.CopyFrom(message)
         rest.ClearField(field)
-        max_bytes = max(1, limits.max_message_bytes - rest.ByteSize() - other_bytes) if limits.max_message_bytes else 0
+        if max_bytes := least(limits.max_message_bytes, max_bytes):
+            max_bytes = max(1, max_bytes - rest.ByteSize() - other_bytes)
         num_items = least(getattr(limits, limit), max_items(limits))
         for part in slices(list(map(wire_bytes, items)), max_items=num_items, max_bytes=max_bytes):
             request = type(message)()

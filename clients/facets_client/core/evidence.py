@@ -1,56 +1,65 @@
-"""Texts with marked parts, and facets that matched, as HTML for notebooks."""
+"""Why a result is one: facets that matched, tokens by their attention, texts with marked parts."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from html import escape
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from facets_client.core.html import Html, html_of, span_html, table_html
-from facets_client.generated.types import FacetMatch, NearestWord, Span
+from rich.text import Text
 
-_MAX_FACETS = 12  # on a side of a heat map
-_WORDS = 3  # of a facet on a heat map
+from facets_client.core.drawing import clean
+from facets_client.generated.types import FacetMatch, NearestWord, Span, TokenAttention
+
+ANSWER_STYLE, _WORD_STYLE = "yellow", "bold"
+_FACET_COLORS = ("cyan", "green", "magenta", "yellow", "blue", "red")
+_MAX_TOKENS = 400  # shown of a text
 
 
-def pieces(text: str, shown: Span, answer: Span | None, words: Iterable[Span]) -> Iterator[tuple[str, bool, bool]]:
-    """The shown part of a text in pieces; with each, whether it is part of the answer, and of a word.
+def words_of(nearest: Iterable[NearestWord]) -> str:
+    """The words that name a facet."""
+    return ", ".join(word.word for word in nearest)
 
-    Spans refer to the whole text.
+
+def match_line(match: FacetMatch, first: str, second: str) -> Text:
+    """One line about two facets that matched."""
+    sides = ((first, match.first_facet, match.first_words), (second, match.second_facet, match.second_words))
+    shown = Text(style="dim")
+    for start, (side, facet, words) in zip(("", " matches "), sides, strict=True):
+        shown.append(f"{start}{side} facet ").append(str(facet), _facet_style(facet))
+        shown.append(clean(f" ({words_of(words)})" if words else ""))
+    return shown.append(f", cosine {match.cosine:.3f}")
+
+
+def attention_line(tokens: Sequence[TokenAttention], facets: Mapping[int, int] | None = None) -> Text:
+    """Tokens, each with its attention or its weight in a score relative to the strongest one, 0 to 9.
+
+    ``facets``: the closest facet of a token, by its position, whose colour it has.
     """
+    strengths = [token.attention if token.weight is None else token.weight for token in tokens]
+    strongest = max(strengths, default=0.0) or 1.0
+    shown = Text()
+    for place, (token, strength) in enumerate(zip(tokens[:_MAX_TOKENS], strengths, strict=False)):
+        digit = min(9, int(10 * max(0.0, strength / strongest))) if token.known else "-"
+        style = _facet_style(facets[place]) if facets and place in facets else ""
+        shown.append(" " if place else "").append(f"{clean(token.text)}/{digit}", style)
+    return shown.append(" ..." if len(tokens) > _MAX_TOKENS else "")
+
+
+def marked(text: str, shown: Span, answer: Span | None, words: Iterable[Span]) -> Text:
+    """The shown part of a text on one line, with the answer and the words of the query highlighted."""
     words = tuple(words)
     edges = [edge for span in (*words, *((answer,) if answer else ())) for edge in (span.start, span.end)]
     cuts = {shown.start, shown.end, *(min(max(edge, shown.start), shown.end) for edge in edges)}
+    excerpt = Text("... " if shown.start > 0 else "")
     for start, end in pairwise(sorted(cuts)):
-        in_answer = answer is not None and answer.start <= start < answer.end
-        yield text[start:end], in_answer, any(word.start <= start < word.end for word in words)
+        is_answer = answer is not None and answer.start <= start < answer.end
+        is_word = any(word.start <= start < word.end for word in words)
+        piece = " ".join(f"|{clean(text[start:end])}|".split())[1:-1]  # the bars preserve leading and trailing spaces
+        piece = piece.removeprefix(" ") if excerpt.plain.endswith(" ") else piece
+        excerpt.append(piece, " ".join([ANSWER_STYLE] * is_answer + [_WORD_STYLE] * is_word))
+    if shown.end < len(text):
+        excerpt.rstrip()
+        excerpt.append(" ...")
+    return excerpt
 
 
-def marked_html(text: str, shown: Span, *, answer: Span | None = None, words: Iterable[Span] = ()) -> Html:
-    """The shown part of a text, escaped: the answer in ``mark``, words in ``strong``."""
-    parts = ["... " if shown.start else ""]
-    for piece, in_answer, in_word in pieces(text, shown, answer, words):
-        html = f"<strong>{escape(piece)}</strong>" if in_word else escape(piece)
-        parts.append(f"<mark>{html}</mark>" if in_answer else html)
-    parts.append(" ..." if shown.end < len(text) else "")
-    return Html("".join(parts).replace("</mark><mark>", ""))  # one mark for the whole answer
-
-
-def matches_html(matches: Sequence[FacetMatch], first: str, second: str) -> str:
-    """Heat map of the facets that matched: a row for a facet of the first side, a column for one of the second."""
-    cells = {(match.first_facet, match.second_facet): match for match in reversed(matches)}
-    rows = list(dict.fromkeys(match.first_facet for match in matches))[:_MAX_FACETS]
-    columns = list(dict.fromkeys(match.second_facet for match in matches))[:_MAX_FACETS]
-    first_words = {match.first_facet: match.first_words for match in matches}
-    second_words = {match.second_facet: match.second_words for match in matches}
-
-    def head(facet: int, words: Sequence[NearestWord]) -> Html:
-        chip = span_html(facet, 0.5, facet=facet)
-        return Html(f"{chip} {html_of(', '.join(word.word for word in words[:_WORDS]))}")
-
-    def cell(match: FacetMatch | None) -> object:
-        return match and span_html(f"{match.cosine:.2f}", match.cosine, title=f"{match.contribution:.0%} of the score")
-
-    return table_html(
-        [f"{first}\u00a0\u2193 {second}\u00a0\u2192", *(head(column, second_words[column]) for column in columns)],
-        [[head(row, first_words[row]), *(cell(cells.get((row, column))) for column in columns)] for row in rows],
-        kind="heat",
-    )
+def _facet_style(facet: int) -> str:
+    return _FACET_COLORS[facet % len(_FACET_COLORS)]

@@ -1,53 +1,47 @@
-"""Results as rows: dictionaries, a DataFrame, a table in a notebook."""
+"""Results as rows: dictionaries, a DataFrame, a table."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 
 import numpy as np
+from rich.console import RenderableType
+from rich.rule import Rule
 
+from facets_client.core.drawing import MAX_ROWS, Drawn, line, more, table_of
 from facets_client.core.extras import require_extra
-from facets_client.core.html import MAX_ROWS, STYLE, more_html, table_html, text_of
 from facets_client.core.values import OfPair, OfPattern
 
 if TYPE_CHECKING:
     import pandas
 
 EntryT = TypeVar("EntryT")
-# Columns of a table in a notebook, and all fields of payloads; a DataFrame has every column.
+# Columns of a table for people, besides those of payloads and limits; a DataFrame has every column.
 _SHOWN = frozenset(
-    "input index id name title model task pattern premise hypothesis head tail relation label words text answer score "
-    "probability confidence likelihood novelty num_documents language reason dim evidence.nearest_words".split()
+    "input index id name title model task space pattern premise hypothesis head tail relation label words text answer "
+    "score probability confidence likelihood novelty forward_score backward_score reason num_documents num_damaged "
+    "language num_facets dim max_tokens is_default index_kind create_time example examples num_pairs threshold "
+    "evidence.nearest_words evidence.nearest_papers assertion no_relation_probability num_parts recall "
+    "missed_ids".split()
 )
+_SHOWN_PARTS = ("payload.", "limits.", "encoder_settings.", "vectors.")
 
 
-class Shown:
-    """Base of what a notebook shows as HTML."""
-
-    __slots__ = ()
-
-    def _html(self) -> str:
-        raise NotImplementedError
-
-    def _repr_html_(self) -> str:
-        return f'<div class="facets-out"><style>{STYLE}</style>{self._html()}</div>'
-
-
-class Record(Shown):
+class Record(Drawn):
     """Base of a record that is shown as a table of its fields."""
 
     __slots__ = ()
 
-    def _html(self) -> str:
+    def _parts(self) -> Iterator[RenderableType]:
         row = columns_of(self)
-        return table_html((), [(name, row[name]) for name in _shown_columns([row])], kind="fields")
+        yield table_of(("field", "value"), [(name, row[name]) for name in _shown_columns([row], _SHOWN_PARTS)])
 
 
-class Rows(Shown):
+class Rows(Drawn):
     """Base of a result with entries that are rows.
 
     An entry that is itself a list, such as the hits of one query, gives a row for each of its items. Rows hold numbers,
-    texts and times: a part of a text is its text, nearest words are joined, arrays are left out.
+    texts and times: a part of a text is its text, nearest words and papers are joined, arrays are left out.
     """
 
     __slots__ = ()
@@ -67,31 +61,22 @@ class Rows(Shown):
 
         return pandas.DataFrame(self.to_dicts())
 
-    def __repr__(self) -> str:
-        """A line for each row, unless the entries have a text of their own."""
-        shown, num_more = self._first()
-        if self._is_drawn:
-            lines = list(map(str, shown))
+    def _parts(self) -> Iterator[RenderableType]:
+        """A table of the rows, or the entries if they are drawn themselves."""
+        is_drawn = any(isinstance(entry, Drawn) and not isinstance(entry, Record | Rows) for entry in self._entries)
+        items = self._entries if is_drawn else self.to_dicts()
+        shown = items[:MAX_ROWS]
+        if not shown:
+            yield line("nothing")
+        elif is_drawn:
+            for place, entry in enumerate(shown):
+                yield from (Rule(style="dim"), entry) if place else (entry,)
         else:
-            lines = [", ".join(f"{name}: {text_of(row[name])}" for name in _shown_columns([row])) for row in shown]
-        return "\n".join([*lines, f"and {num_more:,} more"] if num_more else lines) or "nothing"
-
-    def _html(self) -> str:
-        shown, num_more = self._first()
-        if self._is_drawn:
-            return "<hr/>".join(entry._html() for entry in shown) + more_html(num_more)
-        columns = _shown_columns(shown)
-        table = table_html(columns, [[row.get(name) for name in columns] for row in shown])
-        return table + more_html(num_more) if shown else "<p>nothing</p>"
-
-    @property
-    def _is_drawn(self) -> bool:
-        return any(isinstance(entry, Shown) and not isinstance(entry, Record | Rows) for entry in self._entries)
-
-    def _first(self) -> tuple[Sequence[Any], int]:
-        """The entries or rows that are shown, and the number of those that are not."""
-        items = self._entries if self._is_drawn else self.to_dicts()
-        return items[:MAX_ROWS], max(0, len(items) - MAX_ROWS)
+            columns = _shown_columns(shown, _SHOWN_PARTS[:1])
+            if len(self._entries) == 1 and "input" in columns:
+                columns.remove("input")
+            yield table_of(columns, [[row.get(name) for name in columns] for row in shown])
+        yield from more(len(items) - MAX_ROWS)
 
 
 class Results(Rows, list[EntryT]):
@@ -136,9 +121,10 @@ def columns_of(record: object) -> dict[str, object]:
             value = columns_of(value)
         elif isinstance(value, tuple | list):
             kind = get_args(field.type)[0]
-            if kind not in (str, int, float) and "word" not in getattr(kind, "__slots__", ()):
+            names = [name for name in ("word", "title") if name in getattr(kind, "__slots__", ())]
+            if kind not in (str, int, float) and not names:
                 continue  # a list of records
-            value = ", ".join(str(getattr(item, "word", item)) for item in value)
+            value = ", ".join(str(getattr(item, *names) if names else item) for item in value)
         if isinstance(value, Mapping):
             row |= {f"{field.name}.{name}": inner for name, inner in value.items()}
         elif not isinstance(value, np.ndarray):
@@ -146,13 +132,10 @@ def columns_of(record: object) -> dict[str, object]:
     return row
 
 
-def _shown_columns(rows: Sequence[Mapping[str, object]]) -> list[str]:
+def _shown_columns(rows: Iterable[Mapping[str, object]], parts: tuple[str, ...]) -> list[str]:
     """The columns for readers that have a value."""
-    return [
-        name
-        for name in dict.fromkeys(name for row in rows for name in row)
-        if (name in _SHOWN or name.startswith("payload.")) and any(row.get(name) not in (None, "") for row in rows)
-    ]
+    filled = dict.fromkeys(name for row in rows for name, value in row.items() if value not in (None, ""))
+    return [name for name in filled if name in _SHOWN or name.startswith(parts)]
 
 
 def _rows_of(entry: Any, place: dict[str, object]) -> Iterator[dict[str, object]]:

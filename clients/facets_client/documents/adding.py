@@ -20,8 +20,6 @@ from facets_client.load.tables import plain
 
 DEFAULT_COLLECTION = "documents"
 _FIRST_ROWS = 100  # decide which columns are text, title and id
-_SHOWN_FROM = 256  # documents, from which a progress bar is worth its lines
-_BAR_DELAY_S = 1.0
 
 
 def documents_of(items: object, text: str | Sequence[str], positions: dict[str, int]) -> Iterator[Document]:
@@ -51,17 +49,6 @@ def num_items(items: object) -> int | None:
     if isinstance(items, Mapping):
         return len(next(iter(items.values()), ()))
     return len(items) if hasattr(items, "__len__") else None
-
-
-def progress_bar(total: int | None, *, wanted: bool) -> Any:
-    """A bar of ``tqdm`` if it is installed and there are more than a few batches to come; else None."""
-    if not wanted or (total is not None and total < _SHOWN_FROM):
-        return None
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=total, unit="document", delay=_BAR_DELAY_S)
 
 
 def rejection_error(rejected: Sequence[RejectedDocument], positions: Mapping[str, int]) -> FacetsClientError:

@@ -13,7 +13,9 @@ from facets_client.generated.types import Document, TruncatedDocument
 from facets_client.load.rows import MAX_EXACT_INTEGER, FileEnd, Record, Rejection
 
 DocumentMessage = pb.Document  # a document on the wire
-BATCH_BYTES = 2**20  # maximum bytes per batch of a stream, so that the model needs at most a minute for it
+# Maximum bytes per batch, so that the model needs at most a minute for it. A value takes two bytes or more, so payloads
+# stay within the server's limit of 262,144 values per request.
+BATCH_BYTES = 2**19
 
 # A message may be nested 100 levels deep; each level of JSON takes three.
 MAX_PAYLOAD_DEPTH = 20

@@ -1,28 +1,22 @@
-"""Results of document calls, and their notebook and plain-text output."""
+"""Results of document calls."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from facets_client.core.evidence import marked_html, matches_html
-from facets_client.core.html import MAX_ROWS, html_of, more_html, table_html, text_of
+from rich.console import RenderableType
+from rich.text import Text
+
+from facets_client.core.drawing import MAX_ROWS, clean, indented, line, more, shortened, table_of
+from facets_client.core.evidence import ANSWER_STYLE, marked, match_line
 from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
-_DIM = ' class="dim"'
-_LINE_CHARS = 120
+_TITLE_CHARS = 80
 _REJECTED_SHOWN = 10
 SURE_CONFIDENCE = 0.1  # hits below it are shown as unlikely to answer
-# Least confidence, and its words.
-_CONFIDENCE_WORDS = (
-    (0.9, "almost surely an answer"),
-    (0.6, "probably an answer"),
-    (0.3, "possibly an answer"),
-    (SURE_CONFIDENCE, "an unlikely answer"),
-    (float("-inf"), "hardly an answer"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +82,12 @@ class SearchResult(SearchResultFields):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        """At most two lines a hit: how sure it is and where it is from, then the answer."""
-        return "\n".join(_lines(rank, hit) for rank, hit in enumerate(self.hits, 1)) or "nothing found"
-
-    def _html(self) -> str:
-        return _hits_html(self.hits, MAX_ROWS)
+    def _parts(self) -> Iterator[RenderableType]:
+        if not self.hits:
+            yield line("nothing found")
+        for rank, hit in enumerate(self.hits[:MAX_ROWS], start=1):
+            yield from hit_parts(rank, hit, explain=True)
+        yield from more(len(self.hits) - MAX_ROWS)
 
 
 class SearchResults(SearchFields):
@@ -101,14 +95,10 @@ class SearchResults(SearchFields):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "\n".join(f"query {number}\n{result!r}" for number, result in enumerate(self.results, start=1))
-
-    def _html(self) -> str:
-        most = max(3, MAX_ROWS // max(1, len(self.results)))
-        shown = [_hits_html(result.hits, most) for result in self.results[:MAX_ROWS]]
-        lists = (f'<p class="dim">query {number}</p>{html}' for number, html in enumerate(shown, start=1))
-        return "".join(lists) + more_html(len(self.results) - MAX_ROWS)
+    def _parts(self) -> Iterator[RenderableType]:
+        for number, result in enumerate(self.results[:MAX_ROWS], start=1):
+            yield from (line(f"query {number}"), result)
+        yield from more(len(self.results) - MAX_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,47 +128,41 @@ class StreamAck:
     num_unchanged: int = 0  # those that were stored already and are equal
 
 
-def _hits_html(hits: Sequence[SearchHit], most: int) -> str:
-    items = [f"<li{'' if is_sure(hit) else _DIM}>{_hit_html(hit)}</li>" for hit in hits[:most]]
-    return f"<ol>{''.join(items)}</ol>{more_html(len(hits) - most)}" if items else "<p>nothing found</p>"
+def hit_parts(rank: int, hit: SearchHit, *, full: bool = False, explain: bool = False) -> Iterator[RenderableType]:
+    """How sure a hit is and where it is from, then what answers, its scores and facets that match.
 
-
-def _hit_html(hit: SearchHit) -> str:
-    title = f"<strong>{html_of(path_of(hit))}</strong> " if path_of(hit) else ""
-    answer, words = in_text(hit)
-    lines = [f'{title}<code>{html_of(hit.id)}</code> <span class="dim">{_sure(hit)}</span>']
-    if hit.answer and hit.answer.problem:
-        lines.append(f'<p class="dim">{html_of(hit.answer.problem)}</p>')
-    if hit.answer and hit.answer.field:
-        whole, start = Span(0, len(hit.answer.text)), hit.answer.start
-        matched = [Span(word.start - start, word.end - start) for word in hit.matched_spans]
-        part = Span(0, _word_end(hit.answer.text, 0, _TEXT_CHARS))
-        marked = marked_html(hit.answer.text, part, answer=whole, words=matched)
-        lines.append(f'<p><span class="dim">{html_of(hit.answer.field)}:</span> {marked}</p>')
-    if hit.answer and hit.answer.cells:
-        lines.append(table_html(hit.answer.columns, [hit.answer.cells]))
+    ``full``: whole texts and payloads. ``explain``: all facets that match, and where.
+    """
+    head = Text(f"{rank:>2}  ")
+    head.append(f"{hit.score:.4f}" if hit.confidence is None else f"confidence {hit.confidence:.2f}", "bold")
+    head.append(f"  {clean(hit.id)}", "cyan")
+    if path := path_of(hit):
+        head.append(f"  {shortened(path, _TITLE_CHARS)}", "bold")
+    yield head
+    answer = hit.answer
+    if answer and answer.problem:
+        yield indented(line(shortened(answer.problem, _TEXT_CHARS)))
+    if answer and answer.field:
+        yield indented(line(shortened(f"{answer.field}: {answer.text}", _TEXT_CHARS), ANSWER_STYLE))
+    if answer and answer.cells and not full:
+        yield indented(table_of(answer.columns, [answer.cells]))
     elif hit.text:
-        part = shown_part(hit.text, answer, _TEXT_CHARS)
-        lines.append(f"<p>{marked_html(hit.text, part, answer=answer, words=words)}</p>")
-    if hit.evidence:
-        matches = matches_html(hit.evidence, "query", "document")
-        lines.append(f"<details{_DIM}><summary>facets that match</summary>{matches}</details>")
-    return "".join(lines)
-
-
-def _lines(rank: int, hit: SearchHit) -> str:
-    """A line about the hit, and one with the answer or the beginning of the text."""
-    head, answer = f"{rank:>2}  {_sure(hit)}  {hit.id}  {text_of(path_of(hit))}".rstrip(), hit.answer
-    if answer and answer.cells:
-        pairs = zip(answer.columns, answer.cells, strict=False)
-        text = ", ".join(f"{column}: {cell}" for column, cell in pairs if cell)
-    elif answer and answer.text:
-        text = f"{answer.field}: {answer.text}" if answer.field else answer.text
-    else:
-        text = hit.text
-    text = " ".join(text[: 2 * _LINE_CHARS].split())
-    text = text if len(text) <= _LINE_CHARS else f"{text[: _word_end(text, 0, _LINE_CHARS)]} ..."
-    return f"{head}\n    {text}"
+        span, words = in_text(hit)
+        shown = shown_part(hit.text, span, len(hit.text) if full else _TEXT_CHARS)
+        yield indented(marked(hit.text, shown, span, words))
+    if full and hit.payload:
+        yield indented(line(", ".join(f"{name}: {value}" for name, value in hit.payload.items()), ""))
+    scores = [] if hit.confidence is None else [f"score {hit.score:.3f}"]
+    scores += [f"facets {hit.facets_score:.3f}"] if hit.facets_score else []
+    scores += [f"words {hit.lexical_score:.2f}: {', '.join(hit.matched_words)}"] if hit.lexical_score else []
+    yield from [indented(line(", ".join(scores)))] if scores else []
+    for match in hit.evidence if explain else hit.evidence[:1]:
+        found = match_line(match, "query", "document")
+        if explain and match.second_span is not None:
+            field = f" of {clean(match.second_span.field)}" if match.second_span.field else ""
+            found.append(f", characters {match.second_span.start} to {match.second_span.end}{field}")
+        yield indented(found)
+    yield ""
 
 
 def path_of(hit: SearchHit) -> str:
@@ -190,13 +174,6 @@ def path_of(hit: SearchHit) -> str:
     steps += [heading for heading in hit.part.headings if heading not in steps]
     page = f"p. {hit.part.page}" if hit.part.page else f"part {hit.part_number} of {hit.num_parts}"
     return ", ".join([" > ".join(steps), page] if steps else [page])
-
-
-def _sure(hit: SearchHit) -> str:
-    if hit.confidence is None:
-        return f"score {hit.score:.3f}"
-    words = next(words for least, words in _CONFIDENCE_WORDS if hit.confidence >= least)
-    return f"{words}, confidence {hit.confidence:.2f}"
 
 
 def is_sure(hit: SearchHit) -> bool:

@@ -2,7 +2,7 @@
 """Methods of the clients about collections and their documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack, cast, overload
@@ -14,6 +14,7 @@ from facets_proto.v1 import documents_pb2 as pb
 from numpy.typing import NDArray
 
 from facets_client.core.blocking import AnyIterable, in_thread, iterate, take
+from facets_client.core.drawing import progress_bar
 from facets_client.core.filter_messages import filter_message
 from facets_client.core.requests import (
     check_iterable,
@@ -27,7 +28,7 @@ from facets_client.core.requests import (
     wire_bytes,
 )
 from facets_client.core.rows import Results
-from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, num_items, progress_bar, rejection_error
+from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, num_items, rejection_error
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document, to_write_result
 from facets_client.documents.results import (
@@ -61,6 +62,7 @@ from facets_client.load.formats import find_files
 from facets_client.load.rows import ReadOptions, Rejection
 from facets_client.load.runner import BulkSettings
 
+_BAR_DOCUMENTS = 256  # from which a progress bar is worth its line
 _PATIENCE_S = 30.0  # for a server that is away or full
 _MAX_REJECTED = 1_000  # that are listed
 _NOT_GIVEN: Any = ...  # None is a mistake: it must not turn the name of a collection into a query
@@ -195,7 +197,7 @@ class DocumentCalls(Calls):
         check_iterable("documents", documents)
         messages = [from_document(document) for document in documents]
         request = request_of(pb.UpsertRequest, collection=collection, documents=messages, encoded_by=encoded_by)
-        parts = self._call_parts(request, "documents", "max_documents_per_upsert")
+        parts = self._call_parts(request, "documents", "max_documents_per_upsert", max_bytes=BATCH_BYTES)
         return to_write_result(parts)
 
     def open_upsert_session(
@@ -275,7 +277,7 @@ class DocumentCalls(Calls):
         ``documents``: a text, texts, documents, dictionaries (``text``, ``id``, ``title``; everything else is payload),
         or a table: a DataFrame or a mapping of columns. A document without an id gets one from its content, so that
         adding it again changes nothing. ``text``: the columns that hold the text; by default one with a usual name.
-        ``progress``: show a bar for many documents, if ``tqdm`` is installed.
+        ``progress``: show a bar while more than a few batches are stored.
 
         Raises ValueError or TypeError for what is no document, InvalidArgumentError for what the server rejects; all
         documents before it are stored.
@@ -284,14 +286,14 @@ class DocumentCalls(Calls):
         source = documents_of(documents, text, positions)
         stored = WriteResult(0, (self._ensure_collection(collection)).index_revision)
         rejected: list[RejectedDocument] = []
-        bar = progress_bar(num_items(documents), wanted=progress)
-        with nullcontext() if bar is None else closing(bar):
+        total = num_items(documents)
+        with progress_bar("documents", quiet=not progress or (total or _BAR_DOCUMENTS) < _BAR_DOCUMENTS) as bar:
+            task = bar.add_task("", total=total)
             for ack in self.upsert_stream(collection, source):
                 rejected += ack.rejected
                 truncated = tuple(replace(item, position=positions[item.id]) for item in ack.truncated)
                 stored = stored.plus(ack, truncated)
-                if bar is not None:
-                    bar.update(ack.num_upserted)
+                bar.advance(task, ack.num_upserted)
         if rejected:
             raise rejection_error(rejected, positions)
         return stored

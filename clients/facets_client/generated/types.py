@@ -786,7 +786,7 @@ class SearchFields(Listed[SearchResultFields]):
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionDiagnosis:
+class CollectionDiagnosis(Record):
     """Collection diagnosis.
 
     Attributes:
@@ -1083,7 +1083,7 @@ class Entailment:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Record):
     """Relation.
 
     Attributes:

@@ -1,14 +1,15 @@
-"""Results of text calls, and their notebook and plain-text output."""
+"""Results of text calls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
 
-from facets_client.core.evidence import matches_html
-from facets_client.core.html import MAX_ROWS, more_html, span_html, table_html
-from facets_client.core.rows import Listed, Shown
+from facets_client.core.drawing import MAX_ROWS, Drawn, count_of, line, more, table_of
+from facets_client.core.evidence import attention_line, match_line
+from facets_client.core.rows import Listed
 from facets_client.core.values import FacetsArray
 from facets_client.generated.types import (
     Difference,
@@ -21,7 +22,7 @@ from facets_client.generated.types import (
     TokenAttention,
 )
 
-_MAX_TOKENS = 400  # shown of a text
+_MATCHES_SHOWN = 5
 
 
 class Embeddings(EmbeddingsFields):
@@ -39,33 +40,29 @@ class Embeddings(EmbeddingsFields):
         return self.facet_embeddings[index]
 
 
-class Explanation(Shown, ExplanationFields):
+class Explanation(Drawn, ExplanationFields):
     """Tokens of a text with their attention, and facets with their nearest words."""
 
     __slots__ = ()
 
-    def __str__(self) -> str:
-        lines = ["".join(f"{space}{token.text}" for space, token in _spaced(self.tokens))]
-        for facet in self.facets:
-            lines.append(f"{facet.facet:>2}  {', '.join(f'{word.word} {word.cosine:.2f}' for word in facet.words)}")
-        return "\n".join(lines)
-
-    def _html(self) -> str:
+    def _parts(self) -> Iterator[RenderableType]:
         closest: dict[int, tuple[float, int]] = {}  # token -> cosine and number of its closest facet
         rows = []
         for facet in self.facets[:MAX_ROWS]:
             for item in facet.tokens:
                 closest[item.token] = max(closest.get(item.token, (0.0, 0)), (item.cosine, facet.facet))
-            tokens = ", ".join(self.tokens[item.token].text for item in facet.tokens)
-            words = ", ".join(f"{word.word} {word.cosine:.2f}" for word in facet.words)
-            rows.append((span_html(facet.facet, 1.0, facet=facet.facet), words, tokens))
-        text = _shaded(self.tokens, {token: facet for token, (_, facet) in closest.items()})
-        table = table_html(("facet", "nearest words (cosine)", "attends to"), rows)
-        return f"<p>{text}</p>{table}{more_html(len(self.facets) - MAX_ROWS)}"
+            words = ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words)
+            rows.append((facet.facet, words, ", ".join(self.tokens[item.token].text for item in facet.tokens)))
+        yield attention_line(self.tokens, {token: facet for token, (_, facet) in closest.items()})
+        stats = self.token_stats
+        truncated = ", the end of the text was not read" if stats.truncated else ""
+        yield line(f"{count_of(stats.num_tokens, 'token')}, {stats.num_unknown_tokens} unknown{truncated}")
+        yield table_of(("facet", "nearest words (cosine)", "attends to"), rows)
+        yield from more(len(self.facets) - MAX_ROWS)
 
 
-@dataclass(frozen=True, slots=True)
-class PairScore(Shown):
+@dataclass(frozen=True, slots=True, repr=False)
+class PairScore(Drawn):
     """Score of one pair of texts; matches and tokens are empty unless requested."""
 
     score: float  # higher is more similar; the range depends on the method
@@ -76,21 +73,20 @@ class PairScore(Shown):
     label: str = ""  # equivalent, entails, neutral or contradicts; empty where the method does not decide
     differences: tuple[Difference, ...] = ()  # where the texts differ about the same things, largest weight first
 
-    def __str__(self) -> str:
-        score = f"{self.score:.4f}"
-        if self.calibrated_score is not None:
-            score = f"{self.calibrated_score:.2f} ({score})"
-        return f"{score}  {self.differing}" if self.differences else score
-
     @property
     def differing(self) -> str:
         """The differences on one line, such as ``open / closed (antonym)``; empty when there are none."""
         return ", ".join(dict.fromkeys(f"{item.first} / {item.second} ({item.kind})" for item in self.differences))
 
-    def _html(self) -> str:
-        texts = [f"<p>{_shaded(tokens)}</p>" for tokens in (self.first_tokens, self.second_tokens) if tokens]
-        matches = matches_html(self.matches, "first", "second") if self.matches else ""
-        return f"<p><strong>{escape(str(self))}</strong> {self.label}</p>{''.join(texts)}{matches}"
+    def _parts(self) -> Iterator[RenderableType]:
+        score = f"{self.score:.4f}"
+        if self.calibrated_score is not None:
+            score = f"{self.calibrated_score:.2f} ({score})"
+        yield line(f"{score}  {self.label}  {self.differing}".rstrip(), "bold")
+        for tokens in filter(None, (self.first_tokens, self.second_tokens)):
+            yield attention_line(tokens)
+        for match in self.matches[:_MATCHES_SHOWN]:
+            yield Text(f"{match.contribution:>4.0%}  ").append_text(match_line(match, "1st", "2nd"))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,7 +100,7 @@ class Scores(Listed[PairScore]):
     timings: Timings
 
 
-class Summary(Shown, SummaryFields):
+class Summary(Drawn, SummaryFields):
     """The picked sentences of one document, in document order."""
 
     __slots__ = ()
@@ -117,27 +113,10 @@ class Summary(Shown, SummaryFields):
     def __str__(self) -> str:
         return self.text
 
-    def _html(self) -> str:
-        return "".join(
-            f'<p>{escape(sentence.text)} <span class="dim">sentence {sentence.sentence + 1} of '
-            f"{self.num_sentences_in_document}, gain {sentence.gain:.3f}</span></p>"
-            for sentence in self.sentences
-        )
-
-
-def _shaded(tokens: Sequence[TokenAttention], facets: Mapping[int, int] | None = None) -> str:
-    """The first tokens shaded by their weight in a score, or else their attention, in the colours of their facets."""
-    strengths = [token.attention if token.weight is None else token.weight for token in tokens]
-    strongest = max(strengths, default=0.0) or 1.0
-    html = "".join(
-        space + span_html(token.text, strength / strongest, facet=(facets or {}).get(number), title=f"{strength:.3f}")
-        for number, ((space, token), strength) in enumerate(zip(_spaced(tokens), strengths, strict=True))
-        if number < _MAX_TOKENS
-    )
-    return html + more_html(len(tokens) - _MAX_TOKENS)
-
-
-def _spaced(tokens: Sequence[TokenAttention]) -> list[tuple[str, TokenAttention]]:
-    """Each token after the space that separates it from the one before, if any."""
-    ends = [token.start for token in tokens[:1]] + [token.end for token in tokens[:-1]]
-    return [(" " if token.start > end else "", token) for end, token in zip(ends, tokens, strict=True)]
+    def _parts(self) -> Iterator[RenderableType]:
+        rows = [(item.sentence + 1, item.gain, " ".join(item.text.split())) for item in self.sentences]
+        yield table_of(("sentence", "gain", "text"), rows)
+        if not self.has_prose:
+            yield line("no prose to summarize: these are items, headings and the like", "yellow")
+        of_all = count_of(self.num_sentences_in_document, "sentence")
+        yield line(f"{len(self.sentences)} of {of_all}, {count_of(self.num_words, 'word')}")

@@ -33,7 +33,7 @@ def environment(tmp_path):
 @pytest.fixture
 def server():
     fake = FakeServer()
-    fake.make("news")
+    fake.world.make("news")
     yield fake
     fake.stop()
 

@@ -16,9 +16,10 @@ from facets_client.cli.options import (
     parse_search_fields,
     parse_where,
 )
-from facets_client.cli.output import count_of, print_documents, print_json, print_table, progress_bar
+from facets_client.cli.output import print_documents, print_json, print_table
 from facets_client.cli.settings import ask, settings_of
-from facets_client.generated.types import Collection, Document
+from facets_client.core.drawing import count_of, progress_bar
+from facets_client.generated.types import Document
 
 collections_app = typer.Typer(invoke_without_command=True, add_completion=False)
 documents_app = typer.Typer(invoke_without_command=True, add_completion=False)
@@ -48,7 +49,7 @@ def collections(context: typer.Context) -> None:
 @collections_app.command("list")
 def list_collections(context: typer.Context) -> None:
     """List all collections."""
-    ask(context, lambda client: {"collections": client.list_collections()}, lambda found: _print_collections(**found))
+    ask(context, lambda client: client.list_collections(), as_json=lambda found: {"collections": found})
 
 
 @collections_app.command("create")
@@ -71,7 +72,7 @@ def create_collection(
 @collections_app.command("show")
 def show_collection(context: typer.Context, name: NameArgument) -> None:
     """Show one collection."""
-    ask(context, lambda client: client.get_collection(name), lambda found: _print_collections([found]))
+    ask(context, lambda client: client.get_collection(name))
 
 
 @collections_app.command("sources")
@@ -80,7 +81,7 @@ def list_sources(context: typer.Context, name: NameArgument) -> None:
     ask(
         context,
         lambda client: {"sources": client.list_sources(name)},
-        lambda found: print_table(("source", "documents"), found["sources"].items(), right=("documents",)),
+        lambda found: print_table(("source", "documents"), found["sources"].items()),
     )
 
 
@@ -124,17 +125,6 @@ def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
         raise typer.BadParameter("--yes is required where the user cannot be asked")
     typer.confirm(question, abort=True, err=True)
-
-
-def _print_collections(collections: list[Collection]) -> None:
-    def row(item: Collection) -> tuple[object, ...]:
-        damaged = f" ({item.num_damaged} damaged)" if item.num_damaged else ""
-        made = item.create_time.strftime("%Y-%m-%d %H:%M") if item.create_time else ""
-        cells = (item.language, item.model, item.space, item.num_facets, item.dim, item.index_kind)
-        return item.name, f"{item.num_documents}{damaged}", *cells, made
-
-    columns = ("collection", "documents", "lang", "model", "space", "facets", "dim", "index", "made")
-    print_table(columns, map(row, collections), right=("documents", "facets", "dim"))
 
 
 @documents_app.callback()

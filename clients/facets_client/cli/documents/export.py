@@ -13,8 +13,8 @@ import typer
 from typer import Argument, Option
 
 from facets_client.cli.options import CollectionOption, WhereOption, parse_where
-from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import settings_of
+from facets_client.core.drawing import count_of, progress_bar
 from facets_client.generated.types import Document
 from facets_client.load.outputs import whole_file
 from facets_client.load.source import InputError

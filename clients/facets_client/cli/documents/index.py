@@ -18,10 +18,11 @@ from facets_client.cli.options import (
     expand_options,
     parse_search_fields,
 )
-from facets_client.cli.output import count_of, print_documents
+from facets_client.cli.output import print_documents
 from facets_client.cli.settings import settings_of, those_that_exist
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
+from facets_client.core.drawing import count_of
 from facets_client.documents.adding import DEFAULT_COLLECTION
 from facets_client.documents.encoding import EncodedBy, RayWorker, Worker, Workers, connect_to_ray
 from facets_client.documents.files import Columns, DocumentFiles, FileRecord

@@ -5,9 +5,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.text import Text
+from rich.console import Group
 from typer import Argument, Option
 
 from facets_client.cli.options import (
@@ -22,15 +20,13 @@ from facets_client.cli.options import (
     parse_where,
     texts_from,
 )
-from facets_client.cli.output import clean, count_of, match_line, print_json, print_table, shortened, stdout, table_of
+from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import ask, call_with, settings_of
-from facets_client.core.evidence import pieces
-from facets_client.documents.results import SearchResults, in_text, is_sure, path_of, shown_part
-from facets_client.generated.types import RerankedTexts, SearchHit, SearchMode
+from facets_client.core.drawing import count_of, line
+from facets_client.documents.results import SearchResults, hit_parts, is_sure, shown_part
+from facets_client.generated.types import RerankedTexts, SearchMode
 
-_ANSWER_STYLE, _WORD_STYLE = "yellow", "bold"
 _TEXT_CHARS = 300
-_TITLE_CHARS = 80
 
 ModeOption = Annotated[SearchMode | None, Option(help="Rank by facets and words, or by one of them.")]
 
@@ -81,8 +77,8 @@ def search(
     console = stdout()
     shown = [hit for hit in found[0].hits if min_confidence is not None or is_sure(hit)]
     for rank, hit in enumerate(shown, start=1):
-        _print_hit(console, rank, hit, full=full, explain=explain)
-    console.print(Text(_note(found, len(shown), min_confidence), style="dim"))
+        console.print(Group(*hit_parts(rank, hit, full=full, explain=explain)))
+    console.print(line(_note(found, len(shown), min_confidence)))
 
 
 def _note(found: SearchResults, num_shown: int, min_confidence: float | None) -> str:
@@ -101,58 +97,6 @@ def _note(found: SearchResults, num_shown: int, min_confidence: float | None) ->
     hidden = f", {num_hidden} less sure ones left out" if num_hidden else ""
     is_several_parts = len({hit.id for hit in hits}) < len(hits)
     return f"{count_of(num_shown, 'hit' if is_several_parts else 'document')}{hidden}, {how}"
-
-
-def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, explain: bool) -> None:
-    head = Text(f"{rank:>2}  ")
-    head.append(f"{hit.score:.4f}" if hit.confidence is None else f"confidence {hit.confidence:.2f}", style="bold")
-    head.append(f"  {clean(hit.id)}", style="cyan")
-    path = path_of(hit)
-    if path:
-        head.append(f"  {shortened(path, _TITLE_CHARS)}", style="bold")
-    console.print(head)
-    lines: list[RenderableType] = [excerpt(hit, len(hit.text) if full else _TEXT_CHARS)] if hit.text else []
-    if hit.answer and hit.answer.cells and not full:
-        lines = [table_of(hit.answer.columns, [hit.answer.cells])]
-    if hit.answer and hit.answer.field:
-        lines.insert(0, Text(shortened(f"{hit.answer.field}: {hit.answer.text}", _TEXT_CHARS), style=_ANSWER_STYLE))
-    if hit.answer and hit.answer.problem:
-        lines.insert(0, Text(shortened(hit.answer.problem, _TEXT_CHARS), style="dim"))
-    if full and hit.payload:
-        lines.append(Text(clean(", ".join(f"{name}: {value}" for name, value in hit.payload.items()))))
-    scores = [] if hit.confidence is None else [f"score {hit.score:.3f}"]
-    scores += [f"facets {hit.facets_score:.3f}"] if hit.facets_score else []
-    scores += [f"words {hit.lexical_score:.2f}: {', '.join(hit.matched_words)}"] if hit.lexical_score else []
-    if scores:
-        lines.append(Text(clean(", ".join(scores)), style="dim"))
-    for match in hit.evidence if explain else hit.evidence[:1]:
-        line = match_line(match, "query", "document")
-        if explain and match.second_span is not None:
-            field = f" of {clean(match.second_span.field)}" if match.second_span.field else ""
-            line.append(f", characters {match.second_span.start} to {match.second_span.end}{field}")
-        lines.append(line)
-    for shown in lines:
-        console.print(Padding(shown, (0, 0, 0, 4)))
-    console.print()
-
-
-def excerpt(hit: SearchHit, max_chars: int) -> Text:
-    """The sentences around the answer on one line, or the beginning of the text if no part of it answers.
-
-    Shows about ``max_chars`` characters. The answer and the words of the query are highlighted.
-    """
-    answer, words = in_text(hit)
-    shown = shown_part(hit.text, answer, max_chars)
-    line = Text("... " if shown.start > 0 else "")
-    for part, is_answer, is_word in pieces(hit.text, shown, answer, words):
-        piece = " ".join(f"|{clean(part)}|".split())[1:-1]  # the bars preserve leading and trailing spaces
-        if line.plain.endswith(" "):
-            piece = piece.removeprefix(" ")
-        line.append(piece, style=" ".join([_ANSWER_STYLE] * is_answer + [_WORD_STYLE] * is_word))
-    if shown.end < len(hit.text):
-        line.rstrip()
-        line.append(" ...")
-    return line
 
 
 def rerank(
@@ -189,13 +133,11 @@ def rerank(
 
 
 def _print_reranked(asked: Sequence[str], found: RerankedTexts) -> None:
-    measure = "score" if any(result.confidence is None for result in found.results) else "confidence"
     rows = []
     for rank, result in enumerate(found.results, start=1):
         text = asked[result.index]
         part = shown_part(text, result.answer, _TEXT_CHARS)
-        value = f"{result.score:.4f}" if result.confidence is None else f"{result.confidence:.2f}"
-        rows.append((rank, result.index + 1, value, " ".join(text[part.start : part.end].split())))
-    print_table(("rank", "text", measure, "answer"), rows, right=("rank", "text", measure))
-    note = f"{len(found.results)} of {count_of(len(asked), 'text')}, {found.timings.total_ms:.0f} ms"
-    stdout().print(Text(note, style="dim"))
+        answer = " ".join(text[part.start : part.end].split())
+        rows.append((rank, result.index + 1, result.score, result.confidence, answer))
+    print_table(("rank", "text", "score", "confidence", "answer"), rows)
+    stdout().print(line(f"{len(found.results)} of {count_of(len(asked), 'text')}, {found.timings.total_ms:.0f} ms"))

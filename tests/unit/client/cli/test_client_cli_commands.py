@@ -14,7 +14,7 @@ from facets_client.cli.options import parse_where
 from facets_client.cli.output import clean, shortened
 from facets_client.core.channel import SERVICES
 from facets_client.filters import AllOf, Contains, Equals, Exists, NoneOf, OneOf, Range
-from fake_world import DIM, NUM_FACETS, fake_facets
+from fake_server import DIM, NUM_FACETS, fake_facets
 from made_docx import make_docx
 from made_pdf import make_pdf
 from typer.testing import CliRunner
@@ -113,41 +113,84 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(facets, tmp_path, args, sen
     assert done.stdout == "" or args[0] == "documents"
 
 
-def test_explain(facets):
-    out = facets("explain", "a longer text", "--num-words", "2").stdout
-    assert "longer/9" in out  # no colour here: attention as a digit
-    assert "dog (0.90), dog (0.90)" in out
-    assert "the end of the text was not read" in out
-    assert "attends to" in out
-    row = json.loads(facets("--json", "explain", "a longer text").stdout)
-    assert [token["text"] for token in row["explanation"]["tokens"]] == ["a", "longer", "text"]
+TOKENS = [{"text": "a", "attention": 0.5, "known": True}, {"text": "longer", "attention": 2.0, "known": True}]
+DOG = {"word": "dog", "cosine": 0.9}
+MATCH = {"first_words": [DOG], "second_words": [DOG], "cosine": 0.75, "contribution": 1.0}
+FACET = {"words": [DOG], "tokens": [{"token": 1}]}
+EXPLAINED = {"tokens": TOKENS, "facets": [FACET], "token_stats": {"truncated": True}}
+SCORE = {"score": 0.5, "explanation": {"matches": [MATCH], "first_tokens": TOKENS, "second_tokens": TOKENS}}
+SUMMARY = {"sentences": [{"text": "One here."}], "num_sentences_in_document": 4, "num_words": 2, "has_prose": True}
+NO_TOPICS = {"vectors": {"shape": [0, 4]}}
+TOPICS = {**NO_TOPICS, "topics": [{"words": [DOG], "likelihood": 0.5, "novelty": 0.25}]}
+NEAR = {"num_queries": 4, "self_first": 1.0, "unreached": 0.25, "largest_hub": 3}
+VECTORS = {"num_rows": 9, "dim": 4, "cosine": NEAR, "findings": ["nothing stands out"]}
+TAKEN = {"backup": {"folder": "/backups/now", "num_bytes": 9}, "removed_folders": ["/backups/then"]}
 
 
-def test_similarity(facets, tmp_path):
-    out = facets("similarity", "same", "same", "--method", "sif", "--attention", "--explain", "--calibrated")
-    assert "1.0000" in out.stdout
-    assert "1st facet 1 (dog, cat) matches 2nd facet 2 (dog, cat)" in " ".join(out.stdout.split())
-    assert "same/9" in out.stdout and "same/-" in out.stdout
+@pytest.mark.parametrize(
+    ("command", "rpc", "reply", "parts", "key"),
+    [
+        (
+            "explain text",
+            "Explain",
+            {"explanations": [EXPLAINED]},
+            ["longer/9", "dog (0.90) longer", "was not read"],
+            "explanation",
+        ),
+        (
+            "similarity a b --explain",
+            "Score",
+            {"scores": [SCORE]},
+            ["0.5000 a b", "100% 1st facet 0 (dog) matches 2nd facet 0 (dog)", "longer/9"],
+            "pairs",
+        ),
+        (
+            "summarize text --sentences 2",
+            "Summarize",
+            {"summaries": [SUMMARY]},
+            ["1 0.000 One here.", "1 of 4 sentences, 2 words", "2 were asked for"],
+            "sentences",
+        ),
+        ("topics text", "SuggestTopics", {"texts": [TOPICS]}, ["dog 0.500 0.250"], "topics"),
+        ("topics text --avoid dog", "SuggestTopics", {"texts": [NO_TOPICS]}, ["avoid less"], "topics"),
+        (
+            "diagnose -c news",
+            "DiagnoseCollection",
+            {"num_documents": 4, "vectors": VECTORS},
+            ["num_documents 4", "vectors.num_rows 9", "nothing stands out"],
+            "vectors",
+        ),
+        ("models", "", {}, ["fake sentences"], "models"),
+        ("models fake", "", {}, ["limits.max_texts_per_request 4"], "limits"),
+        ("collections", "", {}, ["news fake"], "collections"),
+        ("collections show news", "", {}, ["num_facets 3"], "num_facets"),
+        (
+            "backup",
+            "TakeBackup",
+            TAKEN,
+            ["/backups/now: 9 bytes, was compared with its checksums /backups/then removed"],
+            "removed_folders",
+        ),
+    ],
+)
+def test_an_answer_is_a_table_or_json(facets, world, command, rpc, reply, parts, key):
+    world.replies[rpc] = reply
+    shown = " ".join(facets(*command.split()).stdout.split())
+    assert all(part in shown for part in parts), shown
+    assert key in json.loads(facets("--json", *command.split()).stdout)
+
+
+def test_texts_and_pairs_come_from_files_and_standard_input(facets, world, tmp_path):
+    world.replies |= {"Score": {"scores": [SCORE, SCORE]}, "Summarize": {"summaries": [SUMMARY]}}
     (tmp_path / "pairs.tsv").write_text("a\tb\nsame\tsame\n")
     found = json.loads(facets("--json", "similarity", "--file", "pairs.tsv").stdout)
-    assert found["method"] == "codebook"
-    assert found["pairs"][1]["score"] == pytest.approx(1.0)
     assert [(pair["first"], pair["second"]) for pair in found["pairs"]] == [("a", "b"), ("same", "same")]
+    facets("summarize", "--file", "-", stdin="One. Two.")
+    assert world.calls[-1][1].documents[0].text == "One. Two."
 
 
-def test_summarize(facets, tmp_path):
-    (tmp_path / "a.txt").write_text("One here. Two here. Three here. Four here.")
-    out = facets("summarize", "--file", "a.txt", "--sentences", "2").stdout
-    assert "Two here." in out and "Three here." not in out
-    assert "2 of 4 sentences" in out
-    found = json.loads(facets("--json", "summarize", "One. Two.").stdout)
-    assert [sentence["text"] for sentence in found["sentences"]] == ["One.", "Two."]
-    assert facets("summarize", "--file", "-", stdin="One. Two.").stdout.count(".") >= 2
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    assert "got csv" in facets("summarize", "--file", "a.csv", code=2).stderr
-
-
-def test_files_of_any_format_are_read_as_facets_index_reads_them(facets, tmp_path):
+def test_files_of_any_format_are_read_as_facets_index_reads_them(facets, world, tmp_path):
+    world.replies["Summarize"] = {"summaries": [SUMMARY]}
     pytest.importorskip("lxml", reason="the extra 'files' is not installed")
     (tmp_path / "a.html").write_text("<p>One <b>here</b>.</p><p>Two.</p>")
     make_docx(tmp_path / "a.docx", "<w:p><w:r><w:t>One here.</w:t></w:r></w:p>")
@@ -157,7 +200,8 @@ def test_files_of_any_format_are_read_as_facets_index_reads_them(facets, tmp_pat
     texts = {}
     for file in ("a.html", "a.docx", "a.pdf", "a.csv", "a.txt"):
         if file != "a.csv":
-            assert "One here." in facets("summarize", "--file", file).stdout, file
+            facets("summarize", "--file", file)
+            assert "One here." in world.calls[-1][1].documents[0].text, file
         rows = facets("--json", "embed", "--file", file).stdout.splitlines()
         texts[file] = [json.loads(row)["text"] for row in rows]
     assert texts["a.pdf"] == texts["a.csv"] == ["One here.", "Two."]
@@ -165,21 +209,8 @@ def test_files_of_any_format_are_read_as_facets_index_reads_them(facets, tmp_pat
     assert [text.split("\n")[0] for text in texts["a.html"] + texts["a.docx"]] == ["One here."] * 2
 
 
-def test_topics(facets):
-    out = facets("topics", "cats and dogs", "--avoid", "and", "--topics", "2").stdout
-    assert "cats" in out
-    assert "0.50" in out
-    assert " and" not in out
-    assert json.loads(facets("--json", "topics", "cats").stdout)["topics"][0]["novelty"] == 0.25
-    assert "avoid less" in facets("topics", "cats", "--avoid", "cats").stdout
-
-
-def test_collections(facets):
-    assert "second" in facets("collections", "create", "second").stderr
-    assert "second" in facets("collections").stdout
-    listed = json.loads(facets("--json", "collections", "list").stdout)
-    assert [item["name"] for item in listed["collections"]] == ["news", "second"]
-    assert json.loads(facets("--json", "collections", "show", "news").stdout)["num_facets"] == NUM_FACETS
+def test_collections_are_created_and_deleted(facets):
+    assert "created collection second with model fake" in facets("collections", "create", "second").stderr
     assert "0 documents" in facets("collections", "delete", "second", "--yes").stderr
 
 
@@ -214,24 +245,15 @@ def test_documents(facets, filled, server):
     assert server.world.documents["news"] == {}
 
 
-def test_models(facets):
-    assert "fake (default)" in facets("models").stdout
-    assert "texts per request" in facets("models", "fake").stdout
-    assert json.loads(facets("--json", "models").stdout)["models"][0]["dim"] == DIM
-    assert json.loads(facets("--json", "models", "fake").stdout)["limits"]["max_texts_per_request"] == 4
-
-
 def test_health(facets, server):
     assert SERVICES[0] in facets("health", code=3).stdout  # the server answers, but none of its services does
     server.serve_health(["", *SERVICES])
     assert json.loads(facets("--json", "health").stdout)["services"][SERVICES[0]] == "SERVING"
 
 
-def test_backup_says_where_it_is_and_what_went(facets, server):
-    assert facets("backup").stdout == "/backups/now: 9 bytes, was compared with its checksums\n/backups/then removed\n"
-    assert json.loads(facets("--json", "backup").stdout)["removed_folders"] == ["/backups/then"]
-    server.world.damage = "documents.sqlite3: page 3 is damaged"
-    assert facets("backup", code=1).stdout.startswith(f"/backups/now: 9 bytes, is damaged\n{server.world.damage}\n")
+def test_a_damaged_backup_is_exit_code_1(facets, world):
+    world.replies["TakeBackup"] = {**TAKEN, "problems": ["documents.sqlite3: page 3 is damaged"]}
+    assert "is damaged\ndocuments.sqlite3: page 3 is damaged" in facets("backup", code=1).stdout
 
 
 def test_api_key(facets, server, monkeypatch):
@@ -299,6 +321,12 @@ def test_text_from_elsewhere_cannot_command_the_terminal():
 
 
 def test_status_is_one_screen(facets, server):
+    server.world.replies["GetServerStatus"] = {
+        **{"version": "0.1.0", "free_bytes": 5 * 2**30, "model_queues": [{"model": "fake", "num_waiting": 7}]},
+        **{"start_time": {"seconds": 1_700_000_000}, "last_backup_time": {"seconds": 1_700_003_600}},
+        "request_counts": [{"code": "OK", "num_requests": 42}],
+        "disk_uses": [{"part": "documents", "num_bytes": 3 * 2**20}],
+    }
     shown = facets("status").stdout
     for part in ("0.1.0", "42 OK", "documents 3.1 MB", "5.4 GB", "2023-11-14 23:13 UTC", "fake 7"):
         assert part in shown
@@ -329,7 +357,7 @@ def test_the_environment_names_server_and_collection(facets, filled, monkeypatch
 
 def test_without_a_name_the_collection_is_that_of_the_client(facets, server, tmp_path):
     assert "those that exist: news" in facets("search", "gate", code=2).stderr
-    server.make("documents")
+    server.world.make("documents")
     (tmp_path / "notes.txt").write_text("The gate opens at nine.\n")
     assert "those that exist" in facets("index", "notes.txt", "-c", "new", code=2).stderr
     facets("index", "notes.txt")
@@ -337,12 +365,9 @@ def test_without_a_name_the_collection_is_that_of_the_client(facets, server, tmp
     assert "gate" in facets("search", "gate").stdout
 
 
-def test_a_collection_is_diagnosed(facets, tmp_path):
-    shown = facets("diagnose", "-c", "news").stdout
-    assert "9 facets of 4 dimensions" in shown and "nothing stands out" in shown and "--queries only" in shown
-    (tmp_path / "asked.txt").write_text("why\n")
-    assert "finds 90.0%" in facets("diagnose", "-c", "news", "--queries", "asked.txt").stdout
-
-
-def test_reindex(facets, filled):
+def test_reindex(facets, world):
+    moved = {"name": "news", "num_documents": 5, "model": "other"}
+    steps = iter([{"num_encoded": 2}, {"num_encoded": 5, "done": True}])
+    world.replies["ReindexCollection"] = lambda request: {"collection": moved, **next(steps)}
     assert "5 documents now uses model other" in facets("collections", "reindex", "news", "--model", "other").stderr
+    assert world.count("ReindexCollection") == 2

@@ -6,7 +6,7 @@ import sys
 
 import grpc
 import pytest
-from fake_world import status_of
+from fake_server import status_of
 
 
 @pytest.mark.parametrize(

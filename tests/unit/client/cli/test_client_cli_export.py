@@ -55,7 +55,7 @@ def test_what_cannot_be_exported_is_one_sentence_and_leaves_nothing(
     facets, server, world, tmp_path, collection, args, says
 ):
     (tmp_path / "there.jsonl").write_text("kept")
-    server.make("odd")
+    world.make("odd")
     world.store("odd", [from_document(Document("x", "y", {"text": "z"}))])
     done = facets("export", *args, "-c", collection, code=2)
     assert says in done.stderr and done.stderr.count("\n") == 1

@@ -8,13 +8,14 @@ import grpc
 import pytest
 from facets_client.load.source import Source
 from facets_client.papers.records import read_authors, read_papers
-from fake_papers import AUTHORS, fake_score
-from fake_world import status_of
+from fake_server import INVALID, NOT_FOUND, status_of
+from ranked_candidates import AUTHORS, RANKING, fake_score
 
 
 @pytest.fixture
-def facets(facets):
+def facets(facets, world):
     """Runs ``facets recommend``."""
+    world.replies |= RANKING
 
     def run(*args, **options):
         words = [str(arg) for arg in args if arg != "--json"]
@@ -23,13 +24,17 @@ def facets(facets):
     return run
 
 
-def test_authors_with_their_evidence(facets):
+def test_authors_with_their_evidence(facets, world, tmp_path):
     out = facets("authors", "a title", "--top-k", "2", "--exclude", "Ann").stdout
-    assert "facet 2 (boat), facets 0.250, documents 0.750" in out
-    assert "About [bold]boats" in out and "\x1b" not in out
-    assert "Ann" not in out
+    assert "boat" in out and "About [bold]boats" in out and "\x1b" not in out and "Ann" not in out
     assert "boat" not in facets("authors", "a title", "--no-evidence").stdout
-    assert "no author is left" in facets("authors", "t", "--candidate", "zz").stdout
+    assert "nothing" in facets("authors", "t", "--candidate", "zz").stdout
+    world.replies["RecommendAuthors"] = {"results": [{"candidates": [{"id": "Ann", "confidence": 0.04}]}]}
+    assert "nothing relevant: the surest has confidence 0.04" in facets("authors", "a title").stdout
+    (tmp_path / "in.jsonl").write_text('{"title": "a"}\n')
+    assert "Bob" not in facets("papers", "--author", "Ann", "--file", "in.jsonl").stdout
+    world.replies["FindCandidates"] = {"results": [{"candidates": [{"id": "b-1", "name": "Bob"}]}]}
+    assert "b-1   Bob" in facets("find", "Bop").stdout
 
 
 @pytest.mark.parametrize(
@@ -41,10 +46,8 @@ def test_authors_with_their_evidence(facets):
         (["authors", "--file", "bad.jsonl"], "line 2: field 'title' has no text"),
         (["authors", "--file", "empty.jsonl"], "expected at least one paper"),
         (["authors", "a", "--abstract", "@nope.txt"], "No such file"),
-        (["authors", "REFUSE"], "papers[0].title is refused"),
         (["papers", "--collection", "news"], "expected --author or --citing"),
         (["papers", "--author", "Ann"], "expected --collection or --file"),
-        (["papers", "--author", "Ana", "--collection", "news"], "near: Ann"),
         (["bulk", "good.jsonl", "--out", "good.jsonl"], "must not be the input"),
         (["bulk", "good.jsonl", "--out", "o.csv", "--candidates", "empty.jsonl"], "expected at least one line"),
         (["bulk", "good.jsonl", "--out", "o.csv", "--conflicts", "bad.csv"], "line 2: expected the id of a paper"),
@@ -103,13 +106,14 @@ def test_bulk_writes_the_best_candidates_of_every_paper(facets, tmp_path):
     assert rows_of(tmp_path / "o.csv") == [["paper", "author", "score"]]
 
 
-def test_bulk_rejects_bad_records_and_goes_on(facets, tmp_path):
+def test_bulk_rejects_bad_records_and_goes_on(facets, world, tmp_path):
     lines = paper_lines(6).splitlines()
-    lines[1] = '{"id": "x", "title": "REFUSE"}'
     lines[2] = '{"id": "p0", "title": "twice"}'
     lines[3] = '{"title": "no id"}'
     lines[4] = '{"id": "cut'
     (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    refused = status_of(INVALID, "papers[1].title is refused", field="papers[1].title")
+    world.faults["RecommendBulk"].append(refused)
     report = json.loads(facets("--json", "bulk", "in.jsonl", "--out", "o.csv", "-k", 1, code=1).stdout)
     assert (report["num_papers"], report["num_rejected"], report["num_rows"]) == (2, 4, 2)
     rejected = [json.loads(line) for line in (tmp_path / "in.jsonl.rejected.jsonl").read_text().splitlines()]
@@ -122,24 +126,11 @@ def test_bulk_rejects_bad_records_and_goes_on(facets, tmp_path):
     assert [row[0] for row in rows_of(tmp_path / "o.csv")[1:]] == ["p0", "p5"]
 
 
-@pytest.fixture
-def bulk(facets, tmp_path):
-    """Runs over ``in.jsonl``, of 20 papers in batches of two."""
+def test_bulk_leaves_no_file_after_an_error(facets, world, tmp_path):
     (tmp_path / "in.jsonl").write_text(paper_lines(20))
-
-    def run(*args, code=0):
-        done = facets("--json", "bulk", "in.jsonl", "--out", "o.csv", "--batch-size", 2, "-k", 2, *args, code=code)
-        return json.loads(done.stdout) if code == 0 else json.loads(done.stderr)["error"]
-
-    return run
-
-
-def test_bulk_leaves_no_file_after_an_error(bulk, world, tmp_path):
-    world.faults["RecommendBulk"].extend([status_of(grpc.StatusCode.INTERNAL, "broken")] * 3)
-    bulk(code=4)
+    world.faults["RecommendBulk"].append(status_of(grpc.StatusCode.INTERNAL, "broken"))
+    facets("bulk", "in.jsonl", "--out", "o.csv", code=4)
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
-    world.faults.clear()
-    assert bulk()["num_papers"] == 20
 
 
 # Records
@@ -171,24 +162,25 @@ def test_authors_of_a_file(tmp_path):
     assert "papers[0]: field 'title'" in found[4].message and "papers[0]: must be an object" in found[5].message
 
 
-def test_papers_and_authors_are_added(facets, server, tmp_path):
-    (tmp_path / "p.jsonl").write_text(paper_lines(7, authors=["Zoe"]) + '{"id": "bad", "title": "REFUSE"}\n')
-    report = json.loads(facets("--json", "add-papers", "p.jsonl", code=1).stdout)
-    assert (report["num_papers"], report["num_rejected"]) == (7, 1)
-    assert len(server.papers.papers) == 7
-    rejected = json.loads((tmp_path / "p.jsonl.rejected.jsonl").read_text())
-    assert (rejected["line"], rejected["id"], rejected["reason"]) == (8, "bad", "refused")
+def test_papers_and_authors_are_added(facets, world, tmp_path):
+    (tmp_path / "p.jsonl").write_text(paper_lines(7, authors=["Zoe"]))
+    world.replies["AddPapers"] = lambda request: {"num_papers": len(request.papers), "num_authors": 1}
+    assert "added: 7 papers, 2 authors, 0 citing" in facets("add-papers", "p.jsonl", "--batch-size", 4).stdout
     (tmp_path / "a.jsonl").write_text(
         '{"name": "New", "papers": [{"title": "t"}]}\n{"name": "Lost", "paper_ids": ["nope"]}\n'
     )
-    assert "added: 1 author, 1 paper; 1 rejected" in facets("add-authors", "a.jsonl", code=1).stdout
-    assert set(server.papers.authors) == {"New"}
+    world.replies["AddAuthors"] = {"num_authors": 1, "num_papers": 1}
+    unknown = status_of(NOT_FOUND, "'nope' is unknown", reason="NOT_FOUND", resource_type="paper")
+    world.faults["AddAuthors"].append(unknown)  # of both, so that each is tried alone
+    assert "added: 2 authors, 2 papers; 0 rejected" in facets("add-authors", "a.jsonl").stdout
+    world.faults["AddAuthors"].append(unknown)
+    assert "added: 1 author, 1 paper; 1 rejected" in facets("add-authors", "a.jsonl", "--batch-size", 1, code=1).stdout
 
 
 # Assignment
 
 
-def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, server, tmp_path):
+def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, world, tmp_path):
     pytest.importorskip("scipy", reason="the extra assign brings it")
     papers = [{"id": f"p{i}", "title": f"title {i}", "authors": ["Zoe"] if i else []} for i in range(4)]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in papers))
@@ -209,7 +201,7 @@ def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, s
     )
     assert [row[:2] for row in rows] == [[pair["paper"], pair["reviewer"]] for pair in report["assignments"]]
     assert (report["least_papers"], report["most_papers"]) == (1, 3)
-    assert set(server.papers.authors) == {"Ann", "Bob", "Cat", "Dee"}
+    assert world.count("AddAuthors") == 1
     assert "places in o.csv" in facets(*asked, *loads).stdout
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from facets_client.cli.main import interrupt_again
-from fake_world import Pace
+from fake_server import Pace
 from waiting import wait_until
 
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]

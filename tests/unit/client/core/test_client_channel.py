@@ -7,8 +7,7 @@ import grpc
 import pytest
 from facets_client import TlsConfig
 from facets_client.core.channel import parse_target
-from fake_server import FakeServer
-from fake_world import NUM_FACETS
+from fake_server import NUM_FACETS, FakeServer
 
 
 @pytest.mark.parametrize(

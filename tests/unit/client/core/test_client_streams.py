@@ -12,7 +12,7 @@ from facets_client.core.asynchronous import AsyncStream
 from facets_client.documents.messages import from_document
 from facets_client.errors import ServerError
 from facets_proto.v1 import documents_pb2
-from fake_world import Pace, status_of
+from fake_server import Pace, status_of
 
 FULL = status_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", retry_after_s=0.02)
 DISK_FULL = status_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "no room", reason="DISK_FULL")

@@ -1,6 +1,5 @@
 """Methods of the clients about collections and documents, and search results in a notebook and as text."""
 
-from operator import methodcaller
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,7 +8,7 @@ from facets_client import Document, NotFoundError, UnavailableError
 from facets_client.documents.results import SearchResult, SearchResults
 from facets_client.filters import AllOf, AnyOf, Contains, Equals, Exists, NoneOf, OneOf, Range
 from facets_client.generated.types import FacetMatch, ModelVersion, NearestWord, SearchHit, Span, Timings
-from fake_world import DIM, NUM_FACETS, fake_facets
+from fake_server import DIM, NUM_FACETS, fake_facets
 
 
 def documents(number, **payload):
@@ -132,7 +131,6 @@ def test_search_by_facets_with_a_filter(client, world):
     assert none_of.none_of.filters[1].field.contains.string_value == "y"
 
 
-in_notebook = methodcaller("_repr_html_")  # what a notebook calls
 TEXT = 'A & B <script>alert("x")</script> were wed in 1900. No one came.'
 
 
@@ -159,59 +157,42 @@ def results(*hits):
     )
 
 
-parsed = ElementTree.fromstring
+ROW = Span(0, 10, columns=("Model", "<b>"), cells=("X-20S", "3.1 kg"))
+SOLUTION = Span(0, 10, field="fix", text="Turn it on.", problem="It is <dark>.")
 
 
-def test_html_is_well_formed_escaped_and_marked():
-    html = in_notebook(results((hit(), hit(id="second", answer=None, confidence=None, matched_spans=()))))
-    tree = parsed(html)
-    assert [item.find("code").text for item in tree.iter("li")] == ['a"<b>', "second"]
-    assert ["".join(mark.itertext()) for mark in tree.iter("mark")] == ["wed in 1900"], "one mark, without gaps"
-    assert [word.text for word in next(tree.iter("mark")).iter("strong")] == ["wed"]
-    assert tree.find(".//script") is None and "<i>wed" not in html
-    assert "confidence 0.90" in html and "score 0.500" in html
-    assert next(tree.iter("style")).text.startswith(".facets-out{")
+@pytest.mark.parametrize(
+    ("found", "lines"),
+    [
+        (
+            results((hit(),)),
+            ['query 1 1 confidence 0.90 a"<b> Q&A <1>', "were wed in 1900. ... score", "words 1.00: wed"],
+        ),
+        (results((hit(),)), ["score 0.500, facets 0.500", "facet 0 (<i>wed) matches document facet 1 (<i>wed)"]),
+        (results((), (hit(confidence=None),)), ["nothing found", "1 0.5000"]),
+        (results((hit(answer=ROW, matched_spans=()),)), ["Model <b>", "X-20S 3.1 kg"]),
+        (results((hit(answer=SOLUTION, matched_spans=()),)), ["It is <dark>. fix: Turn it on."]),
+        (results(*[(hit(text=TEXT * 9999, answer=None),) * 9] * 99), ["query 20", "and 79 more"]),
+    ],
+)
+def test_hits_are_the_same_text_in_a_terminal_and_a_notebook(found, lines):
+    shown, html = " ".join(repr(found).split()), found._repr_html_()
+    assert all(line in shown for line in lines), shown
+    tree = ElementTree.fromstring(html)
+    assert " ".join("".join(tree.itertext()).split()) == shown and len(html) < 400_000
+    assert tree.find(".//script") is None
 
 
-def test_a_row_is_shown_as_a_table_and_a_solution_below_its_problem():
-    row = Span(0, 10, columns=("Model", "<b>"), cells=("X-20S", "3.1 kg"))
-    solution = Span(0, 10, field="fix", text="Turn it on.", problem="It is <dark>.")
-    found = results((hit(answer=row, matched_spans=(), evidence=()), hit(answer=solution, matched_spans=())))
-    first, second = parsed(in_notebook(found)).iter("li")
-    assert [[cell.text for cell in line] for line in first.iter("tr")] == [["Model", "<b>"], ["X-20S", "3.1 kg"]]
-    assert "wed" not in "".join(first.itertext()).replace("<i>wed", "")
-    assert ["".join(line.itertext()) for line in second.iter("p")][:2] == ["It is <dark>.", "fix: Turn it on."]
-    lines = [line.strip() for line in str(found).splitlines()]
-    assert lines[2::2] == ["Model: X-20S, <b>: 3.1 kg", "fix: Turn it on."]
-
-
-def test_a_hit_that_hardly_answers_is_marked():
-    found = results((hit(), hit(id="second", confidence=0.08)))
-    assert [item.get("class") for item in parsed(in_notebook(found)).iter("li")] == [None, "dim"]
-    assert "hardly an answer, confidence 0.08" in str(found) and str(found).count("hardly") == 1
-
-
-def test_as_text():
-    assert "query 2" in in_notebook(results((hit(),), ()))
-    long = hit(text=TEXT * 9999, answer=Span(0, 9, field="fix", text=TEXT * 999))
-    assert len(in_notebook(results(*[(long,) * 9] * 99))) < 150_000
-    first, second = str(results((hit(text=TEXT * 99),))[0]).splitlines()
-    assert first == ' 1  almost surely an answer, confidence 0.90  a"<b>  Q&A <1>'
-    assert second == "    wed in 1900"
-    assert str(results(())[0]) == "nothing found"
+def test_a_hit_is_a_row():
     (row,) = results((hit(),)).to_dicts()
     assert (row["input"], row["id"], row["payload.title"], row["answer"]) == (0, 'a"<b>', "Q&A <1>", "wed in 1900")
     assert all(isinstance(value, str | int | float | None) for value in row.values())
 
 
-def test_collections_and_documents_are_tables_in_a_notebook(client):
+def test_collections_and_documents_are_tables(client):
     client.upsert("news", [Document("a<b>", "text", {"title": "T"})])
-    rows = [
-        ["".join(cell.itertext()) for cell in row]
-        for row in parsed(in_notebook(client.get_collection("news"))).iter("tr")
-    ]
-    assert ["name", "news"] in rows and ["num_documents", "1"] in rows
+    assert "num_documents" in client.get_collection("news")._repr_html_()
     found = client.get_documents("news", ["a<b>"])
-    assert [cell.text for cell in parsed(in_notebook(found)).iter("td")] == ["a<b>", "text", "T"]
-    assert "payload.title" in in_notebook(found[0]) and "payload.title" in found.to_dicts()[0]
-    assert "news" in in_notebook(client.list_collections())
+    assert repr(found).split()[-3:] == ["a<b>", "text", "T"]
+    assert "payload.title" in found[0]._repr_html_() and "payload.title" in found.to_dicts()[0]
+    assert "news" in repr(client.list_collections())

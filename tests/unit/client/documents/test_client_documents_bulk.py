@@ -103,7 +103,7 @@ def test_a_broken_stream_is_opened_again_and_nothing_is_lost(loader, world, ack_
     report = loader.run()
     assert (*counts(report), report.num_reconnects) == (60, 59, 1, 3)
     assert len(world.documents["news"]) == 59
-    assert world.num_streams == 4
+    assert world.count("UpsertStream") == 4
     assert [item.id for item in loader.rejected] == ["refused"]
 
 
