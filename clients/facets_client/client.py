@@ -3,8 +3,8 @@
 from typing import Self
 
 from facets_client.core.model_calls import AsyncModelCalls
-from facets_client.documents.calls import AsyncCollectionCalls, AsyncDocumentCalls
-from facets_client.generated.document_calls import CollectionCalls, DocumentCalls
+from facets_client.documents.calls import AsyncDocumentCalls
+from facets_client.generated.document_calls import DocumentCalls
 from facets_client.generated.model_calls import ModelCalls
 from facets_client.generated.paper_calls import PaperCalls
 from facets_client.generated.relation_calls import RelationCalls
@@ -14,7 +14,7 @@ from facets_client.relations.calls import AsyncRelationCalls
 from facets_client.texts.calls import AsyncTextCalls
 
 
-class FacetsClient(CollectionCalls, DocumentCalls, PaperCalls, RelationCalls, TextCalls, ModelCalls):
+class FacetsClient(DocumentCalls, PaperCalls, RelationCalls, TextCalls, ModelCalls):
     """Client of a Facets server; safe to share between threads, closed by ``with`` or ``close()``.
 
     Every request has a timeout. UNAVAILABLE and RESOURCE_EXHAUSTED are retried with growing pauses, at most five
@@ -47,9 +47,7 @@ class FacetsClient(CollectionCalls, DocumentCalls, PaperCalls, RelationCalls, Te
         self.close()
 
 
-class AsyncFacetsClient(
-    AsyncCollectionCalls, AsyncDocumentCalls, AsyncPaperCalls, AsyncRelationCalls, AsyncTextCalls, AsyncModelCalls
-):
+class AsyncFacetsClient(AsyncDocumentCalls, AsyncPaperCalls, AsyncRelationCalls, AsyncTextCalls, AsyncModelCalls):
     """Client of a Facets server for one event loop; closed by ``async with`` or ``await close()``.
 
     It has the arguments, methods, results and errors of ``FacetsClient``. Methods that return iterators there return

@@ -20,9 +20,8 @@ EntryT = TypeVar("EntryT")
 _SHOWN = frozenset(
     "input index id name title model task space pattern premise hypothesis head tail relation label words text answer "
     "score probability confidence likelihood novelty forward_score backward_score reason num_documents num_damaged "
-    "language num_facets dim max_tokens is_default index_kind create_time example examples num_pairs threshold "
-    "evidence.nearest_words evidence.nearest_papers assertion no_relation_probability num_parts recall "
-    "missed_ids".split()
+    "language num_facets dim max_tokens is_default index_kind example examples num_pairs threshold "
+    "evidence.nearest_words evidence.nearest_papers assertion no_relation_probability recall missed_ids".split()
 )
 _SHOWN_PARTS = ("payload.", "limits.", "encoder_settings.", "vectors.")
 
@@ -75,7 +74,8 @@ class Rows(Drawn):
             columns = _shown_columns(shown, _SHOWN_PARTS[:1])
             if len(self._entries) == 1 and "input" in columns:
                 columns.remove("input")
-            yield table_of(columns, [[row.get(name) for name in columns] for row in shown])
+            heads = [name.removeprefix("evidence.").removeprefix("num_").replace("_", " ") for name in columns]
+            yield table_of(heads, [[row.get(name) for name in columns] for row in shown])
         yield from more(len(items) - MAX_ROWS)
 
 

@@ -104,6 +104,16 @@ class AsyncCollectionCalls(AsyncCalls):
         reply = await self._call(request_of(pb.GetCollectionRequest, name=name))
         return from_message(reply.collection, Collection)
 
+    async def ensure_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None, language: str = ""
+    ) -> Collection:
+        """The collection, created with these options if it does not exist."""
+        with suppress(NotFoundError):
+            return await self.get_collection(name)
+        with suppress(AlreadyExistsError):  # created by another program since
+            return await self.create_collection(name, model=model, search_fields=search_fields, language=language)
+        return await self.get_collection(name)
+
     async def list_collections(self) -> Results[Collection]:
         """All collections, ordered by name."""
         collections = await self._call_pages(pb.ListCollectionsRequest(), "collections")
@@ -141,7 +151,7 @@ class AsyncCollectionCalls(AsyncCalls):
         return from_message(await self._call(request), CollectionMap)
 
 
-class AsyncDocumentCalls(AsyncCalls):
+class AsyncDocumentCalls(AsyncCollectionCalls):
     """Methods of DocumentService."""
 
     async def upsert(
@@ -238,7 +248,7 @@ class AsyncDocumentCalls(AsyncCalls):
         """
         positions: dict[str, int] = {}
         source = documents_of(documents, text, positions)
-        stored = WriteResult(0, (await self._ensure_collection(collection)).index_revision)
+        stored = WriteResult(0, (await self.ensure_collection(collection)).index_revision)
         rejected: list[RejectedDocument] = []
         total = num_items(documents)
         with progress_bar("documents", quiet=not progress or (total or _BAR_DOCUMENTS) < _BAR_DOCUMENTS) as bar:
@@ -286,7 +296,7 @@ class AsyncDocumentCalls(AsyncCalls):
                 files,
                 collection,
                 settings=settings,
-                prepare=lambda: self._ensure_collection(collection),
+                prepare=lambda: self.ensure_collection(collection),
                 keep=keep,
             )
             runner = AsyncBulkRunner(
@@ -305,14 +315,6 @@ class AsyncDocumentCalls(AsyncCalls):
             notes=(*notes, *task.notes),
             index_revision=task.index_revision,
         )
-
-    async def _ensure_collection(self, name: str) -> Collection:
-        get = request_of(pb.GetCollectionRequest, name=name)
-        with suppress(NotFoundError):
-            return from_message((await self._call(get)).collection, Collection)
-        with suppress(AlreadyExistsError):  # created by another program since
-            return from_message((await self._call(pb.CreateCollectionRequest(name=name))).collection, Collection)
-        return from_message((await self._call(get)).collection, Collection)
 
     async def get_documents(
         self, collection: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int = 0

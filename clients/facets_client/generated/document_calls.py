@@ -118,6 +118,16 @@ class CollectionCalls(Calls):
         reply = self._call(request_of(pb.GetCollectionRequest, name=name))
         return from_message(reply.collection, Collection)
 
+    def ensure_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None, language: str = ""
+    ) -> Collection:
+        """The collection, created with these options if it does not exist."""
+        with suppress(NotFoundError):
+            return self.get_collection(name)
+        with suppress(AlreadyExistsError):  # created by another program since
+            return self.create_collection(name, model=model, search_fields=search_fields, language=language)
+        return self.get_collection(name)
+
     def list_collections(self) -> Results[Collection]:
         """All collections, ordered by name."""
         collections = self._call_pages(pb.ListCollectionsRequest(), "collections")
@@ -177,7 +187,7 @@ class CollectionCalls(Calls):
         return from_message(self._call(request), CollectionMap)
 
 
-class DocumentCalls(Calls):
+class DocumentCalls(CollectionCalls):
     """Methods of DocumentService."""
 
     def upsert(
@@ -284,7 +294,7 @@ class DocumentCalls(Calls):
         """
         positions: dict[str, int] = {}
         source = documents_of(documents, text, positions)
-        stored = WriteResult(0, (self._ensure_collection(collection)).index_revision)
+        stored = WriteResult(0, (self.ensure_collection(collection)).index_revision)
         rejected: list[RejectedDocument] = []
         total = num_items(documents)
         with progress_bar("documents", quiet=not progress or (total or _BAR_DOCUMENTS) < _BAR_DOCUMENTS) as bar:
@@ -332,7 +342,7 @@ class DocumentCalls(Calls):
                 files,
                 collection,
                 settings=settings,
-                prepare=lambda: self._ensure_collection(collection),
+                prepare=lambda: self.ensure_collection(collection),
                 keep=keep,
             )
             runner = BulkRunner(
@@ -351,14 +361,6 @@ class DocumentCalls(Calls):
             notes=(*notes, *task.notes),
             index_revision=task.index_revision,
         )
-
-    def _ensure_collection(self, name: str) -> Collection:
-        get = request_of(pb.GetCollectionRequest, name=name)
-        with suppress(NotFoundError):
-            return from_message((self._call(get)).collection, Collection)
-        with suppress(AlreadyExistsError):  # created by another program since
-            return from_message((self._call(pb.CreateCollectionRequest(name=name))).collection, Collection)
-        return from_message((self._call(get)).collection, Collection)
 
     def get_documents(
         self, collection: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int = 0

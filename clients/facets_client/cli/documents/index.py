@@ -27,7 +27,7 @@ from facets_client.documents.adding import DEFAULT_COLLECTION
 from facets_client.documents.encoding import EncodedBy, RayWorker, Worker, Workers, connect_to_ray
 from facets_client.documents.files import Columns, DocumentFiles, FileRecord
 from facets_client.documents.messages import BATCH_BYTES, to_messages
-from facets_client.errors import AlreadyExistsError, NotFoundError
+from facets_client.errors import NotFoundError
 from facets_client.generated.bulk import IndexTask
 from facets_client.generated.types import Document, ModelVersion
 from facets_client.load.formats import find_files
@@ -188,17 +188,15 @@ def _open_collection(
     encoded_by: EncodedBy | None,
 ) -> None:
     try:
-        collection = client.get_collection(name)
-    except NotFoundError as error:
-        if not create and name != DEFAULT_COLLECTION:
-            if error.reason == "NOT_FOUND" or not error.reason:
-                how = f"create it with --create, or name another with -c; {those_that_exist(client)}"
-                raise typer.BadParameter(f"{error.details}: {how}") from error
-            raise
-        try:
-            collection = client.create_collection(name, model=model, search_fields=search_fields, language=language)
-        except AlreadyExistsError:  # another client created it first
+        if create or name == DEFAULT_COLLECTION:
+            collection = client.ensure_collection(name, model=model, search_fields=search_fields, language=language)
+        else:
             collection = client.get_collection(name)
+    except NotFoundError as error:
+        if error.resource_type != "collection":
+            raise
+        how = f"create it with --create, or name another with -c; {those_that_exist(client)}"
+        raise typer.BadParameter(f"{error.details}: {how}") from error
     for what, wanted, found in (("model", model, collection.model), ("language", language, collection.language)):
         if wanted and wanted != found and not (what == "model" and wanted.endswith(f"/{found}")):
             has = found or "of its first documents"

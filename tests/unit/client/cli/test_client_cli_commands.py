@@ -43,18 +43,13 @@ def test_without_a_command(facets):
         assert lines[0].startswith("Usage: ") and any(line.startswith(f"  {command} ") for line in lines)
 
 
-def test_embed_json_is_one_object_a_line(facets):
-    lines = facets("--json", "embed", "a", "b").stdout.splitlines()
-    rows = [json.loads(line) for line in lines]
+def test_embed_prints_json_or_writes_an_array(facets, tmp_path):
+    rows = [json.loads(line) for line in facets("--json", "embed", "a", "b").stdout.splitlines()]
     assert [row["text"] for row in rows] == ["a", "b"]
     np.testing.assert_allclose(rows[1]["facet_embeddings"], fake_facets("b"), rtol=1e-6)
-
-
-def test_embed_file_to_array(facets, tmp_path):
-    (tmp_path / "in.txt").write_text("one\n\ntwo\nthr\u00e9e\n", encoding="utf-8")
+    (tmp_path / "in.txt").write_text("one\n\nthr\u00e9e\n", encoding="utf-8")
     facets("embed", "--file", "in.txt", "--out", "out.npy")
-    array = np.load(tmp_path / "out.npy")
-    np.testing.assert_array_equal(array, np.stack([fake_facets(t) for t in ("one", "two", "thr\u00e9e")]))
+    np.testing.assert_array_equal(np.load("out.npy"), [fake_facets("one"), fake_facets("thr\u00e9e")])
 
 
 @pytest.mark.parametrize(
@@ -128,56 +123,26 @@ TAKEN = {"backup": {"folder": "/backups/now", "num_bytes": 9}, "removed_folders"
 
 
 @pytest.mark.parametrize(
-    ("command", "rpc", "reply", "parts", "key"),
+    ("command", "rpc", "reply", "parts"),
     [
-        (
-            "explain text",
-            "Explain",
-            {"explanations": [EXPLAINED]},
-            ["longer/9", "dog (0.90) longer", "was not read"],
-            "explanation",
-        ),
-        (
-            "similarity a b --explain",
-            "Score",
-            {"scores": [SCORE]},
-            ["0.5000 a b", "100% 1st facet 0 (dog) matches 2nd facet 0 (dog)", "longer/9"],
-            "pairs",
-        ),
-        (
-            "summarize text --sentences 2",
-            "Summarize",
-            {"summaries": [SUMMARY]},
-            ["1 0.000 One here.", "1 of 4 sentences, 2 words", "2 were asked for"],
-            "sentences",
-        ),
-        ("topics text", "SuggestTopics", {"texts": [TOPICS]}, ["dog 0.500 0.250"], "topics"),
-        ("topics text --avoid dog", "SuggestTopics", {"texts": [NO_TOPICS]}, ["avoid less"], "topics"),
-        (
-            "diagnose -c news",
-            "DiagnoseCollection",
-            {"num_documents": 4, "vectors": VECTORS},
-            ["num_documents 4", "vectors.num_rows 9", "nothing stands out"],
-            "vectors",
-        ),
-        ("models", "", {}, ["fake sentences"], "models"),
-        ("models fake", "", {}, ["limits.max_texts_per_request 4"], "limits"),
-        ("collections", "", {}, ["news fake"], "collections"),
-        ("collections show news", "", {}, ["num_facets 3"], "num_facets"),
-        (
-            "backup",
-            "TakeBackup",
-            TAKEN,
-            ["/backups/now: 9 bytes, was compared with its checksums /backups/then removed"],
-            "removed_folders",
-        ),
+        ("explain text", "Explain", {"explanations": [EXPLAINED]}, "longer/9|dog (0.90) longer|was not read"),
+        ("similarity a b --explain", "Score", {"scores": [SCORE]}, "0.5000 a b|100% 1st facet 0 (dog) matches 2nd"),
+        ("summarize text --sentences 2", "Summarize", {"summaries": [SUMMARY]}, "1 of 4 sentences|2 were asked for"),
+        ("topics text", "SuggestTopics", {"texts": [TOPICS]}, "dog 0.500 0.250"),
+        ("topics text --avoid dog", "SuggestTopics", {"texts": [NO_TOPICS]}, "avoid less"),
+        ("diagnose -c news", "DiagnoseCollection", {"vectors": VECTORS}, "vectors.num_rows 9|nothing stands out"),
+        ("models", "", {}, "fake sentences"),
+        ("models fake", "", {}, "limits.max_texts_per_request 4"),
+        ("collections", "", {}, "news fake"),
+        ("collections show news", "", {}, "num_facets 3"),
+        ("backup", "TakeBackup", TAKEN, "/backups/now: 9 bytes, was compared with its checksums /backups/then removed"),
     ],
 )
-def test_an_answer_is_a_table_or_json(facets, world, command, rpc, reply, parts, key):
+def test_an_answer_is_a_table_or_json(facets, world, command, rpc, reply, parts):
     world.replies[rpc] = reply
     shown = " ".join(facets(*command.split()).stdout.split())
-    assert all(part in shown for part in parts), shown
-    assert key in json.loads(facets("--json", *command.split()).stdout)
+    assert all(part in shown for part in parts.split("|")), shown
+    assert isinstance(json.loads(facets("--json", *command.split()).stdout), dict)
 
 
 def test_texts_and_pairs_come_from_files_and_standard_input(facets, world, tmp_path):
@@ -221,13 +186,9 @@ def test_search_shows_evidence(facets, filled):
     assert "2 documents, all matching documents compared (exact)" in out
 
 
-def test_search_json_and_global_options_behind_the_command(facets, filled, server):
-    out = facets("search", "text number 3", "-c", "news", "--json", "--target", server.target).stdout
-    found = json.loads(out)
-    assert found["hits"][0]["id"] == "d3"
-    assert found["hits"][0]["payload"] == {"n": 3}
-    assert found["hits"][0]["evidence"][0]["second_words"][0]["word"] == "dog"
-    assert found["exhaustive"] is True
+def test_global_options_may_be_behind_the_command(facets, filled, server):
+    found = json.loads(facets("search", "text number 3", "-c", "news", "--json", "--target", server.target).stdout)
+    assert found["hits"][0]["payload"] == {"n": 3} and found["exhaustive"] is True
 
 
 def test_documents(facets, filled, server):
@@ -264,20 +225,14 @@ def test_api_key(facets, server, monkeypatch):
     facets("embed", "a")
 
 
-def test_index_reports_totals(facets, tmp_path, server):
+def test_index_reports_totals_and_removes_what_a_file_lost(facets, tmp_path, world):
     rows = [json.dumps({"id": f"d{i}", "text": f"text {i}"}) for i in range(20)]
     (tmp_path / "in.jsonl").write_text("\n".join(rows) + "\n")
     expected = "20 documents: 20 added, 0 changed, 0 unchanged, 0 removed, 0 rejected"
     assert expected in facets("index", "in.jsonl", "-c", "news").stdout
-    rows[3] = "nonsense"
-    (tmp_path / "in.jsonl").write_text("\n".join(rows) + "\n")
-    done = facets("--json", "index", "in.jsonl", "--collection", "other", "--create", code=1)
-    report = json.loads(done.stdout)
-    assert (report["num_records"], report["num_indexed"], report["num_rejected"]) == (20, 19, 1)
-    assert report["rejected_file"] == "in.jsonl.rejected.jsonl"
-    rejected = json.loads((tmp_path / "in.jsonl.rejected.jsonl").read_text())
-    assert (rejected["line"], rejected["reason"]) == (4, "invalid_json")
-    assert len(server.world.documents["other"]) == 19
+    (tmp_path / "in.jsonl").write_text("\n".join([*rows[:3], "nonsense"]) + "\n")
+    facets("index", "in.jsonl", "-c", "other", "--create", code=1)
+    assert json.loads((tmp_path / "in.jsonl.rejected.jsonl").read_text())["line"] == 4
     facets("index", "in.jsonl", "-c", "news", "--limit", "2")
     assert not (tmp_path / "in.jsonl.rejected.jsonl").exists()  # of this load there are none
     (tmp_path / "in.jsonl").write_text("\n".join(rows[:3]) + "\n")
@@ -285,9 +240,8 @@ def test_index_reports_totals(facets, tmp_path, server):
         done = facets("--json", "index", "in.jsonl", "-c", "news", option)
         assert json.loads(done.stdout).get("num_removed") == removed
     assert "in.jsonl           3" in facets("collections", "sources", "news").stdout
-    assert len(json.loads(facets("--json", "documents", "list", "-c", "news", "--source", "x").stdout or "[]")) == 0
     facets("delete", "-c", "news", "--source", "in.jsonl", "--yes")
-    assert not server.world.documents["news"]
+    assert not world.documents["news"]
 
 
 @pytest.mark.parametrize(

@@ -52,27 +52,19 @@ def test_several_texts_and_a_chosen_payload(facets, stored, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "delimiter"), [("a.csv", ";"), ("a.csv", "\t"), ("a.csv", "|"), ("a.tsv", "\t"), ("a.csv", ",")]
-)
-def test_delimiters_are_found(facets, stored, tmp_path, name, delimiter):
+@pytest.mark.parametrize("delimiter", [";", "\t", "|", ","])
+def test_delimiters_are_found(facets, stored, tmp_path, delimiter):
     text = "one, or two" if delimiter != "," else "one"
-    (tmp_path / name).write_text(f"text{delimiter}n\n{text}{delimiter}5\n")
-    facets("index", name, "-c", "news")
+    (tmp_path / "a.csv").write_text(f"text{delimiter}n\n{text}{delimiter}5\n")
+    facets("index", "a.csv", "-c", "news")
     assert list(stored().values()) == [(text, {"n": 5})]
 
 
-@NEEDS_FILES
-def test_json_array_json_lines_in_json_and_standard_input(facets, stored, tmp_path):
-    rows = [{"id": f"a{i}", "body": f"text {i}", "tags": ["x"], "n": i / 2} for i in range(3)]
-    (tmp_path / "array.json").write_text(json.dumps(rows, indent=2))
-    facets("index", "array.json", "-c", "news")
-    assert stored()["a1"] == ("text 1", {"tags": ["x"], "n": 0.5})
-    (tmp_path / "lines.json").write_text("".join(json.dumps({**row, "id": f"b{row['id']}"}) + "\n" for row in rows))
-    facets("index", "lines.json", "-c", "news")
-    facets("index", "-", "-c", "news", stdin=json.dumps([{**row, "id": f"c{row['id']}"} for row in rows]))
+def test_standard_input_is_json_or_what_format_says(facets, stored):
+    facets("index", "-", "-c", "news", stdin=json.dumps([{"id": "a", "body": "text", "n": 0.5}]))
+    assert stored()["a"] == ("text", {"n": 0.5})
     facets("index", "-", "-c", "news", "--format", "csv", stdin=ARTICLES)
-    assert {name[:2] for name in stored()} == {"a0", "a1", "a2", "ba", "ca", "st"}
+    assert len(stored()) == 3
 
 
 def test_parquet_with_its_types(facets, stored, tmp_path):

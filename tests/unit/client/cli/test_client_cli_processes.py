@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from facets_client.cli.main import interrupt_again
-from fake_server import Pace
 from waiting import wait_until
 
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
@@ -80,23 +79,6 @@ def test_an_interrupt_that_hits_a_finalizer_is_not_lost(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         Dropped()
         threading.Event().wait(10)
-
-
-def test_standard_input_goes_on_when_fed_again(start, world):
-    data = "".join(rows(400)).encode()
-    world.pace = Pace(5)
-    args = ("index", "-", "-c", "news", "--batch-size", "4")
-    process = start(*args, stdin=subprocess.PIPE)
-    process.stdin.write(data)
-    process.stdin.flush()
-    wait_until(lambda: len(world.documents["news"]) >= 20)
-    process.send_signal(signal.SIGINT)
-    assert finish(process)[0] == 130
-    world.pace.release(10_000)
-    code, out, _ = finish(start(*args, stdin=subprocess.PIPE), data)
-    assert code == 0
-    assert out.startswith("400 documents: ") and "0 changed" in out
-    assert len(world.documents["news"]) == 400
 
 
 def test_an_encoding_that_is_interrupted_leaves_no_worker(start, environment, tmp_path):

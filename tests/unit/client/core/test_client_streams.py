@@ -12,7 +12,8 @@ from facets_client.core.asynchronous import AsyncStream
 from facets_client.documents.messages import from_document
 from facets_client.errors import ServerError
 from facets_proto.v1 import documents_pb2
-from fake_server import Pace, status_of
+from fake_server import status_of
+from waiting import wait_until
 
 FULL = status_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", retry_after_s=0.02)
 DISK_FULL = status_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "no room", reason="DISK_FULL")
@@ -68,10 +69,10 @@ def test_a_stream_that_says_nothing_ends_in_time(make_client, world):
 
 
 def test_interrupted_streams_close(server, world):
-    world.pace = Pace(2)
+    world.pace = threading.Semaphore(2)
 
     def interrupt():
-        world.pace.wait_until_used_up()
+        wait_until(lambda: not world.pace.acquire(blocking=False))
         threading.Event().wait(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -57,30 +57,6 @@ def fail(code, message, **details):
     raise FailureError(status_of(code, message, **details))
 
 
-class Pace:
-    """Permits, one for each ack that the server may send."""
-
-    def __init__(self, permits):
-        self._permits = permits
-        self._changed = threading.Condition()
-
-    def acquire(self):
-        with self._changed:
-            self._changed.wait_for(lambda: self._permits > 0)
-            self._permits -= 1
-            self._changed.notify_all()
-
-    def release(self, permits):
-        with self._changed:
-            self._permits += permits
-            self._changed.notify_all()
-
-    def wait_until_used_up(self, timeout_s=30):
-        """Waits until the next ack needs a permit that is not there."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: self._permits == 0, timeout_s), "permits were left over"
-
-
 @dataclass
 class World:
     """What the server holds and how it misbehaves."""
@@ -105,7 +81,7 @@ class World:
     silent: bool = False  # streams never answer
     max_tokens: int = 0  # words that are read of a document; 0: all
     confidences: dict = field(default_factory=dict)  # id -> confidence of its hits, whose answer is in <>
-    pace: "Pace | None" = None  # one permit for each ack
+    pace: threading.Semaphore | None = None  # one permit for each ack
 
     def enter(self, method, request, context):
         self.calls.append((method, request))
