@@ -85,15 +85,16 @@ class BulkInput:
                     raise
                 raise CommandError(f"interrupted {so_far}", "CANCELLED", ExitCode.INTERRUPTED) from None
 
-    def end(self, report: BulkReport, kind: str, sentence: str, **fields: object) -> None:
+    def end(self, report: BulkReport, kind: str, counts: str, **fields: object) -> None:
         """Prints the result of a run over ``kind``, as JSON with more fields; exit code 1 if records were rejected."""
-        num_rejected = report.num_rejected
+        num_rejected, speed = report.num_rejected, report.records_per_s
         if self.settings.json:
-            rates = {"duration_s": report.duration_s, f"{kind}_per_s": report.records_per_s}
-            file = str(self.rejected_path) if num_rejected else None
-            print_json({**fields, "num_rejected": num_rejected, **rates, "rejected_file": file})
-        elif sentence:
-            typer.echo(sentence)
+            fields |= {"num_records": report.num_records, "num_rejected": num_rejected}
+            rates = {"duration_s": report.duration_s, f"{kind}_per_s": speed}
+            print_json({**fields, **rates, "rejected_file": str(self.rejected_path) if num_rejected else None})
+        elif not self.settings.quiet:
+            done = f"{count_of(report.num_done, kind.removesuffix('s'))}: {counts}, {num_rejected:,} rejected"
+            typer.echo(f"{done}, {report.duration_s:.1f} s, {speed:.0f} {kind}/s")
         if num_rejected:
             rejected = count_of(num_rejected, "record was", "records were")
             self.settings.note(f"{rejected} rejected, see {self.rejected_path}")

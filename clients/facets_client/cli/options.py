@@ -235,7 +235,10 @@ def parse_where(conditions: Sequence[str] | None) -> Filter | None:
 def _parse_condition(condition: str) -> Filter:
     match = _CONDITION.fullmatch(condition)
     if not match:
-        return _parse_existence(condition)
+        field = condition.removeprefix("!").strip()
+        if not _FIELD.fullmatch(field):
+            raise typer.BadParameter(f"--where expects FIELD=VALUE or the like, got {condition!r}")
+        return Exists(field, not condition.startswith("!"))
     field, operator, value = match["field"], match["operator"], match["value"]
     if operator in _BOUNDS:
         bound = _scalar(value)
@@ -247,13 +250,6 @@ def _parse_condition(condition: str) -> Filter:
     values = [_scalar(value)] if value.startswith('"') else [_scalar(part) for part in value.split("|")]
     equal: Filter = Equals(field, values[0]) if len(values) == 1 else OneOf(field, values)
     return equal if operator == "=" else NoneOf((equal,))
-
-
-def _parse_existence(condition: str) -> Filter:
-    field = condition.removeprefix("!").strip()
-    if not _FIELD.fullmatch(field):
-        raise typer.BadParameter(f"--where expects FIELD=VALUE or the like, got {condition!r}")
-    return Exists(field, not condition.startswith("!"))
 
 
 def _scalar(text: str) -> Scalar:

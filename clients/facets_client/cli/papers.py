@@ -300,13 +300,9 @@ def bulk(
         entries = count_of(unknown[0], "entry of --candidates is", "entries of --candidates are")
         settings.note(f"{entries} unknown ({first}): add-authors adds them")
     counts = {name: report.totals[name] for name in ("num_rows", "num_empty")}
-    sentence = (
-        f"{count_of(report.num_done, 'paper')}: {count_of(counts['num_rows'], 'row')} in {out}, "
-        f"{counts['num_empty']} without a candidate, {report.num_rejected} rejected, "
-        f"{report.duration_s:.1f} s, {report.records_per_s:.0f} papers/s"
-    )
+    rows = f"{count_of(counts['num_rows'], 'row')} in {out}, {counts['num_empty']} without a candidate"
     fields = {"num_unknown_candidates": unknown[0], "unknown_candidates": unknown[1], "out": str(out)}
-    bulk_input.end(report, "papers", sentence, num_papers=report.num_done, **counts, **fields)
+    bulk_input.end(report, "papers", rows, num_papers=report.num_done, **counts, **fields)
 
 
 @app.command()
@@ -453,4 +449,4 @@ def add(
         report = bulk_input.run(task, bulk_settings, verb="added")
     totals = {name: report.totals[name] for name in counts}
     shown = ", ".join(count_of(totals[name], singular) for name, singular in counts.items())
-    bulk_input.end(report, kind, f"added: {shown}; {report.num_rejected} rejected", **totals)
+    bulk_input.end(report, kind, f"added {shown}", **totals)

@@ -6,16 +6,11 @@ from itertools import pairwise
 from rich.text import Text
 
 from facets_client.core.drawing import clean
-from facets_client.generated.types import FacetMatch, NearestWord, Span, TokenAttention
+from facets_client.generated.types import FacetMatch, Span, TokenAttention
 
 ANSWER_STYLE, _WORD_STYLE = "yellow", "bold"
 _FACET_COLORS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 _MAX_TOKENS = 400  # shown of a text
-
-
-def words_of(nearest: Iterable[NearestWord]) -> str:
-    """The words that name a facet."""
-    return ", ".join(word.word for word in nearest)
 
 
 def match_line(match: FacetMatch, first: str, second: str) -> Text:
@@ -24,7 +19,7 @@ def match_line(match: FacetMatch, first: str, second: str) -> Text:
     shown = Text(style="dim")
     for start, (side, facet, words) in zip(("", " matches "), sides, strict=True):
         shown.append(f"{start}{side} facet ").append(str(facet), _facet_style(facet))
-        shown.append(clean(f" ({words_of(words)})" if words else ""))
+        shown.append(clean(f" ({', '.join(word.word for word in words)})" if words else ""))
     return shown.append(f", cosine {match.cosine:.3f}")
 
 

@@ -33,7 +33,6 @@ from facets_client.generated.types import Document, ModelVersion
 from facets_client.load.formats import find_files
 from facets_client.load.rows import FormatName, ReadOptions, Record
 from facets_client.load.runner import (
-    BulkReport,
     BulkSettings,
     CallTask,
     Settled,
@@ -175,7 +174,8 @@ def index(
     sentence = ", ".join(f"{number:,} {name}" for name, number in counts.items())
     more: dict[str, Any] = {f"num_{name}": number for name, number in counts.items()}
     more |= {"num_truncated": num_truncated, "num_reconnects": report.num_reconnects, "dry_run": False}
-    _end(bulk_input, report, "indexed", sentence, index_revision=task.index_revision, **more)
+    more |= {"num_indexed": report.num_done, "index_revision": task.index_revision}
+    bulk_input.end(report, "documents", sentence, **more)
 
 
 def _open_collection(
@@ -227,14 +227,8 @@ def _dry_run(bulk_input: BulkInput, records: Iterator[FileRecord], bulk: BulkSet
     shown = [{"id": document.id, "text": document.text, "payload": document.payload} for document in first]
     if first and not bulk_input.settings.json:
         print_documents(first)
-    _end(bulk_input, report, "indexed", f"{report.num_done:,} readable", dry_run=True, first_documents=shown)
-
-
-def _end(bulk_input: BulkInput, report: BulkReport, noun: str, counts: str, end: str = "", **more: object) -> None:
-    fields = {"num_records": report.num_records, f"num_{noun}": report.num_done, **more}
-    speed = f"{report.duration_s:.1f} s, {report.records_per_s:.0f} documents/s"
-    sentence = f"{count_of(report.num_done, 'document')}: {counts}, {report.num_rejected:,} rejected, {speed}{end}"
-    bulk_input.end(report, "documents", "" if bulk_input.settings.quiet else sentence, **fields)
+    fields = {"num_indexed": report.num_done, "dry_run": True, "first_documents": shown}
+    bulk_input.end(report, "documents", f"{report.num_done:,} readable", **fields)
 
 
 @expand_options
@@ -309,4 +303,5 @@ def encode(
             report = bulk_input.run(task, bulk, verb="encoded")
         finally:
             pool.close()
-    _end(bulk_input, report, "encoded", f"{report.num_done:,} encoded", f": {out}", folder=str(out))
+    counts = f"{report.num_done:,} encoded"
+    bulk_input.end(report, "documents", counts, num_encoded=report.num_done, folder=str(out))

@@ -165,16 +165,16 @@ def test_authors_of_a_file(tmp_path):
 def test_papers_and_authors_are_added(facets, world, tmp_path):
     (tmp_path / "p.jsonl").write_text(paper_lines(7, authors=["Zoe"]))
     world.replies["AddPapers"] = lambda request: {"num_papers": len(request.papers), "num_authors": 1}
-    assert "added: 7 papers, 2 authors, 0 citing" in facets("add-papers", "p.jsonl", "--batch-size", 4).stdout
+    assert "7 papers: added 7 papers, 2 authors, 0 citing" in facets("add-papers", "p.jsonl", "--batch-size", 4).stdout
     (tmp_path / "a.jsonl").write_text(
         '{"name": "New", "papers": [{"title": "t"}]}\n{"name": "Lost", "paper_ids": ["nope"]}\n'
     )
     world.replies["AddAuthors"] = {"num_authors": 1, "num_papers": 1}
     unknown = status_of(NOT_FOUND, "'nope' is unknown", reason="NOT_FOUND", resource_type="paper")
     world.faults["AddAuthors"].append(unknown)  # of both, so that each is tried alone
-    assert "added: 2 authors, 2 papers; 0 rejected" in facets("add-authors", "a.jsonl").stdout
+    assert "added 2 authors, 2 papers, 0 rejected" in facets("add-authors", "a.jsonl").stdout
     world.faults["AddAuthors"].append(unknown)
-    assert "added: 1 author, 1 paper; 1 rejected" in facets("add-authors", "a.jsonl", "--batch-size", 1, code=1).stdout
+    assert "added 1 author, 1 paper, 1 rejected" in facets("add-authors", "a.jsonl", "--batch-size", 1, code=1).stdout
 
 
 # Assignment

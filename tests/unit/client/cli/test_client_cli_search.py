@@ -5,32 +5,43 @@ import json
 
 import grpc
 import pytest
-from facets_client import Document, FacetsClient
 from facets_client.documents.results import hit_parts
 from facets_client.generated.types import SearchHit, Span
 from fake_server import status_of
 from rich.console import Console
 
-ANSWER = "It rained. The cup was won by <Ajax of Amsterdam> in May. Nobody was surprised."
+ANSWER = "It rained. The cup was won by Ajax of Amsterdam in May. Nobody was surprised."
 
 
-@pytest.fixture
-def answered(server, world):
-    with FacetsClient(server.target) as client:
-        texts = {"cup": ANSWER, "far": "Nothing <of> it."}
-        client.upsert("news", [Document(name, text, {"title": f"The {name}"}) for name, text in texts.items()])
-    world.confidences |= {"cup": 0.9, "far": 0.04}
+def found(cup):
+    """The reply to a search: two hits, the first with this confidence."""
+    near = [{"word": "dog"}, {"word": "cat"}]
+    match = {"first_facet": 1, "second_facet": 2, "cosine": 0.75, "first_words": near, "second_words": near}
+    answer = {"start": ANSWER.index("Ajax"), "end": ANSWER.index(" in May")}
+    first = {"id": "cup", "text": ANSWER, "payload": {"title": "The cup"}, "answer": answer, "evidence": [match]}
+    hits = [{**first, "confidence": cup}, {"id": "far", "text": "Nothing of it.", "confidence": 0.04}]
+
+    def reply(request):
+        kept = [hit for hit in hits if hit["confidence"] >= request.min_confidence]
+        return {"results": [{"hits": kept}], "exhaustive": True, "index_kind": "exact"}
+
+    return {"Search": reply}
 
 
-def test_people_see_sure_hits_with_title_and_the_sentence_that_answers(facets, answered):
+def test_people_see_sure_hits_with_title_evidence_and_the_sentence_that_answers(facets, world):
+    world.replies |= found(cup=0.9)
     out = " ".join(facets("search", "x", "-c", "news").stdout.split())
-    assert "1 confidence 0.90 cup The cup ... The cup was won by <Ajax of Amsterdam> in May. ..." in out
+    assert "1 confidence 0.90 cup The cup ... The cup was won by Ajax of Amsterdam in May. ..." in out
+    assert "query facet 1 (dog, cat) matches document facet 2 (dog, cat), cosine 0.750" in out
     assert "rained" not in out and "far" not in out
-    assert "1 document, 1 less sure ones left out" in out
+    assert "1 document, 1 less sure ones left out, all matching documents compared (exact)" in out
+    seen = json.loads(facets("search", "x", "-c", "news", "--json").stdout)
+    assert seen["hits"][0]["payload"] == {"title": "The cup"} and seen["exhaustive"] is True
+    assert seen["hits"][0]["evidence"][0]["second_words"][0]["word"] == "dog" and len(seen["hits"]) == 2
 
 
-def test_nothing_relevant_is_said(facets, answered, world):
-    world.confidences["cup"] = 0.02
+def test_nothing_relevant_is_said(facets, world):
+    world.replies |= found(cup=0.02)
     out = " ".join(facets("search", "x", "-c", "news").stdout.split())
     assert "nothing relevant: the surest of 2 has confidence 0.04" in out and "Ajax" not in out
     out = " ".join(facets("search", "x", "-c", "news", "--min-confidence", 0.5).stdout.split())

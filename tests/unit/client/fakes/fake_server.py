@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import grpc
 import numpy as np
 from facets_proto.codec import message_of
-from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, results_pb2, texts_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
 from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
@@ -80,7 +80,6 @@ class World:
     pushback_ms: str = ""  # what the server asks of automatic retries
     silent: bool = False  # streams never answer
     max_tokens: int = 0  # words that are read of a document; 0: all
-    confidences: dict = field(default_factory=dict)  # id -> confidence of its hits, whose answer is in <>
     pace: threading.Semaphore | None = None  # one permit for each ack
 
     def enter(self, method, request, context):
@@ -155,6 +154,8 @@ class FakeServer:
         reply_class, is_stream = GetMessageClass(method.output_type), method.client_streaming
 
         def reply(request):
+            if getattr(request, "collection", ""):
+                self._stored(request.collection)
             made = getattr(self, method.name, lambda _: self.world.replies.get(method.name, {}))(request)
             made = made(request) if callable(made) else made
             return reply_class(**made) if isinstance(made, dict) else made
@@ -239,7 +240,6 @@ class FakeServer:
         return {"num_documents": len(stored)}
 
     def Upsert(self, request):
-        self._stored(request.collection)
         self.world.check("documents", [document.text for document in request.documents], self.world.max_documents)
         stored = self.world.store(request.collection, request.documents)
         return {**stored, "num_upserted": len(request.documents), "model": MODEL}
@@ -312,23 +312,3 @@ class FakeServer:
     def ListSources(self, request):
         found = Counter(document.source for document in self._stored(request.collection).values() if document.source)
         return {"sources": [{"source": name, "num_documents": number} for name, number in sorted(found.items())]}
-
-    def Search(self, request):
-        """All documents, by their number of words that the query has."""
-        results = []
-        for query in request.queries:
-            words, hits = set(query.text.split()), []
-            for document in self._stored(request.collection).values():
-                hit = results_pb2.SearchHit(id=document.id, text=document.text, payload=document.payload)
-                hit.score = len(words & set(document.text.split())) / max(1, len(words))
-                if request.evidence:
-                    near = [common_pb2.NearestWord(word=word, cosine=0.5) for word in ("dog", "cat")]
-                    hit.evidence.add(first_facet=1, second_facet=2, cosine=0.75, first_words=near, second_words=near)
-                if document.id in self.world.confidences:
-                    hit.confidence = self.world.confidences[document.id]
-                    hit.answer.start, hit.answer.end = document.text.find("<") + 1, document.text.find(">")
-                if hit.confidence >= request.min_confidence:
-                    hits.append(hit)
-            hits.sort(key=lambda hit: (-hit.score, hit.id))
-            results.append(results_pb2.SearchResult(hits=hits[: request.top_k or 10]))
-        return {"results": results, "exhaustive": True, "index_kind": "exact", "model": MODEL}
