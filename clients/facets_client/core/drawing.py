@@ -18,7 +18,7 @@ MAX_ROWS = 20  # shown of a list
 _CELL_CHARS = 300
 _WIDTH = 120
 # Text and background are the notebook's own, so that every theme works.
-_PRE = '<pre style="white-space:pre-wrap;font-family:monospace;line-height:1.4">{code}</pre>'
+_PRE = '<pre style="white-space:pre;overflow-x:auto;font-family:monospace;line-height:1.4">{code}</pre>'
 
 
 class Drawn:

@@ -1,5 +1,6 @@
 """Methods of the clients about collections and documents, and search results in a notebook and as text."""
 
+from operator import methodcaller
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,6 +10,8 @@ from facets_client.documents.results import SearchResult, SearchResults
 from facets_client.filters import AllOf, AnyOf, Contains, Equals, Exists, NoneOf, OneOf, Range
 from facets_client.generated.types import FacetMatch, ModelVersion, NearestWord, SearchHit, Span, Timings
 from fake_server import DIM, NUM_FACETS, fake_facets
+
+in_notebook = methodcaller("_repr_html_")  # what a notebook calls
 
 
 def documents(number, **payload):
@@ -176,7 +179,7 @@ SOLUTION = Span(0, 10, field="fix", text="Turn it on.", problem="It is <dark>.")
     ],
 )
 def test_hits_are_the_same_text_in_a_terminal_and_a_notebook(found, lines):
-    shown, html = " ".join(repr(found).split()), found._repr_html_()
+    shown, html = " ".join(repr(found).split()), in_notebook(found)
     assert all(line in shown for line in lines), shown
     tree = ElementTree.fromstring(html)
     assert " ".join("".join(tree.itertext()).split()) == shown and len(html) < 400_000
@@ -191,8 +194,8 @@ def test_a_hit_is_a_row():
 
 def test_collections_and_documents_are_tables(client):
     client.upsert("news", [Document("a<b>", "text", {"title": "T"})])
-    assert "num_documents" in client.get_collection("news")._repr_html_()
+    assert "num_documents" in in_notebook(client.get_collection("news"))
     found = client.get_documents("news", ["a<b>"])
     assert repr(found).split()[-3:] == ["a<b>", "text", "T"]
-    assert "payload.title" in found[0]._repr_html_() and "payload.title" in found.to_dicts()[0]
+    assert "payload.title" in in_notebook(found[0]) and "payload.title" in found.to_dicts()[0]
     assert "news" in repr(client.list_collections())
