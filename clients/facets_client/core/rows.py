@@ -23,7 +23,7 @@ _SHOWN = frozenset(
     "language num_facets dim max_tokens is_default index_kind example examples num_pairs threshold "
     "evidence.nearest_words evidence.nearest_papers assertion no_relation_probability recall missed_ids".split()
 )
-_SHOWN_PARTS = ("payload.", "limits.", "encoder_settings.", "vectors.")
+_SHOWN_PARTS = ("payload.", "limits.", "encoder_settings.", "vectors.", "revision")
 
 
 class Record(Drawn):
