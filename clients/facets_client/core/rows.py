@@ -19,7 +19,7 @@ EntryT = TypeVar("EntryT")
 # Columns of a table for people, besides those of payloads and limits; a DataFrame has every column.
 _SHOWN = frozenset(
     "input index id name title model task space pattern premise hypothesis head tail relation label words text answer "
-    "score probability confidence likelihood novelty forward_score backward_score reason num_documents num_damaged "
+    "score probability confidence likelihood novelty reason num_documents num_damaged "
     "language num_facets dim max_tokens is_default index_kind example examples num_pairs threshold "
     "evidence.nearest_words evidence.nearest_papers assertion no_relation_probability recall missed_ids".split()
 )
