@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter
 
 from facets.config import Settings
 from facets.errors import CheckpointError
@@ -86,14 +86,6 @@ class EntailmentWeights(Settings):
     entails: Mapping[str, float] = _ENTAILS
     paraphrase: Mapping[str, float] = _PARAPHRASE  # weights of `PARAPHRASE_FEATURES` and `CONSTANT`
     threshold: float = 0.5  # a label other than neutral needs this probability of entailment in one direction
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        for name, features in (("entails", FEATURES), ("paraphrase", PARAPHRASE_FEATURES)):
-            unknown = getattr(self, name).keys() - {*features, CONSTANT}
-            self.require(name, not unknown, f"of known features, got {sorted(unknown)}")
-        self.require("paraphrase", len(self.model_fields_set & {"entails", "paraphrase"}) != 1, "given with entails")
-        return self
 
 
 class Confidence(Settings):
