@@ -1,6 +1,5 @@
 """Confidence of hits: features, curves, their file, and what is left out."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,12 +138,10 @@ def test_curves_come_back_from_their_file_for_their_revision_only(tmp_path: Path
 @pytest.mark.parametrize(
     "content",
     [
-        "{",
         "[]",
-        json.dumps({"format": 2, "revision": "1", "modes": {}}),
-        json.dumps({"format": 1, "revision": "1", "modes": {"magic": {}}}),
-        json.dumps({"format": 1, "revision": "1", "modes": {"facets": {"magic": 1}}}),
-        json.dumps({"format": 1, "revision": "1", "modes": {"facets": {"cosine": "much"}}}),
+        '{"format": 2, "revision": "1", "modes": {}}',
+        '{"format": 1, "revision": "1", "modes": {"magic": {}}}',
+        '{"format": 1, "revision": "1", "modes": {"facets": {"magic": 1}}}',
         '{"format": 1, "revision": "1", "modes": {"facets": {"cosine": NaN}}}',
         '{"format": 1, "revision": "1", "modes": {"facets": {"behind": 0.5}}}',
     ],

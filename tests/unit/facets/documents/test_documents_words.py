@@ -22,21 +22,21 @@ NEVER = 30.0
 
 
 class Encoder:
-    """An encoder whose words wait while the gate is closed, and fail while it is broken."""
+    """An encoder whose words wait while the gate is closed, and fail with an error, if it has one."""
 
     def __init__(self):
         self.model = copy(shared_passage_model())
         self.model.encoder_settings = EncoderSettings(
             pooling="mean", query_prompt="", document_prompt="", similarity="cosine", backend="torch"
         )
-        self.gate, self.is_broken, self.asked = threading.Event(), False, []
+        self.gate, self.error, self.asked = threading.Event(), None, []
         self.gate.set()
 
     def embed(self, texts):
         self.asked += texts
         assert self.gate.wait(NEVER)
-        if self.is_broken:
-            raise RuntimeError("out of memory")
+        if self.error:
+            raise self.error
         return self.model.embed(texts)
 
 
@@ -122,23 +122,13 @@ def test_calls_wait_for_words_from_the_start_of_the_work_and_until_they_end(engi
     encoder.gate.set()
 
 
-def test_a_failure_is_logged_once_and_not_repeated_at_once(engine, words, encoder, caplog):
-    encoder.is_broken = True
+@pytest.mark.parametrize(("error", "num_logged"), [(RuntimeError("out of memory"), 1), (NotReadyError("closing"), 0)])
+def test_a_failure_is_logged_once_and_not_repeated_at_once(engine, words, encoder, caplog, error, num_logged):
+    encoder.error = error
     store(engine, PETS)
     with caplog.at_level(logging.WARNING):
         assert [read(engine, words, encoder) for _ in range(3)] == [None] * 3
-    assert len(caplog.records) == 1 and len(encoder.asked) == 4
-
-
-def test_a_model_that_is_being_closed_is_no_failure(engine, words, encoder, caplog, monkeypatch):
-    def refuse(texts):
-        raise NotReadyError("the server is shutting down")
-
-    monkeypatch.setattr(encoder, "embed", refuse)
-    store(engine, PETS)
-    with caplog.at_level(logging.WARNING):
-        assert read(engine, words, encoder) is None
-    assert not caplog.records
+    assert len(caplog.records) == num_logged and len(encoder.asked) == 4
 
 
 def test_after_the_end_the_words_are_those_that_are_there(engine, words, encoder):
