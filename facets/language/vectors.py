@@ -73,7 +73,7 @@ class WordVectors:
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """Vectors of the words, ``[V, D]`` float32; computed on each access if they are stored as bytes."""
+        """Vectors of the words, ``[V, D]`` float32; computed on each access if they are kept as bytes."""
         return self._rows(slice(None))
 
     def of(self, words: Sequence[str]) -> NDArray[np.float32]:
@@ -89,28 +89,34 @@ class WordVectors:
         kept, scales = self._kept
         return kept[rows] if scales is None else dequantize(kept[rows], scales[rows])
 
-    def units(self, rows: NDArray[np.integer]) -> NDArray[np.float32]:
+    def units(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
         """``unit_vectors[rows]``, ``[len(rows), D]``, without computing those of all words."""
-        if "unit_vectors" in self.__dict__:
-            return self.unit_vectors[rows]
         vectors_RD = self._rows(rows)
+        return np.divide(vectors_RD, self._lengths(vectors_RD, rows))
+
+    def _lengths(self, vectors_RD: NDArray[np.float32], rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
+        """What the vectors of some rows are divided by to get unit vectors, ``[R, 1]``."""
         lengths_R1 = np.linalg.norm(vectors_RD, axis=1, keepdims=True)
         stays_R1 = self.vocabulary.is_piece[rows, None] | (lengths_R1 == 0)
-        return np.divide(vectors_RD, np.where(stays_R1, np.float32(1.0), lengths_R1))
+        return np.where(stays_R1, np.float32(1.0), lengths_R1)
 
-    @cached_property
+    @property
     def unit_vectors(self) -> NDArray[np.float32]:
-        """Vectors at unit length, ``[V, D]``; zero vectors stay zero, and pieces keep their length.
+        """Vectors at unit length, ``[V, D]``, computed on each access; zero vectors and pieces keep their length.
 
         A piece such as ``##s`` has a short vector, because it hardly changes the word that it ends.
         """
-        is_piece_V1, vectors_VD, scales = self.vocabulary.is_piece[:-1, None], self.vectors, self._kept[1]
-        lengths_V1 = np.where(is_piece_V1, np.float32(1.0), np.linalg.norm(vectors_VD, axis=1, keepdims=True))
-        out = None if scales is None else vectors_VD  # a new array, so it may be overwritten
-        units_VD = np.divide(vectors_VD, np.where(lengths_V1 > 0, lengths_V1, np.float32(1.0)), out=out)
-        if scales is not None:  # unit vectors and lengths replace the bytes
-            self._kept = units_VD, np.repeat(lengths_V1, scales.shape[1], axis=1)
-        return units_VD
+        return self.units(slice(len(self)))
+
+    def stored_units(self) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
+        """``unit_vectors`` as they are stored: bytes ``[V, D]`` and the scales of equal groups of a row, ``[V, G]``.
+
+        The scales are None if the vectors are kept as floats.
+        """
+        kept, scales = self._kept
+        if scales is None or self.dim % scales.shape[1]:
+            return self.unit_vectors, None
+        return kept, scales / self._lengths(self.vectors, slice(len(self)))
 
     def without_pieces(self) -> "WordVectors":
         """Only the vectors of whole words, as used to pack corpora; ``self`` if there are no pieces."""

@@ -27,7 +27,7 @@ from facets.model.checkpoint import (
     write_checkpoint,
 )
 from facets.model.contract import ModelDescription
-from facets.model.network import BackboneEncoder, FacetNetwork
+from facets.model.network import BackboneEncoder, FacetNetwork, WordTable
 from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.shipped import borrowed_folder
 
@@ -145,8 +145,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
             for name in list(tensors)
             if name.startswith(_COMPONENT_PREFIX)
         }
-        vectors_VD = torch.from_numpy(words.unit_vectors)
-        network = fit_weights(folder, lambda: FacetNetwork(config.model, vectors_VD), tensors)
+        network = fit_weights(folder, lambda: FacetNetwork(config.model, WordTable.of(words)), tensors)
         revision = revision_of(*revision_files(folder, config))
         return cls(
             network,
@@ -162,4 +161,4 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
 def new_model(config: CheckpointConfig, words: WordVectors, *, seed: int) -> FacetModel:
     """An untrained model with seeded weights."""
     torch.manual_seed(seed)
-    return FacetModel(FacetNetwork(config.model, torch.from_numpy(words.unit_vectors)), words, config=config)
+    return FacetModel(FacetNetwork(config.model, WordTable.of(words)), words, config=config)

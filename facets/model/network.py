@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Self
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from facets.arrays import Ints
 from facets.config import FacetModelConfig, SentenceEncoderConfig
 from facets.errors import CheckpointError
 from facets.extras import require_extra
+from facets.language.vectors import WordVectors
 from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.precision import Traced
 from facets.model.word_pieces import WordPieces
@@ -101,23 +103,47 @@ class Block(nn.Module):
         return states_BQH + self.dropout(self.contract(hidden))
 
 
+class WordTable(nn.Module):
+    """Frozen word vectors: floats, or bytes with a scale for each of G equal groups of a row, which need a quarter."""
+
+    vectors: Tensor
+    scales: Tensor | None
+
+    def __init__(self, vectors_VD: Tensor, scales_VG: Tensor | None = None) -> None:
+        super().__init__()
+        self.register_buffer("vectors", vectors_VD, persistent=False)
+        self.register_buffer("scales", scales_VG, persistent=False)
+
+    @classmethod
+    def of(cls, words: WordVectors) -> Self:
+        """The unit vectors of words as they are stored."""
+        vectors, scales = words.stored_units()
+        return cls(torch.from_numpy(vectors), None if scales is None else torch.from_numpy(scales))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """``[..., D]`` for rows ``[...]``."""
+        vectors = functional.embedding(rows, self.vectors)
+        if self.scales is None:
+            return vectors
+        scales = functional.embedding(rows, self.scales)
+        return (vectors.view(*scales.shape, -1) * scales.unsqueeze(-1)).flatten(-2)
+
+
 class TokenEmbedding(nn.Module):
     """Frozen word vectors, plus learned vectors for <unk> (row V) and <eos> (row V + 1)."""
 
-    word_vectors: Tensor
-
-    def __init__(self, word_vectors_VD: Tensor) -> None:
+    def __init__(self, words: WordTable) -> None:
         super().__init__()
-        self.register_buffer("word_vectors", word_vectors_VD, persistent=False)
-        self.special = nn.Parameter(torch.randn(2, word_vectors_VD.shape[1]) * word_vectors_VD.shape[1] ** -0.5)
-        self._num_words = len(word_vectors_VD)
+        self.words = words
+        self._num_words, dim = words.vectors.shape
+        self.special = nn.Parameter(torch.randn(2, dim) * dim**-0.5)
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """Vectors ``[B, L + 1, D]`` of token rows ``[B, L]``, with <eos> after the last token."""
         num_words = self._num_words
         rows_BL = functional.pad(rows_BL, (0, 1), value=num_words)
         rows_BL = rows_BL.scatter(1, lengths_B.unsqueeze(1), num_words + 1)
-        vectors_BLD = functional.embedding(rows_BL.clamp_max(num_words - 1), self.word_vectors)
+        vectors_BLD = self.words(rows_BL.clamp_max(num_words - 1))
         special_BLD = functional.embedding((rows_BL - num_words).clamp_min(0), self.special)
         return torch.where((rows_BL >= num_words).unsqueeze(-1), special_BLD, vectors_BLD)
 
@@ -127,10 +153,10 @@ class TransformerEncoder(nn.Module):
 
     positions: Tensor
 
-    def __init__(self, config: FacetModelConfig, word_vectors_VD: Tensor) -> None:
+    def __init__(self, config: FacetModelConfig, words: WordTable) -> None:
         super().__init__()
         self.width = config.hidden_dim
-        self.embedding = TokenEmbedding(word_vectors_VD)
+        self.embedding = TokenEmbedding(words)
         self.input = nn.Linear(config.dim, config.hidden_dim)
         self.register_buffer(
             "positions", sinusoidal_positions(config.max_tokens + 1, config.hidden_dim), persistent=False
@@ -334,12 +360,12 @@ _SMALL_TOKENS = 256  # tokens of the largest batch that is recorded, see `Traced
 class FacetNetwork(nn.Module):
     """Turns token rows into K facet embeddings in one forward pass."""
 
-    def __init__(self, config: FacetModelConfig, word_vectors_VD: Tensor) -> None:
+    def __init__(self, config: FacetModelConfig, words: WordTable) -> None:
         super().__init__()
         self.config = config
         self.encoder: TransformerEncoder | BackboneEncoder
         if config.encoder == "transformer":
-            self.encoder = TransformerEncoder(config, word_vectors_VD)
+            self.encoder = TransformerEncoder(config, words)
         else:
             self.encoder = BackboneEncoder(config)
         self.decoder = FacetDecoder(config)

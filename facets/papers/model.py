@@ -28,6 +28,7 @@ from facets.model.checkpoint import (
     write_checkpoint,
 )
 from facets.model.contract import ModelDescription, ModelInfo
+from facets.model.network import WordTable
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import borrowed_folder
 from facets.papers.confidence import PaperConfidence
@@ -177,12 +178,13 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
         ``rows`` of all papers are concatenated; paper i begins at ``starts[i]``.
         """
-        vectors = torch.from_numpy(self.words.unit_vectors)
-        words = torch.from_numpy((rows % np.uint16(len(vectors) + 1)).astype(np.int32))
+        words = torch.from_numpy((rows % np.uint16(len(self.words) + 1)).astype(np.int32))
         weights = self.network.word_weights.cpu()[words]
         offsets = torch.from_numpy(starts.astype(np.int32))
+        used, places = np.unique(words.clamp_max_(len(self.words) - 1).numpy(), return_inverse=True)
+        vectors = torch.from_numpy(self.words.units(used))
         sums_BW = torch.nn.functional.embedding_bag(
-            words.clamp_max_(len(vectors) - 1), vectors, offsets, mode="sum", per_sample_weights=weights
+            torch.from_numpy(places.astype(np.int32)), vectors, offsets, mode="sum", per_sample_weights=weights
         )
         mapped_BD: torch.Tensor = sums_BW @ self.network.average_maps.mean(dim=0).cpu()
         return torch.nn.functional.normalize(mapped_BD, dim=-1).numpy()
@@ -222,9 +224,8 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
                 raise CheckpointError(
                     f"{folder}: expected vectors of {kind} of width {config.model.dim}, got shape {vectors.shape}"
                 )
-        vectors_VW = torch.from_numpy(words.unit_vectors)
         probabilities_V = torch.from_numpy(words.vocabulary.probabilities)
-        network = fit_weights(folder, lambda: PaperNetwork(config.model, vectors_VW, probabilities_V), tensors)
+        network = fit_weights(folder, lambda: PaperNetwork(config.model, WordTable.of(words), probabilities_V), tensors)
         revision = revision_of(*revision_files(folder, config), *files_of(folder, part.settings))
         encoders = {}
         for name, settings in (("encoder", part.settings.sentences), ("passages", part.settings.additions)):

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from facets.config import FacetModelConfig
 from facets.language.vocabulary import rarity_weights
-from facets.model.network import Block, FacetDecoder, TransformerEncoder, padding_mask
+from facets.model.network import Block, FacetDecoder, TransformerEncoder, WordTable, padding_mask
 from facets.papers.records import CandidateKind
 
 _KEY_DIM = 64
@@ -34,23 +34,21 @@ class EncodedPapers(NamedTuple):
 class TypedTokenEmbedding(nn.Module):
     """Unit word vectors of typed rows plus a learned vector for the word's type, title or abstract (B.5)."""
 
-    word_vectors: Tensor
-
-    def __init__(self, word_vectors_VW: Tensor, *, train_words: bool) -> None:
+    def __init__(self, words: WordTable, *, train_words: bool) -> None:
         super().__init__()
-        scale = word_vectors_VW.shape[1] ** -0.5
+        self.words, width = words, words.vectors.shape[1]
         if train_words:
-            self.word_vectors = nn.Parameter(word_vectors_VW.clone())
-        else:
-            self.register_buffer("word_vectors", word_vectors_VW, persistent=False)
-        self.special = nn.Parameter(torch.randn(2, word_vectors_VW.shape[1]) * scale)  # <unk>, <eos>
-        self.types = nn.Parameter(torch.randn(2, word_vectors_VW.shape[1]) * 0.5 * scale)  # title, abstract
+            vectors_VW = words.vectors.clone()
+            del words.vectors
+            words.vectors = nn.Parameter(vectors_VW)
+        self.special = nn.Parameter(torch.randn(2, width) * width**-0.5)  # <unk>, <eos>
+        self.types = nn.Parameter(torch.randn(2, width) * 0.5 * width**-0.5)  # title, abstract
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """Vectors ``[B, L + 1, W]`` of typed rows ``[B, L]``, with <eos> after the last word."""
-        num_words = self.word_vectors.shape[0]
+        num_words = len(self.words.vectors)
         words_BL, types_BL = rows_BL % (num_words + 1), rows_BL // (num_words + 1)
-        vectors_BLW = functional.embedding(words_BL.clamp_max(num_words - 1), self.word_vectors)
+        vectors_BLW = self.words(words_BL.clamp_max(num_words - 1))
         is_unknown_BL1 = (words_BL == num_words).unsqueeze(-1)
         vectors_BLW = torch.where(is_unknown_BL1, self.special[0], vectors_BLW)
         vectors_BLW = functional.pad(vectors_BLW + functional.embedding(types_BL, self.types), (0, 0, 0, 1))
@@ -99,14 +97,14 @@ class PaperNetwork(nn.Module):
     """
 
     def __init__(
-        self, config: FacetModelConfig, word_vectors_VW: Tensor, probabilities_V: Tensor, *, train_words: bool = False
+        self, config: FacetModelConfig, words: WordTable, probabilities_V: Tensor, *, train_words: bool = False
     ) -> None:
         super().__init__()
         self.config = config
-        num_facets, hidden, word_dim = config.num_facets, config.hidden_dim, word_vectors_VW.shape[1]
+        num_facets, hidden, word_dim = config.num_facets, config.hidden_dim, words.vectors.shape[1]
         shape = config.replaced(dim=word_dim)
-        self.encoder = TransformerEncoder(shape, word_vectors_VW)
-        self.encoder.embedding = TypedTokenEmbedding(word_vectors_VW, train_words=train_words)  # type: ignore[assignment]
+        self.encoder = TransformerEncoder(shape, words)
+        self.encoder.embedding = TypedTokenEmbedding(words, train_words=train_words)  # type: ignore[assignment]
         self.decoder = FacetDecoder(config.replaced(dim=hidden))
         self.output_maps = nn.Parameter(
             torch.randn(num_facets, hidden, config.dim) * 0.3 * (hidden * config.dim) ** -0.5
@@ -129,12 +127,12 @@ class PaperNetwork(nn.Module):
 
     @property
     def word_vectors(self) -> Tensor:
-        """``[V, W]``, unit length."""
-        return self.encoder.embedding.word_vectors
+        """``[V, W]``: in training, floats of unit length; else as :class:`WordTable` keeps them."""
+        return self.encoder.embedding.words.vectors
 
     def state_without_words(self) -> dict[str, Tensor]:
         """The state dictionary without the word vectors, which are stored with the vocabulary."""
-        return {name: value for name, value in self.state_dict().items() if not name.endswith(".word_vectors")}
+        return {name: value for name, value in self.state_dict().items() if not name.endswith(".words.vectors")}
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> EncodedPapers:
         """Encodes papers (Chang 2022, section 3.4.2, eq. 3.15).
@@ -156,8 +154,8 @@ class PaperNetwork(nn.Module):
     def _attended_averages(self, rows_BL: Tensor, lengths_B: Tensor, states_BLH: Tensor, decoded_BKH: Tensor) -> Tensor:
         """The word average of each facet at unit length, ``[B, K, W]``."""
         length = rows_BL.shape[1]
-        vectors = self.word_vectors
-        words_BL = rows_BL % (len(vectors) + 1)
+        num_words = len(self.word_vectors)
+        words_BL = rows_BL % (num_words + 1)
         mask_BL = torch.arange(length, device=rows_BL.device) < lengths_B[:, None]
         weights_BL = self.word_weights[words_BL]
         mask_BL = mask_BL & (weights_BL > 0)
@@ -166,5 +164,5 @@ class PaperNetwork(nn.Module):
         # Bounded logits keep some weight on every word; the large negative mask keeps a text without words finite.
         logits_BKL = 4.0 * torch.tanh(logits_BKL / 4.0) + torch.log(weights_BL.clamp_min(1e-9)).unsqueeze(1)
         attention_BKL = logits_BKL.masked_fill(~mask_BL.unsqueeze(1), -1e4).softmax(dim=-1) * mask_BL.unsqueeze(1)
-        values_BLW = functional.embedding(words_BL.clamp_max(len(vectors) - 1), vectors)
+        values_BLW = self.encoder.embedding.words(words_BL.clamp_max(num_words - 1))
         return functional.normalize((attention_BKL.to(values_BLW.dtype) @ values_BLW).float(), dim=-1)

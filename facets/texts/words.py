@@ -34,7 +34,6 @@ class TextWords:
 
     def __init__(self, model: TextModel, texts: Sequence[str]) -> None:
         vocabulary = model.words.vocabulary
-        self._unit_vectors_VD = torch.from_numpy(model.words.unit_vectors)
         self._probabilities_V = torch.from_numpy(vocabulary.probabilities).float()
         rows, shares = [], []
         self._owners: list[NDArray[np.int64]] = []
@@ -50,14 +49,16 @@ class TextWords:
         rows_TL = np.zeros(mask_TL.shape, dtype=np.int64)
         rows_TL[mask_TL] = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
         self.rows_TL = torch.from_numpy(rows_TL)
+        used_rows = np.unique(rows_TL)
+        self._used_rows, self._units_UD = torch.from_numpy(used_rows), torch.from_numpy(model.words.units(used_rows))
         self.mask_TL = torch.from_numpy(mask_TL)
         uniform_TL = np.zeros(mask_TL.shape, dtype=np.float32)
         uniform_TL[mask_TL] = np.concatenate([*shares, np.empty(0, dtype=np.float32)])
         self.uniform_TL = torch.from_numpy(uniform_TL)
 
     def vectors(self, rows: Tensor) -> Tensor:
-        """Unit vectors of rows, ``[..., D]``."""
-        return self._unit_vectors_VD[rows]
+        """Unit vectors of rows of the texts, ``[..., D]``."""
+        return self._units_UD[torch.searchsorted(self._used_rows, rows)]
 
     def probabilities(self, rows: Tensor) -> Tensor:
         """p(w) of rows."""
@@ -105,7 +106,7 @@ class TextWords:
 
     def average(self, weights_TL: Tensor) -> Tensor:
         """``scoring.average`` of every text, ``[T, D]``."""
-        averages_TD = torch.zeros(len(self.rows_TL), self._unit_vectors_VD.shape[1])
+        averages_TD = torch.zeros(len(self.rows_TL), self._units_UD.shape[1])
         for texts_B, length in self._batches():
             words_BLD = self.vectors(self.rows_TL[texts_B, :length])
             averages_TD[texts_B] = scoring.average(words_BLD, weights_TL[texts_B, :length])

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import rarity_weights
+from facets.model.network import WordTable
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.records import CandidateKind
 from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss
@@ -99,7 +100,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         torch.manual_seed(config.seed)
         unit_vectors = torch.from_numpy(words.unit_vectors)
         probabilities = torch.from_numpy(words.vocabulary.probabilities)
-        self.network = PaperNetwork(config.model, unit_vectors, probabilities, train_words=True)
+        self.network = PaperNetwork(config.model, WordTable(unit_vectors), probabilities, train_words=True)
         projection_WD, averages_IW = _starting_point(config, corpus, words)
         with torch.no_grad():
             self.network.average_maps.copy_(torch.from_numpy(projection_WD).expand_as(self.network.average_maps))

@@ -16,7 +16,7 @@ from facets.errors import ConfigError
 from facets.language.vectors import WordVectors
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
-from facets.model.network import BackboneEncoder, FacetNetwork
+from facets.model.network import BackboneEncoder, FacetNetwork, WordTable
 from facets.texts.words import fit_common_components
 from facets_lab.losses.texts import nnsc_loss
 from facets_lab.texts.data import PhraseStream, SentenceBatch, SentenceStream, SentenceTrainingConfig, word_pieces
@@ -69,7 +69,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         self._stream = PhraseStream(corpus, config) if config.inputs == "phrases" else SentenceStream(corpus, config)
         torch.manual_seed(config.seed)
         word_vectors_VD = torch.from_numpy(words.unit_vectors)
-        self.network = FacetNetwork(config.model, word_vectors_VD).to(self.device)
+        self.network = FacetNetwork(config.model, WordTable(word_vectors_VD)).to(self.device)
         self._targets_VD = word_vectors_VD.to(self.device)
         self._words = words.vocabulary.words
 
@@ -115,7 +115,7 @@ def export_sentence_model(
     """
     config = trainer.config
     vectors = WordVectors.load(Path(config.words))
-    network = FacetNetwork(config.model, torch.from_numpy(vectors.unit_vectors))
+    network = FacetNetwork(config.model, WordTable.of(vectors))
     network.load_state_dict(trainer.network.state_dict())
     corpus = PackedCorpus.open(Path(config.corpus))
     checkpoint = CheckpointConfig(

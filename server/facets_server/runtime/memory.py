@@ -13,7 +13,7 @@ from facets_server.runtime.call_context import CallContext
 _libc = ctypes.CDLL(None)
 _M_ARENA_MAX = -8  # glibc's number for mallopt
 _PERIOD_S = 5.0
-_MIN_WORK_S = 0.5  # processor time since the last release that makes another one worthwhile
+_MIN_WORK_S, _MIN_BUSY_WORK_S = 0.5, 60.0  # processor time between two releases, when idle and in between
 _RETRY_AFTER_S = 1.0
 _CHECK_S = 0.1  # between two looks whether a caller that waits is gone
 _RESERVED = 1 / 8  # of the budget, for callers that hold less than that
@@ -64,13 +64,13 @@ def bound_heaps() -> None:
 
 @contextmanager
 def released_when_idle(is_idle: Callable[[], bool]) -> Iterator[None]:
-    """Within a ``with`` block, releases unused memory when the server becomes idle after work."""
+    """Within a ``with`` block, releases unused memory when the server becomes idle after work, and after much work."""
     has_ended = threading.Event()
 
     def watch() -> None:
         released_at = float("-inf")
         while not has_ended.wait(_PERIOD_S):
-            if is_idle() and time.process_time() - released_at > _MIN_WORK_S:
+            if time.process_time() - released_at > (_MIN_WORK_S if is_idle() else _MIN_BUSY_WORK_S):
                 if hasattr(_libc, "malloc_trim"):
                     _libc.malloc_trim(0)
                 released_at = time.process_time()
