@@ -11,8 +11,8 @@ import typer
 from facets_client import Document, FacetsClient
 from facets_client.cli import app
 from facets_client.cli.options import parse_where
-from facets_client.cli.output import clean, shortened
 from facets_client.core.channel import SERVICES
+from facets_client.core.drawing import clean, shortened
 from facets_client.filters import AllOf, Contains, Equals, Exists, NoneOf, OneOf, Range
 from fake_server import DIM, NUM_FACETS, fake_facets
 from made_docx import make_docx
