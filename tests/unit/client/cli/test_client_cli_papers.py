@@ -8,7 +8,7 @@ import grpc
 import pytest
 from facets_client.load.source import Source
 from facets_client.papers.records import read_authors, read_papers
-from fake_server import INVALID, NOT_FOUND, status_of
+from fake_server import INVALID, NOT_FOUND, fail, status_of
 from ranked_candidates import AUTHORS, RANKING, fake_score
 
 
@@ -106,14 +106,21 @@ def test_bulk_writes_the_best_candidates_of_every_paper(facets, tmp_path):
     assert rows_of(tmp_path / "o.csv") == [["paper", "author", "score"]]
 
 
+def refusing(request):
+    for place, paper in enumerate(request.papers):
+        if paper.title == "REFUSE":
+            fail(INVALID, f"papers[{place}].title is refused", field=f"papers[{place}].title")
+    return RANKING["RecommendBulk"](request)
+
+
 def test_bulk_rejects_bad_records_and_goes_on(facets, world, tmp_path):
     lines = paper_lines(6).splitlines()
+    lines[1] = '{"id": "x", "title": "REFUSE"}'
     lines[2] = '{"id": "p0", "title": "twice"}'
     lines[3] = '{"title": "no id"}'
     lines[4] = '{"id": "cut'
     (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
-    refused = status_of(INVALID, "papers[1].title is refused", field="papers[1].title")
-    world.faults["RecommendBulk"].append(refused)
+    world.replies["RecommendBulk"] = refusing
     report = json.loads(facets("--json", "bulk", "in.jsonl", "--out", "o.csv", "-k", 1, code=1).stdout)
     assert (report["num_papers"], report["num_rejected"], report["num_rows"]) == (2, 4, 2)
     rejected = [json.loads(line) for line in (tmp_path / "in.jsonl.rejected.jsonl").read_text().splitlines()]
