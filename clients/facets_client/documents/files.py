@@ -114,12 +114,9 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
                 yield replace(record, name=file.label)
             yield FileEnd(file.label, is_complete and file.path != "-")
 
-    def close(self) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         """Ends the process that reads."""
         self._reader.close()
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def _read_file(self, index: int, file: InputFile) -> Iterator[DocumentRecord]:
         documents, self._first = (self._first if index == 0 else None) or self._documents(file), None
@@ -160,7 +157,10 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
             if first_rows := [item for item in items if isinstance(item, Row)]:
                 columns = choose_columns(section.name, first_rows, self._columns, form)
                 if not first_rows[0].key and (columns.text, columns.id) != (("text",), "id"):
-                    self._note_columns(section.name, _describe_columns(columns, first_rows))
+                    note = _describe_columns(columns, first_rows)
+                    if note != self._last_note:  # of the table before
+                        self._options.note(f"{section.name}: {note}")
+                    self._last_note = note
             elif form.name == "jsonl":  # every line is rejected with its own reason
                 columns = replace(self._columns, text=self._columns.text or ("text",), id=self._columns.id or "id")
             elif not section.member:
@@ -172,12 +172,6 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
             else:
                 key = row.key or (row.line if form.holds in ("table", "pages") else "")
                 yield to_document_record(row, columns, f"{section.name}#{key}" if key else section.name, source)
-
-    def _note_columns(self, name: str, note: str) -> None:
-        """Notes the use of the columns, unless it equals that of the previous file."""
-        if note != self._last_note:
-            self._options.note(f"{name}: {note}")
-        self._last_note = note
 
 
 def _take_first(rows: Iterator[Row | Rejection], max_chars: int) -> Iterator[Row | Rejection]:

@@ -14,8 +14,7 @@ from typing import Any, BinaryIO, Protocol, TextIO, cast
 
 from facets_client.core.extras import require_extra
 
-# Bytes read before the first row, and to detect the encoding of a text. Fewer for a stream, which may be slow.
-_FILE_HEAD_BYTES, _STREAM_HEAD_BYTES = 2**16, 2**12
+# Bytes that tell the encoding of a text. Fewer for a stream, which may be slow.
 _FILE_TEXT_BYTES, _STREAM_TEXT_BYTES = 2**20, 2**16
 _BUFFER_BYTES = 2**18
 _DETECTION_BYTES = 2**16
@@ -108,7 +107,7 @@ class Source(AbstractContextManager["Source"]):
             raise InputError(f"{path}: cannot be opened: {error.strerror or error}") from error
         self.size = Path(path).stat().st_size if not self._is_stdin and Path(path).is_file() else None
         self._stored = _Peekable(self._raw)
-        head = self._stored.peek(_STREAM_HEAD_BYTES if self.size is None else _FILE_HEAD_BYTES)
+        head = self._stored.peek(max(map(len, _COMPRESSIONS)))
         self.compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), "plain")
         self._uncompressed = _Peekable(_uncompressed(self._stored, self.compression))
         self.stream = io.BufferedReader(self._uncompressed, _BUFFER_BYTES)
