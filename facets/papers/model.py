@@ -45,7 +45,7 @@ from facets.papers.trained import (
     write_papers_part,
 )
 
-_BATCH_TOKENS = 2048  # words per forward pass, including padding: some 50 ms
+_BATCH_TOKENS = 1024  # words per forward pass, including padding: some 50 ms
 _EMBEDDED_AT_A_TIME = 2048
 # Weights of words: saturation of repeated ones, the probability from which words are frequent, and their least weight.
 _SATURATION, _FREQUENT, _LEAST_RARITY, _MAX_WEIGHTED_WORDS = 0.9, 0.01, 0.1, 128

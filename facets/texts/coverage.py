@@ -113,14 +113,14 @@ def _word_coverages(
             words = [own[: model.max_tokens] for own in model.tokenizer.words(texts[place])]
             rows = [known_rows(model.words.vocabulary, own) for own in words]
             words_UD, weights_U = words_to_cover(model, rows, config, sought_ND=sought_ND)
-            blocks = []
+            covered_SU = torch.empty(len(rows), len(words_UD))
             for start in range(place.start, place.stop, SENTENCES_AT_A_TIME):
                 block = slice(start, min(place.stop, start + SENTENCES_AT_A_TIME))
                 facets = encoder.encode(texts[block]) if in_facets and encoded is None else encoded
                 facets = facets[block] if facets is encoded and facets is not None else facets
-                own = rows[start - place.start : block.stop - place.start]
-                blocks.append(block_coverage(model, own, words_UD, facets_BKD=facets, config=config))
-            yield Covered(torch.cat(blocks), weights_U, config.repetition)
+                own = slice(start - place.start, block.stop - place.start)
+                covered_SU[own] = block_coverage(model, rows[own], words_UD, facets_BKD=facets, config=config)
+            yield Covered(covered_SU, weights_U, config.repetition)
 
 
 def words_to_cover(

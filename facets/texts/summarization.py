@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from facets import scoring
 from facets.errors import ErrorPath, InvalidInputError
@@ -105,17 +106,17 @@ class _Gains:
         self._repetition = repetition
         self._summed_U = torch.zeros(len(weights_U))
         self._step = max(1, GAINS_AT_A_TIME // max(1, len(weights_U)))
-        self.first = (covered_SU @ weights_U).double().numpy()
-        if repetition == 0:
-            all_U = covered_SU.amax(dim=0)
-        else:
-            if repetition < 1:
-                for covered_BU in torch.split(covered_SU, self._step):
-                    check_interrupted()
-                    covered_BU.pow_(1 / repetition)
-            all_U = covered_SU.sum(dim=0).pow_(repetition)
+        first, all_U = list[Tensor](), torch.zeros(len(weights_U))
+        for covered_BU in torch.split(covered_SU, self._step):
+            check_interrupted()
+            first.append(covered_BU @ weights_U)
+            if repetition == 0:
+                all_U = torch.maximum(all_U, covered_BU.amax(dim=0))
+            else:
+                all_U += covered_BU.pow_(1 / repetition).sum(dim=0)
+        self.first = torch.cat(first).double().numpy()
         self._powers_SU = covered_SU
-        self.total = float(all_U @ weights_U) or 1.0
+        self.total = float((all_U if repetition == 0 else all_U.pow_(repetition)) @ weights_U) or 1.0
 
     def of(self, sentences_B: NDArray[np.int64]) -> NDArray[np.float64]:
         """Gains of sentences, ``[B]``."""

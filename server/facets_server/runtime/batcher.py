@@ -139,7 +139,7 @@ class Batcher(Generic[RowT]):
         return self._thread.is_alive() and not self._failures.are_many()
 
     def submit(self, rows: Sequence[RowT], call: CallContext) -> PendingRows[RowT]:
-        """Puts at least one row, none of them empty, into the queue; raises NotReadyError once closed."""
+        """Puts at least one row, none of them empty, into the queue; once closed, they fail with NotReadyError."""
         if not rows:
             raise ValueError("rows has 0 items, expected at least 1")
         pending = PendingRows(rows, call)
@@ -162,8 +162,6 @@ class Batcher(Generic[RowT]):
         for queue in (self._short, self._long):
             queue.close()
         self._thread.join()
-        for queue in (self._short, self._long):
-            queue.fail_all()
 
     def _work(self) -> None:
         long: list[_Batch[RowT]] = []  # taken and sorted together, run one by one
@@ -207,7 +205,7 @@ class Batcher(Generic[RowT]):
             budget -= self._tokens_of_turn(pending)
             pending.next_row = rows.stop
             if rows.stop < len(pending.rows):
-                queue.put_back(pending)
+                queue.put(pending)
         self._num_taken += len(items)
         return items
 

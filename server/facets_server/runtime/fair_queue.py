@@ -61,16 +61,14 @@ class Waiter(Future[None]):
         """Waits in a worker thread; raises the error given to ``end``, or that of the call if it ends first."""
         if not self.done():
             with without_turn():
-                while not self.has_ended_within(None):
-                    pass
+                self.wait_with_turn()
         self.result()
 
-    def has_ended_within(self, seconds: float | None) -> bool:
-        """Waits at most that long; None: no limit."""
-        limits_s = [limit for limit in (seconds, self.call.time_remaining()) if limit is not None]
-        wait((self, self.call.over), min(limits_s, default=None), FIRST_COMPLETED)
-        self.check_call()
-        return self.done()
+    def wait_with_turn(self) -> None:
+        """Waits for the end, which may be that of the call."""
+        while not self.done():
+            wait((self, self.call.over), self.call.time_remaining(), FIRST_COMPLETED)
+            self.check_call()
 
     async def ended(self) -> None:
         """``wait`` for coroutines; when cancelled, the wait has ended, possibly granted just before."""
@@ -121,15 +119,11 @@ class FairQueue(Generic[WaiterT]):
             return sum(map(len, self.waiters.values()))
 
     def put(self, waiter: WaiterT) -> None:
-        """Adds a waiter; raises NotReadyError when the queue is closed."""
+        """Adds a waiter behind the others of its caller; once the queue is closed, ends it with NotReadyError."""
         with self.changed:
             if self.is_closed:
-                raise NotReadyError("the server is shutting down")
-            self.put_back(waiter)
-
-    def put_back(self, waiter: WaiterT) -> None:
-        """Puts a taken waiter that needs more turns behind the other waiters of its caller."""
-        with self.changed:
+                waiter.end(NotReadyError("the server is shutting down"))
+                return
             caller = waiter.call.caller
             if caller not in self.waiters:
                 self.waiters[caller] = deque()
@@ -195,13 +189,10 @@ class FairQueue(Generic[WaiterT]):
             return [waiter for waiters in self.waiters.values() for waiter in waiters]
 
     def close(self) -> None:
-        """Accepts no further waiters."""
+        """Ends every wait with NotReadyError, from now on."""
         with self.changed:
             self.is_closed = True
             self.changed.notify_all()
-
-    def fail_all(self) -> None:
-        """Ends every wait with NotReadyError."""
         for waiter in self.snapshot():
             if self.remove(waiter):
                 waiter.end(NotReadyError("the server is shutting down"))
@@ -275,7 +266,6 @@ class FairLock:
     def close(self) -> None:
         """Refuses every call from now on; current holders keep the lock until they release it."""
         self._queue.close()
-        self._queue.fail_all()
 
     def _request(self, call: CallContext, max_waiting: int | None) -> Waiter:
         """Returns a waiter that has ended if the lock is free, else one that has joined the queue."""
@@ -306,8 +296,8 @@ class Turns:
     """Turns of worker threads on the processor: ``num_turns`` threads work at a time, and their callers take turns.
 
     A thread gives up its turn at its first ``check_interrupted`` after ``TURN_S``, if another thread waits, and while
-    it waits for a model or a message. A turn without such a check ends after ``_OVERDUE_S``: its thread may be waiting
-    for a lock whose holder waits for a turn.
+    it waits for a model or a message. If others wait, a turn without such a check ends after ``_OVERDUE_S``: its thread
+    may be waiting for a lock whose holder waits for a turn.
     """
 
     def __init__(self, num_turns: int | None = None) -> None:
@@ -315,6 +305,7 @@ class Turns:
         self._num_turns = num_turns or os.cpu_count() or 1
         self._queue: FairQueue[Waiter] = FairQueue()
         self._began: dict[Waiter, float] = {}  # time of ``time.monotonic()`` at which each turn began
+        self._is_watched = False  # whether a thread looks for overdue turns
 
     @property
     def num_waiting(self) -> int:
@@ -341,9 +332,11 @@ class Turns:
         with self._queue.changed:
             self._queue.put(turn)
             self._grant()
+            if not (turn.done() or self._is_watched):
+                self._is_watched = True
+                threading.Thread(target=self._watch, name="turns", daemon=True).start()
         turn.when_ended(lambda: self._queue.remove(turn))
-        while not (turn.done() or turn.has_ended_within(_OVERDUE_S * (1 + len(self._queue)))):
-            self._grant()  # each waiting thread looks for overdue turns, the more of them the more rarely
+        turn.wait_with_turn()
         work.waited_s += time.monotonic() - asked
         turn.result()
         work.cpu_s = time.thread_time()
@@ -377,6 +370,13 @@ class Turns:
         now = time.thread_time()
         self._queue.charge(work.call, now - work.cpu_s)
         work.cpu_s = now
+
+    def _watch(self) -> None:
+        while self._is_watched:
+            time.sleep(_OVERDUE_S / 2)
+            with self._queue.changed:
+                self._grant()
+                self._is_watched = bool(self._queue.waiters)
 
     def _grant(self) -> None:
         """Gives free and overdue turns to the threads whose callers have had least."""

@@ -149,16 +149,6 @@ def test_wrong_output_of_a_model_fails_the_call_and_not_the_worker(make_batcher,
     assert batcher.is_healthy()
 
 
-def refuses(batcher):
-    gone = CallContext()
-    gone.end()
-    try:
-        batcher.submit([row(1)], gone)
-    except NotReadyError:
-        return True
-    return False
-
-
 def test_fewer_rows_are_encoded_at_a_time_where_memory_is_short(make_batcher, recorder):
     recorder.most_rows = 2
     recorder.gate.set()
@@ -183,13 +173,12 @@ def test_closing_fails_what_waits(make_batcher, recorder):
     waiting = batcher.submit([row(2)], CallContext())
     closing = threading.Thread(target=batcher.close)
     closing.start()
-    wait_until(lambda: refuses(batcher))
-    recorder.gate.set()
-    closing.join(10)
     with pytest.raises(NotReadyError):
         waiting.columns()
     with pytest.raises(NotReadyError):
-        batcher.submit([row(1)], CallContext())
+        batcher.submit([row(1)], CallContext()).columns()
+    recorder.gate.set()
+    closing.join(10)
 
 
 def test_batches_of_a_slow_model_are_smaller_as_far_as_they_may_be(make_batcher, recorder, monkeypatch):
