@@ -23,6 +23,7 @@ import numpy as np
 from facets_client.core.channel import rpc_of
 from facets_proto.v1 import diagnosis_pb2, documents_pb2, papers_pb2, relations_pb2, texts_pb2
 from google.protobuf.message import Message
+from numpy.typing import NDArray
 
 from benchmarks.measuring import percentiles, print_report
 from benchmarks.server import Server, serving
@@ -39,8 +40,9 @@ _PASSAGES = "facets-passages-small-en"
 
 
 @cache
-def _words() -> list[str]:
-    return [word for word in load(DEFAULT_MODEL, FacetModel).words.vocabulary.words if word.isalpha()][:_NUM_WORDS]
+def _words() -> NDArray[np.str_]:
+    words = load(DEFAULT_MODEL, FacetModel).words.vocabulary.words
+    return np.array([word for word in words if word.isalpha()][:_NUM_WORDS])
 
 
 def _text(number: int, num_words: int = 12) -> str:

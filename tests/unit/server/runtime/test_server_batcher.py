@@ -11,7 +11,6 @@ from facets_server.runtime.errors import CallCancelledError, DeadlineExceededErr
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import Failures
 from prometheus_client import CollectorRegistry
-from waiting import wait_until
 
 from facets.errors import NotReadyError, OverloadedError
 
