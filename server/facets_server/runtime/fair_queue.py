@@ -339,15 +339,11 @@ class Turns:
         turn.wait_with_turn()
         work.waited_s += time.monotonic() - asked
         turn.result()
-        work.cpu_s = time.thread_time()
 
     def end(self, work: "_Work") -> None:
         """Ends the turn of the work of this thread, if it has one."""
-        if work.turn is None:
-            return
         with self._queue.changed:
-            self._charge(work)
-            self._began.pop(work.turn, None)
+            self._stop(work.turn)
             work.turn = None
             self._grant()
 
@@ -356,20 +352,16 @@ class Turns:
         work: _Work | None = getattr(_thread, "work", None)
         if work is None or work.turn is None:  # of a thread that only shares the context
             return
-        if time.monotonic() - self._began.get(work.turn, 0.0) < TURN_S:
-            return
-        with self._queue.changed:
-            self._charge(work)
-            if work.turn in self._began and not self._queue.waiters:
-                self._began[work.turn] = time.monotonic()
-                return
-            self._began.pop(work.turn, None)
-        self.begin(work)
+        if time.monotonic() - self._began.get(work.turn, 0.0) >= TURN_S:
+            self._stop(work.turn)
+            self.begin(work)
 
-    def _charge(self, work: "_Work") -> None:
-        now = time.thread_time()
-        self._queue.charge(work.call, now - work.cpu_s)
-        work.cpu_s = now
+    def _stop(self, turn: Waiter | None) -> None:
+        """Ends a turn, if it has begun and is not overdue; its caller pays for the time, at work or not."""
+        with self._queue.changed:
+            began = None if turn is None else self._began.pop(turn, None)
+            if turn is not None and began is not None:
+                self._queue.charge(turn.call, time.monotonic() - began)
 
     def _watch(self) -> None:
         while self._is_watched:
@@ -383,7 +375,7 @@ class Turns:
         with self._queue.changed:
             now = time.monotonic()
             for turn in [turn for turn, began in self._began.items() if now - began > _OVERDUE_S]:
-                del self._began[turn]
+                self._stop(turn)
             while len(self._began) < self._num_turns:
                 waiter = self._queue.take(cost=lambda _: 0.0)
                 if waiter is None:
@@ -399,7 +391,6 @@ class _Work:
     turns: Turns
     call: CallContext
     turn: Waiter | None = None  # the thread waits for it, or has it
-    cpu_s: float = 0.0  # ``time.thread_time()`` up to which the caller was charged
     waited_s: float = 0.0  # for turns
 
 
