@@ -21,7 +21,7 @@ from typing import NamedTuple
 import grpc
 import numpy as np
 from facets_client.core.channel import rpc_of
-from facets_proto.v1 import diagnosis_pb2, documents_pb2, papers_pb2, relations_pb2, texts_pb2
+from facets_proto.v1 import diagnosis_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
@@ -116,6 +116,7 @@ _REQUESTS: dict[str, Callable[[int], Message]] = {
     ),
     "map": lambda number: diagnosis_pb2.MapCollectionRequest(name="documents", max_documents=1000 - number),
     "diagnose": lambda number: diagnosis_pb2.DiagnoseCollectionRequest(name="documents", queries=_texts(number, 8, 6)),
+    "take-backup": lambda number: models_pb2.TakeBackupRequest(),
     "reindex": lambda number: documents_pb2.ReindexCollectionRequest(name="documents"),
 }
 
@@ -150,7 +151,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "keys"
         file.write_text("\n".join(keys) + "\n", encoding="ascii")
-        settings = {"FACETS_SERVER_SECURITY_API_KEYS_FILE": str(file)}
+        settings = {
+            "FACETS_SERVER_SECURITY_API_KEYS_FILE": str(file),
+            "FACETS_SERVER_BACKUP_DIR": str(Path(directory) / "backups"),
+            "FACETS_SERVER_BACKUP_KEEP": "1",
+        }
         with serving(None, Path(directory) / "data", settings) as server:
             _fill(server, keys[0], options.documents)
             embed = _tenant(keys[0], 1, lambda number: texts_pb2.EmbedRequest(texts=_texts(number, 1)))
