@@ -11,7 +11,7 @@ from facets.documents.records import CollectionRecord
 from facets.documents.types import FilterWarning
 from facets.documents.view import StoreView
 
-_FEW_DOCUMENTS, _MANY_DOCUMENTS = 10, 300  # documents that are examined: more if the first ones do not fit
+_EXAMINED_DOCUMENTS = 300
 _NAMED_DOCUMENTS = 100  # documents whose field names are suggested for an unknown one
 _KIND_OF_TYPE = {
     **{"integer": "numbers", "real": "numbers", "text": "strings", "true": "booleans", "false": "booleans"},  # SQLite
@@ -30,13 +30,11 @@ def filter_warnings(view: StoreView, record: CollectionRecord, where: Filter | N
 
 
 def _warning(view: StoreView, record: CollectionRecord, field: str, expected: frozenset[str]) -> FilterWarning | None:
-    found: set[str] = set()
-    for num_documents in (_FEW_DOCUMENTS, _MANY_DOCUMENTS):
-        found = {_KIND_OF_TYPE[name] for name in view.json_types(record, field, num_documents)}
-        if found and (not expected or expected & found):
-            return None
+    found = {_KIND_OF_TYPE[name] for name in view.json_types(record, field, _EXAMINED_DOCUMENTS)}
+    if found and (not expected or expected & found):
+        return None
     if not found:
-        documents = "no document has" if record.num_documents <= _MANY_DOCUMENTS else "no examined document has"
+        documents = "no document has" if record.num_documents <= _EXAMINED_DOCUMENTS else "no examined document has"
         from facets.language.near_names import NearNames
 
         near = NearNames(names := view.field_names(record, _NAMED_DOCUMENTS)).find(field, top_k=1)
