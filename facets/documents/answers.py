@@ -215,7 +215,7 @@ def sentences_in(
         starts_K, ends_K = spans_K2.T
         shared_SK = np.minimum(ends_S1, ends_K) - np.maximum(starts_S1, starts_K)
         is_held_SK = (ends_K > starts_K) & (shared_SK >= _FACET_SHARE * (ends_K - starts_K))
-        scores_S = np.where(is_held_SK, facets_KD @ query_D, 0.0).max(axis=1)
+        scores_S = np.where(is_held_SK, facets_KD @ query_D, 0.0).max(axis=1, initial=0.0)
         scores_S /= scores_S.max() or 1.0
     texts = {field.name: field.text for field in searched.fields} | {"": searched.text}
     scores_S += _WORDS_WEIGHT * np.array([words.share(texts[one.field], one.start, one.end) for one in sentences])
