@@ -1,6 +1,6 @@
 """Chooses the answer in a hit: the sentence that the answer reader prefers, or that is closest to the query.
 
-The reader takes about 0.1 ms a word piece, so it reads the best hits only, and of a long text the sentences that are
+The reader takes about 0.2 ms a word piece, so it reads the best hits only, and of a long text the sentences that are
 closest to the query, with those around them and the heading above: a question is often repeated above its answer.
 
 Shape letters: S sentences of a hit, K facets of it, D dimensions.
@@ -23,8 +23,8 @@ from facets.language.sentences import sentences_of
 from facets.language.tables import Row
 from facets.language.terms import located_terms
 
-MAX_READ_HITS = 10  # of a query
-_MAX_READ_CHARS = 1900  # of all hits of a query together
+MAX_READ_HITS = 5  # of a query
+_MAX_READ_CHARS = 1200  # of all hits of a query together
 _MAX_HIT_CHARS = (700, 400, 250)  # of the first hits, and of each other
 _MAX_CONSIDERED_CHARS = 100_000  # of a text
 _NUM_KEPT = 256  # texts whose sentences are cached

@@ -47,7 +47,7 @@ class ReaderConfig(ModelConfig):
     slope: Positive = 1.0
     # That of a hit is the logistic function of the intercept, its log-odds without the reader, and those of the answer.
     hits: HitWeights = HitWeights()
-    encoder: SentenceEncoderConfig = SentenceEncoderConfig(num_layers=3)
+    encoder: SentenceEncoderConfig = SentenceEncoderConfig()
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
 

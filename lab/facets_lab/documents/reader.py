@@ -62,7 +62,7 @@ class ReaderTrainingConfig(TrainingConfig):
     batch_size: BatchSize = 16  # questions per step
     negatives: AtLeastOne = 1  # other texts per question
     optimizer: OptimizerConfig = OptimizerConfig(learning_rate=2.5e-4, warmup_steps=100)
-    model: SentenceEncoderConfig = SentenceEncoderConfig(num_layers=3)
+    model: SentenceEncoderConfig = SentenceEncoderConfig()
 
 
 class Asked(NamedTuple):

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 
 from facets.config import Settings, Share
 from facets.language.sentences import sentences_of
+from facets.model.answer_reader import AnswerReader, load_reader
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 from facets_lab.documents.beir import PairRecord
@@ -33,6 +34,7 @@ _WRITTEN = Path(__file__).with_name("written_answers.jsonl.xz")
 _NUM_NEAREST = 24  # close texts of a question
 _TEXT_CHARS = 600  # of a text that are compared
 _AT_A_TIME = 1024
+_FOUND, _NOT_FOUND = 0.6, 0.25  # least confidence of the sentence that a reader finds, and most of any other
 _WITHOUT_ANSWER = 0.45  # share of examples with known answers whose text is read without them
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*(?: [A-Z][\w-]*)*|\b\w*\d[\w-]*\b")
@@ -66,8 +68,9 @@ class ReaderDataConfig(Settings):
     pairs: str  # folder of ``NAME.jsonl.xz`` with lines of ``query`` and ``positive``
     corpus: list[str]  # glob patterns of articles, in which the paragraphs of answers are found
     encoder: str = "facets-passages-small-en"  # finds close texts
-    qamr_share: Share = 0.3
-    medquad_share: Share = 0.5
+    reader: str = ""  # finds the sentence that answers where only the text is known to; empty: none
+    qamr_share: Share = 1.0
+    medquad_share: Share = 1.0
     seed: int = 1
 
 
@@ -172,6 +175,20 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
                 examples.append(Example(source, question, "", tuple(sentences_in(text[:1500])[:8]), None))
     examples += written_examples("train")
     return [example for example in examples if example.sentences]
+
+
+def found_answers(examples: Sequence[Example], reader: AnswerReader) -> list[Example]:
+    """The examples, of source ``...-found`` with the sentence that answers where a reader is sure of one."""
+    found = []
+    for example in examples:
+        if example.answers is None and example.source in ("squad", "qamr") and len(example.sentences) > 2:
+            log_odds = reader.read(example.question, [(example.heading, example.sentences)])[0]
+            *others, best = sorted(map(reader.answer_confidence, log_odds.tolist()))
+            if best > _FOUND and others[-1] < _NOT_FOUND:
+                source, answers = f"{example.source}-found", (int(log_odds.argmax()),)
+                example = replace(example, source=source, answers=answers)
+        found.append(example)
+    return found
 
 
 def written_examples(split: str) -> list[Example]:
@@ -324,6 +341,8 @@ def prepare_reader(config: ConfigFile, out: Annotated[Path, typer.Option(help="F
     """
     settings = ReaderDataConfig.from_toml(config)
     examples = read_examples(settings)
+    if settings.reader:
+        examples = found_answers(examples, load_reader(settings.reader))
     out.mkdir(parents=True, exist_ok=True)
     (out / EXAMPLES).write_bytes(b"".join(_EXAMPLE.dump_json(example) + b"\n" for example in examples))
     np.save(out / NEIGHBOURS, nearest_texts(load(settings.encoder, PassageModel), examples))
