@@ -268,8 +268,8 @@ class ExactIndex(FacetIndex):
             return np.empty(0, dtype=np.float32)
         slots, starts = self._places_of(firsts_C)
         codes, inverse = self._taken(slots)
-        products = CodedQuery(query_JD[None], fine=True).times(codes.numpy().reshape(-1, self.dim))
-        best = _best_of_places(products, inverse)
+        products = CodedQuery(query_JD[None], fine=True).times(codes.cpu().numpy().reshape(-1, self.dim))
+        best = _best_of_places(products, inverse.cpu())
         if self._has_long:
             best = torch.from_numpy(np.maximum.reduceat(best.numpy(), starts, axis=0))
         return _sums(best, 1)[0].numpy()
