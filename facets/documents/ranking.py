@@ -30,7 +30,7 @@ _FACETS_READ_AT_A_TIME = 512  # candidates
 _FACETS_COMPARED_AT_A_TIME = 1024
 # Score per log-odds of the best sentence of a hit; .005 to .02 do as well on ten sets, see docs/measure/experiments.md.
 _READER_WEIGHT = 0.015
-_LOG_ODDS_RANGE = (-9.0, 9.0)
+_LOG_ODDS_RANGE = (-2.0, 9.0)  # that count: below, no sentence answers, and how surely does not matter
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
 HitT = TypeVar("HitT", SearchHit, RankedText)
 
