@@ -11,6 +11,11 @@ Example:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from facets_proto.v1 import filters_pb2 as pb
+from google.protobuf import struct_pb2
 
 from facets_client.core.requests import check_iterable
 
@@ -50,10 +55,10 @@ class Range:
     lte: float | str | None = None
 
     def __post_init__(self) -> None:
-        bounds = [bound for bound in (self.gt, self.gte, self.lt, self.lte) if bound is not None]
-        if not bounds:
+        kinds = {isinstance(bound, str) for bound in (self.gt, self.gte, self.lt, self.lte) if bound is not None}
+        if not kinds:
             raise ValueError(f"range of {self.field!r} has no bound, expected at least one of gt, gte, lt, lte")
-        if len({isinstance(bound, str) for bound in bounds}) > 1:
+        if len(kinds) > 1:
             raise ValueError(f"range of {self.field!r} mixes numbers and strings")
 
 
@@ -100,3 +105,41 @@ class NoneOf(_Combined):
 
 
 Filter = Equals | OneOf | Range | Contains | Exists | AllOf | AnyOf | NoneOf
+_COMBINED = {AllOf: "all_of", AnyOf: "any_of", NoneOf: "none_of"}
+
+
+def filter_message(where: Filter | None) -> pb.Filter | None:
+    """A condition as a message; None stays None."""
+    if where is None:
+        return None
+    if isinstance(where, AllOf | AnyOf | NoneOf):
+        inner: Any = list(map(filter_message, where.filters))
+        return pb.Filter(**{_COMBINED[type(where)]: pb.FilterList(filters=inner)})  # type: ignore[arg-type]
+    try:
+        return pb.Filter(field=pb.FieldCondition(**_condition(where), field=where.field))
+    except (OverflowError, ValueError) as error:
+        rule = "must fit a double" if isinstance(error, OverflowError) else "must be a string, a number, a bool or None"
+        raise ValueError(f"the value for {where.field} {rule}: {error}") from error
+
+
+def _condition(where: Filter) -> dict[str, Any]:
+    match where:
+        case Equals(_, value):
+            return {"equals": _values([value]).values[0]}
+        case OneOf(_, values):
+            return {"one_of": _values(values)}
+        case Range(_, gt, gte, lt, lte):
+            is_text = any(isinstance(bound, str) for bound in (gt, gte, lt, lte))
+            return {"string_range" if is_text else "range": {"gt": gt, "gte": gte, "lt": lt, "lte": lte}}
+        case Contains(_, value):
+            return {"contains": _values([value]).values[0]}
+        case Exists(_, exists):
+            return {"exists": exists}
+    expected = "a filter of facets_client.filters, such as Equals('language', 'en')"
+    raise TypeError(f"where must be {expected}, got {where!r}")
+
+
+def _values(values: Sequence[Scalar]) -> struct_pb2.ListValue:
+    listed = struct_pb2.ListValue()
+    listed.extend(value.item() if isinstance(value, np.generic) else value for value in values)
+    return listed

@@ -108,7 +108,7 @@ class EncodedDocuments(AbstractContextManager["EncodedDocuments"]):
         """The documents, in order."""
         for part in self._parts:
             for line, document in enumerate(_read_part(part), start=1):
-                yield Record(document, document.id, line, name=part.name)
+                yield Record(document, document.id, line, file=part.name)
             self.position += part.stat().st_size
 
     def __exit__(self, *exc_info: object) -> None:

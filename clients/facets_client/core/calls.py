@@ -4,21 +4,20 @@ Written for asyncio; ``clients/generate_client.py`` makes the blocking version i
 """
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from facets_proto.codec import from_message
 from facets_proto.v1 import models_pb2
 from google.protobuf.message import Message
 
 from facets_client.core.asynchronous import AsyncChannel, AsyncStream
-from facets_client.core.channel import DEFAULT_TARGET, Connection, TlsConfig
+from facets_client.core.channel import DEFAULT_TARGET, RETRY_PAUSES_S, Connection, TlsConfig
 from facets_client.core.requests import least, move_indices, slices, wire_bytes
-from facets_client.core.retry import retry_pauses
 from facets_client.errors import FacetsClientError, OverloadedError, UnavailableError
 from facets_client.generated.types import Limits, Model
 
-P = ParamSpec("P")
 T = TypeVar("T")
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -131,15 +130,14 @@ class AsyncCalls:
             await stream.close()
             raise
 
-    async def _retry(self, open_stream: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _retry(self, open_stream: Callable[[], Awaitable[T]]) -> T:
         """Opens a stream; retries a failed attempt as gRPC retries unary calls."""
-        pauses = retry_pauses()
-        while True:
+        for pause_s in RETRY_PAUSES_S:
             try:
-                return await open_stream(*args, **kwargs)
+                return await open_stream()
             except (UnavailableError, OverloadedError) as error:
-                pause_s = next(pauses, None)
                 # A server that is full for a long time, such as one with a full disk, does not say when to retry.
-                if pause_s is None or (isinstance(error, OverloadedError) and error.retry_after_s is None):
+                if isinstance(error, OverloadedError) and error.retry_after_s is None:
                     raise
-                await asyncio.sleep(max(pause_s, error.retry_after_s or 0.0))
+                await asyncio.sleep(max(pause_s * random.uniform(0.8, 1.2), error.retry_after_s or 0.0))
+        return await open_stream()

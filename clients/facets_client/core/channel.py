@@ -15,8 +15,6 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
-from facets_client.core.retry import RETRY_POLICY
-
 DEFAULT_PORT = 50051
 DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
 
@@ -80,6 +78,17 @@ def _rpcs() -> dict[str, Rpc]:
     return rpcs
 
 
+# Only transient failures of calls that had no effect (AIP-194). gRPC waits longer when the server asks for it
+# (grpc-retry-pushback-ms) and stops at the deadline of the call. A CANCELLED that the client did not cause comes from
+# gRPC itself or a proxy that gave up a call before a busy server had begun it.
+RETRY_PAUSES_S = (0.2, 0.5, 1.25, 3.125)  # before each further attempt; gRPC allows five attempts
+RETRY_POLICY: dict[str, object] = {
+    "maxAttempts": len(RETRY_PAUSES_S) + 1,
+    "initialBackoff": f"{RETRY_PAUSES_S[0]}s",
+    "maxBackoff": "5s",
+    "backoffMultiplier": 2.5,
+    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"],
+}
 # gRPC's default of 4 MiB is too small for the facets of a full batch.
 MAX_REPLY_BYTES = 256 * 2**20
 # Larger requests are not kept for a retry; they are sent once.

@@ -1,6 +1,7 @@
 """Requests: built from the caller's arguments, and cut into parts within the server's limits."""
 
 import math
+import re
 import warnings
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
@@ -142,27 +143,16 @@ def max_with_evidence(limits: Limits, request: Any) -> int:
 
 def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
     """Changes ``texts[3]`` of a part to ``texts[259]`` of the whole input, in an error that is being raised."""
-    before = error.field_violations
-    error.field_violations = tuple(
-        FieldViolation(_moved(item.field, field, offset), item.description) for item in before
-    )
-    for old, new in zip(before, error.field_violations, strict=True):
-        # The server's message begins with the path of a field.
-        if error.details.startswith(f"{old.field} "):
-            error.details = new.field + error.details.removeprefix(old.field)
-            error.args = (f"{error.code.name}: {error.details}",)
-            break
 
+    def moved(path: str) -> str:
+        return re.sub(rf"(?<![^.]){field}\[(\d+)\]", lambda step: f"{field}[{int(step[1]) + offset}]", path)
 
-def _moved(path: str, field: str, offset: int) -> str:
-    steps = ((step, index_of(step, field)) for step in path.split("."))
-    return ".".join(step if index is None else f"{field}[{index + offset}]" for step, index in steps)
-
-
-def index_of(step: str, field: str) -> int | None:
-    """3 for the step ``texts[3]`` of a path when the field is ``texts``; None for another step."""
-    number = step.removeprefix(f"{field}[").removesuffix("]")
-    return int(number) if step == f"{field}[{number}]" and number.isdecimal() else None
+    before = [rule.field for rule in error.field_violations]
+    error.field_violations = tuple(FieldViolation(moved(path), text) for path, text in error.field_violations)
+    # The server's message begins with the path of a field.
+    if path := next((path for path in before if error.details.startswith(f"{path} ")), ""):
+        error.details = moved(path) + error.details.removeprefix(path)
+        error.args = (f"{error.code.name}: {error.details}",)
 
 
 def join(replies: Sequence[RecordT], *, added: Sequence[str] = ()) -> RecordT:

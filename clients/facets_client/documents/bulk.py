@@ -92,11 +92,11 @@ class AsyncIndexTask:
     async def settle(self, batch: Batch[DocumentMessage]) -> Settled:
         """Waits for the acknowledgement of the oldest batch."""
         settled = await self._receive_ack(batch) if batch.records else Settled()
-        self._num_stored.update(record.name for record in batch.records)
-        self._num_stored.subtract(rejection.name for rejection in settled.rejections)
-        self._has_unknown.update(rejection.name for rejection in batch.rejections if not rejection.id)
+        self._num_stored.update(record.file for record in batch.records)
+        self._num_stored.subtract(rejection.file for rejection in settled.rejections)
+        self._has_unknown.update(rejection.file for rejection in batch.rejections if not rejection.id)
         for end in batch.ends:
-            self._complete[end.name] = end.is_complete
+            self._complete[end.file] = end.is_complete
         return settled
 
     async def _receive_ack(self, batch: Batch[DocumentMessage]) -> Settled:

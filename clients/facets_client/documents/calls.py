@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate
 from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack, cast, overload
 
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from facets_client.core.asynchronous import AnyIterable, in_thread, iterate, take
 from facets_client.core.calls import AsyncCalls
 from facets_client.core.drawing import progress_bar
-from facets_client.core.filter_messages import filter_message
 from facets_client.core.requests import (
     check_iterable,
     join,
@@ -31,19 +31,11 @@ from facets_client.core.rows import Results
 from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, num_items, rejection_error
 from facets_client.documents.bulk import AsyncIndexTask
 from facets_client.documents.files import Columns, DocumentFiles
-from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document, to_write_result
-from facets_client.documents.results import (
-    AddedFiles,
-    RejectedDocument,
-    RejectedRecord,
-    SearchResult,
-    SearchResults,
-    StreamAck,
-    WriteResult,
-)
+from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document
+from facets_client.documents.results import AddedFiles, SearchResult, SearchResults, StreamAck, WriteResult
 from facets_client.documents.session import AsyncUpsertSession
 from facets_client.errors import AlreadyExistsError, NotFoundError
-from facets_client.filters import Filter
+from facets_client.filters import Filter, filter_message
 from facets_client.generated.types import (
     Collection,
     CollectionDiagnosis,
@@ -55,6 +47,7 @@ from facets_client.generated.types import (
     ReindexProgress,
     RerankedTexts,
     SearchMode,
+    TruncatedDocument,
 )
 from facets_client.load.formats import find_files
 from facets_client.load.rows import ReadOptions, Rejection
@@ -166,7 +159,13 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
         messages = [from_document(document) for document in documents]
         request = request_of(pb.UpsertRequest, collection=collection, documents=messages, encoded_by=encoded_by)
         parts = await self._call_parts(request, "documents", "max_documents_per_upsert", max_bytes=BATCH_BYTES)
-        return to_write_result(parts)
+        starts = accumulate((part.num_upserted for part in parts), initial=0)
+        truncated = (
+            from_message(item, TruncatedDocument, position=start + item.position)
+            for part, start in zip(parts, starts, strict=False)
+            for item in part.truncated_documents
+        )
+        return WriteResult.of(parts, truncated)
 
     async def open_upsert_session(
         self, collection: str, *, resume_token: str = "", encoded_by: ModelVersion | None = None
@@ -193,7 +192,7 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
         check_iterable("documents", documents)
         limits = await self._limits()
         session = await self._retry(
-            self.open_upsert_session, collection, resume_token=resume_token, encoded_by=encoded_by
+            lambda: self.open_upsert_session(collection, resume_token=resume_token, encoded_by=encoded_by)
         )
         batches = self._batches(
             documents,
@@ -248,19 +247,18 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
         """
         positions: dict[str, int] = {}
         source = documents_of(documents, text, positions)
-        stored = WriteResult(0, (await self.ensure_collection(collection)).index_revision)
-        rejected: list[RejectedDocument] = []
+        revision = (await self.ensure_collection(collection)).index_revision
+        acks: list[StreamAck] = []
         total = num_items(documents)
         with progress_bar("documents", quiet=not progress or (total or _BAR_DOCUMENTS) < _BAR_DOCUMENTS) as bar:
             task = bar.add_task("", total=total)
             async for ack in self.upsert_stream(collection, source):
-                rejected += ack.rejected
-                truncated = tuple(replace(item, position=positions[item.id]) for item in ack.truncated)
-                stored = stored.plus(ack, truncated)
+                acks.append(ack)
                 bar.advance(task, ack.num_upserted)
-        if rejected:
+        if rejected := [item for ack in acks for item in ack.rejected]:
             raise rejection_error(rejected, positions)
-        return stored
+        truncated = (replace(item, position=positions[item.id]) for ack in acks for item in ack.truncated)
+        return WriteResult.of(acks, truncated, revision)
 
     async def add_files(
         self,
@@ -311,7 +309,7 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
             **{name: report.totals[name] for name in ("num_added", "num_changed", "num_unchanged")},
             num_removed=task.num_removed,
             num_rejected=report.num_rejected,
-            rejected=tuple(RejectedRecord(item.name, item.line, item.reason, item.message) for item in rejected),
+            rejected=tuple(rejected),
             notes=(*notes, *task.notes),
             index_revision=task.index_revision,
         )

@@ -111,7 +111,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
             is_complete = True
             for record in self._read_file(index, file):
                 is_complete = is_complete and not (isinstance(record, Rejection) and record.reason in LOSSES)
-                yield replace(record, name=file.label)
+                yield replace(record, file=file.label)
             yield FileEnd(file.label, is_complete and file.path != "-")
 
     def __exit__(self, *exc_info: object) -> None:

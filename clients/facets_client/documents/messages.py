@@ -1,14 +1,14 @@
 """Converts documents and replies between records and messages."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from facets_proto.codec import from_message
 from facets_proto.v1 import documents_pb2 as pb
 
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, record_message, shown
 from facets_client.core.status import status_error
-from facets_client.documents.results import RejectedDocument, StreamAck, WriteResult
+from facets_client.documents.results import RejectedDocument, StreamAck
 from facets_client.generated.types import Document, TruncatedDocument
 from facets_client.load.rows import MAX_EXACT_INTEGER, FileEnd, Record, Rejection
 
@@ -61,7 +61,7 @@ def to_messages(
             rule = f"document needs a message of {needed} bytes, the limit is {max_message_bytes}"
             yield record.rejected("document_too_long", rule)
             continue
-        yield Record(message, record.id, record.line, num_bytes, record.name)
+        yield Record(message, record.id, record.line, num_bytes, record.file)
 
 
 def check_payload(payload: Mapping[str, object]) -> None:
@@ -103,15 +103,3 @@ def to_ack(message: pb.UpsertStreamAck, resume_token: str) -> StreamAck:
 def _to_rejected(item: pb.RejectedDocument) -> RejectedDocument:
     error = status_error(item.error)
     return RejectedDocument(item.position, item.id, error.code.name, error.reason, error.details)
-
-
-def to_write_result(replies: Sequence[pb.UpsertResponse]) -> WriteResult:
-    """Joins the replies to the parts of an upsert; positions count over all parts."""
-    stored = WriteResult(0, replies[-1].index_revision)
-    for reply in replies:
-        before = stored.num_documents
-        truncated = (
-            from_message(item, TruncatedDocument, position=before + item.position) for item in reply.truncated_documents
-        )
-        stored = stored.plus(reply, tuple(truncated))
-    return stored

@@ -1,9 +1,9 @@
 """Results of document calls."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -11,6 +11,7 @@ from rich.text import Text
 from facets_client.core.drawing import MAX_ROWS, clean, indented, line, more, shortened, table_of
 from facets_client.core.evidence import ANSWER_STYLE, marked, match_line
 from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
+from facets_client.load.rows import Rejection
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
@@ -30,26 +31,13 @@ class WriteResult:
     num_changed: int = 0  # those that replaced one of the same id
     num_unchanged: int = 0  # those that were stored already and are equal
 
-    def plus(self, reply: Any, truncated: tuple[TruncatedDocument, ...]) -> "WriteResult":
-        """This result and that of a later reply to an upsert."""
-        return WriteResult(
-            self.num_documents + reply.num_upserted,
-            reply.index_revision,
-            self.truncated + truncated,
-            self.num_added + reply.num_added,
-            self.num_changed + reply.num_changed,
-            self.num_unchanged + reply.num_unchanged,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedRecord:
-    """A record of a file that was not stored, or a file that could not be read."""
-
-    file: str  # name of the file, or its path within the folder
-    line: int  # line of the file, number of the record, or page, from 1; 0: the whole file
-    reason: str  # such as invalid_json
-    message: str  # what was wrong, expected and given
+    @classmethod
+    def of(cls, replies: Sequence[Any], truncated: Iterable[TruncatedDocument], revision: int = 0) -> Self:
+        """Joins the replies to the parts of an upsert; ``revision`` is that before the first one."""
+        names = ("num_upserted", "num_added", "num_changed", "num_unchanged")
+        num_upserted, *counts = [sum(getattr(reply, name) for reply in replies) for name in names]
+        revision = replies[-1].index_revision if replies else revision
+        return cls(num_upserted, revision, tuple(truncated), *counts)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,7 +49,7 @@ class AddedFiles:
     num_unchanged: int  # documents that were stored already and are equal
     num_removed: int  # deleted documents, which the files no longer contain
     num_rejected: int
-    rejected: tuple[RejectedRecord, ...]  # the first 1,000
+    rejected: tuple[Rejection, ...]  # the first 1,000
     notes: tuple[str, ...]  # how files were read
     index_revision: int  # pass it as min_revision to read these writes
 

@@ -7,7 +7,6 @@ from typing import Any
 from facets_proto.codec import from_message
 from facets_proto.v1 import papers_pb2 as pb
 
-from facets_client.core.filter_messages import filter_message
 from facets_client.core.requests import (
     check_iterable,
     join,
@@ -18,7 +17,7 @@ from facets_client.core.requests import (
     request_of,
 )
 from facets_client.errors import FacetsClientError
-from facets_client.filters import Filter
+from facets_client.filters import Filter, filter_message
 from facets_client.generated.calls import Calls
 from facets_client.generated.types import (
     AddedAuthors,

@@ -24,7 +24,7 @@ def append_rejections(path: Path, rejections: Sequence[Rejection]) -> None:
     """Appends rejections to a file as JSON lines; without any, it is not created."""
     for rejection in rejections:
         fields = {name: getattr(rejection, name) for name in ("line", "id", "reason", "message")}
-        if rejection.name:
-            fields = {"file": rejection.name, **fields}
+        if rejection.file:
+            fields = {"file": rejection.file, **fields}
         with path.open("ab") as stream:
             stream.write(json.dumps(fields).encode("ascii") + b"\n")

@@ -77,13 +77,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A row that cannot be used, and why."""
+    """A record of a file that cannot be used, or a file that cannot be read, and why."""
 
-    line: int  # as in ``Row``; 0: the whole file
+    line: int  # line of the file, number of the record, or page, from 1; 0: the whole file
     reason: str  # a stable word, e.g. invalid_json
     message: str  # what, expected, got
     id: str = ""
-    name: str = ""  # label of the file
+    file: str = ""  # name of the file, or its path within the folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +94,18 @@ class Record(Generic[ItemT]):
     id: str
     line: int
     num_bytes: int = 0  # on the wire
-    name: str = ""  # label of the file
+    file: str = ""  # as in ``Rejection``
 
     def rejected(self, reason: str, message: str) -> Rejection:
         """The rejection of this record."""
-        return Rejection(self.line, reason, message, self.id[:_MAX_ID_CHARS], self.name)
+        return Rejection(self.line, reason, message, self.id[:_MAX_ID_CHARS], self.file)
 
 
 @dataclass(frozen=True, slots=True)
 class FileEnd:
     """Follows the last record of each file."""
 
-    name: str  # label of the file, as in its records
+    file: str  # as in its records
     is_complete: bool  # no part of the file was damaged or unreadable: what it did not yield, it does not contain
 
 

@@ -120,7 +120,7 @@ class AsyncBulkRunner(Generic[ItemT]):
             index += 1
 
     def _take(self, batch: Batch[ItemT], settled: Settled) -> None:
-        rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.name, item.line))
+        rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.file, item.line))
         self._on_rejected(rejections)
         self.report.num_records += len(batch.records) + len(batch.rejections)
         self.report.num_rejected += len(rejections)

@@ -7,7 +7,7 @@ from tempfile import TemporaryFile
 import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
 from facets_client.cli import app
-from facets_client.core.retry import RETRY_POLICY
+from facets_client.core.channel import RETRY_POLICY
 from fake_server import FakeServer
 from typer.testing import CliRunner
 
@@ -19,6 +19,8 @@ def short_retries(monkeypatch):
     """The pauses between automatic retries, shortened; what is retried and how often stays."""
     monkeypatch.setitem(RETRY_POLICY, "initialBackoff", "0.01s")
     monkeypatch.setitem(RETRY_POLICY, "maxBackoff", "0.05s")
+    for package in ("core", "generated"):
+        monkeypatch.setattr(f"facets_client.{package}.calls.RETRY_PAUSES_S", (0.01, 0.02, 0.05, 0.05))
 
 
 @pytest.fixture

@@ -390,7 +390,7 @@ def test_hostile_files_are_listed_with_their_reasons_and_the_others_are_read(tmp
     names = {ascii(name)[1:-1]: name for name in BAD}
     for record in records:
         if not isinstance(record, FileEnd):
-            by_file[names[record.name]].append(record)
+            by_file[names[record.file]].append(record)
     for name, (_, expected) in BAD.items():
         if isinstance(expected, str):
             (rejection,) = by_file[name]
