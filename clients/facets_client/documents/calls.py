@@ -291,7 +291,7 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
             await in_thread(files.check)
             task = AsyncIndexTask(
                 self,
-                files,
+                files.read,
                 collection,
                 settings=settings,
                 prepare=lambda: self.ensure_collection(collection),

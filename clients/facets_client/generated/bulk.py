@@ -4,7 +4,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from facets_client.documents.files import FileRecord
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, to_messages
@@ -15,10 +15,6 @@ from facets_client.load.runner import Batch, BulkSettings, Settled, batches
 _FIRST_BATCH_BYTES = 16 * 1024
 _SECONDS_PER_BATCH = 0.5
 _DELETED_AT_A_TIME = 1000
-
-
-class _Input(Protocol):
-    def read(self) -> Iterator[FileRecord]: ...
 
 
 class IndexTask:
@@ -36,7 +32,7 @@ class IndexTask:
     def __init__(
         self,
         client: Any,
-        source: _Input,
+        read: Callable[[], Iterator[FileRecord]],
         collection: str,
         *,
         settings: BulkSettings,
@@ -45,7 +41,7 @@ class IndexTask:
         keep: bool = False,
     ) -> None:
         self._client = client
-        self._source = source
+        self._read = read
         self._collection = collection
         self._encoded_by = encoded_by
         self._settings = settings
@@ -70,7 +66,7 @@ class IndexTask:
         limits = (self._client.model()).limits
         max_bytes = min(limits.max_message_bytes or BATCH_BYTES, BATCH_BYTES)
         return batches(
-            to_messages(self._source.read(), limits.max_message_bytes, self._seen),
+            to_messages(self._read(), limits.max_message_bytes, self._seen),
             self._settings,
             max_records=limits.max_documents_per_upsert,
             max_bytes=lambda: min(max_bytes, self._max_batch_bytes),

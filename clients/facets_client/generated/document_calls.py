@@ -339,7 +339,7 @@ class DocumentCalls(CollectionCalls):
             in_thread(files.check)
             task = IndexTask(
                 self,
-                files,
+                files.read,
                 collection,
                 settings=settings,
                 prepare=lambda: self.ensure_collection(collection),

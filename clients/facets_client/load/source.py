@@ -66,7 +66,6 @@ class _Peekable(io.RawIOBase):
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._head = b""
-        self.position = 0
 
     def peek(self, num_bytes: int) -> bytes:
         """The first bytes, fewer at the end of the stream or before damaged data."""
@@ -85,7 +84,6 @@ class _Peekable(io.RawIOBase):
         block = self._head[: len(target)] or self._stream.read1(len(target))
         self._head = self._head[len(block) :]
         target[: len(block)] = block
-        self.position += len(block)
         return len(block)
 
 
@@ -100,23 +98,25 @@ class Source(AbstractContextManager["Source"]):
         self.name = name or path
         self._is_stdin = path == "-"
         try:
-            self._raw = sys.stdin.buffer if self._is_stdin else open(path, "rb")
+            stdin = cast(io.BufferedReader, sys.stdin.buffer)
+            self._raw = stdin if self._is_stdin else open(path, "rb")
         except IsADirectoryError as error:
             raise InputError(f"{path}: expected a file, got a folder") from error
         except OSError as error:
             raise InputError(f"{path}: cannot be opened: {error.strerror or error}") from error
         self.size = Path(path).stat().st_size if not self._is_stdin and Path(path).is_file() else None
-        self._stored = _Peekable(self._raw)
-        head = self._stored.peek(max(map(len, _COMPRESSIONS)))
+        head = self._raw.peek(_BUFFER_BYTES)
         self.compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), "plain")
-        self._uncompressed = _Peekable(_uncompressed(self._stored, self.compression))
+        self._uncompressed = _Peekable(_uncompressed(self._raw, self.compression))
         self.stream = io.BufferedReader(self._uncompressed, _BUFFER_BYTES)
         self.share_read: float | None = None  # set by readers that seek, from 0 to 1
 
     @property
     def position(self) -> int:
-        """Stored bytes read so far, out of ``size``."""
-        return self._stored.position if self.share_read is None else int(self.share_read * (self.size or 0))
+        """Stored bytes read so far, out of ``size``; 0 if that is unknown."""
+        if self.size is None:
+            return 0
+        return self._raw.tell() if self.share_read is None else int(self.share_read * self.size)
 
     def peek(self, num_bytes: int) -> bytes:
         """The first uncompressed bytes, before anything is read."""
@@ -163,18 +163,17 @@ def copy(stream: BinaryIO, target: BinaryIO, max_bytes: int, name: str) -> int:
     return num_bytes
 
 
-def _uncompressed(stored: _Peekable, compression: str) -> Any:
-    buffered = io.BufferedReader(stored, _BUFFER_BYTES)
+def _uncompressed(stored: BinaryIO, compression: str) -> Any:
     if compression == "gzip":
-        return gzip.GzipFile(fileobj=buffered)
+        return gzip.GzipFile(fileobj=stored)
     if compression == "xz":
-        return lzma.LZMAFile(buffered)
+        return lzma.LZMAFile(stored)
     if compression == "zstd":
         require_extra("parquet", "pyarrow")
         import pyarrow
 
-        return pyarrow.CompressedInputStream(pyarrow.PythonFile(buffered, mode="r"), "zstd")
-    return buffered
+        return pyarrow.CompressedInputStream(pyarrow.PythonFile(stored, mode="r"), "zstd")
+    return stored
 
 
 def detect_encoding(name: str, head: bytes, asked: str, note: Callable[[str], None]) -> str:

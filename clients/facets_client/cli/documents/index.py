@@ -153,7 +153,7 @@ def index(
         with settings.connect() as client:
             task = IndexTask(
                 client,
-                source,
+                source.read,
                 collection,
                 settings=bulk_settings,
                 prepare=lambda: _open_collection(

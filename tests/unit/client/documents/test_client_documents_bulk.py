@@ -42,7 +42,7 @@ class Loader:
         with DocumentFiles(
             [InputFile(str(self.input), "input.jsonl")], Columns(text=("text",)), ReadOptions()
         ) as files:
-            self.task = IndexTask(self.client, files, "news", settings=bulk, prepare=lambda: None, keep=keep)
+            self.task = IndexTask(self.client, files.read, "news", settings=bulk, prepare=lambda: None, keep=keep)
             run = BulkRunner(self.task, files, bulk, on_rejected=self.rejected.extend, on_progress=on_progress)
             return run.run()
 

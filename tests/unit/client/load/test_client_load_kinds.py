@@ -397,7 +397,7 @@ def test_hostile_files_are_listed_with_their_reasons_and_the_others_are_read(tmp
             assert (rejection.line, rejection.reason) == (0, "unreadable_file") and expected in rejection.message
         else:
             assert [one.reason if isinstance(one, Rejection) else one.item.text for one in by_file[name]] == expected
-    complete = [end.name for end in records if isinstance(end, FileEnd) and end.is_complete]
+    complete = [end.file for end in records if isinstance(end, FileEnd) and end.is_complete]
     assert complete == ["line.jsonl.gz", r"right\u202eleft\n.txt", "~good.txt"]
 
 
