@@ -28,7 +28,7 @@ from facets.documents.queries import (
 from facets.documents.recall import RecallSampler
 from facets.documents.records import CollectionInfo, CollectionRecord
 from facets.documents.reindexing import ReindexStep, TargetModel
-from facets.documents.reranking import rerank
+from facets.documents.search import rerank
 from facets.documents.types import Document, SearchHit, SearchResult
 from facets.documents.words import CollectionWords
 from facets.errors import InvalidInputError, ModelMismatchError

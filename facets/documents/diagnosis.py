@@ -1,9 +1,9 @@
-"""Diagnosis of a whole collection: its vectors, the recall of its index, and a map of its documents.
+"""Diagnosis of a whole collection: its vectors, the recall of its index, a map of its documents, its words.
 
 Shape letters: D dimensions, R rows of the index (parts of documents), T facets of some of them.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.diagnose import VectorReport, describe, lay_out
+from facets.documents.queries import SearchRequest
 from facets.documents.records import CollectionRecord
-from facets.documents.request import SearchRequest
 from facets.documents.types import SearchResult
 from facets.documents.view import StoreView
 from facets.errors import InvalidInputError
 from facets.language.interruption import Run, check_interrupted
+from facets.language.languages import DEFAULT_LANGUAGE, language_of
+from facets.language.terms import located_terms
 from facets.language.vectors import unit_rows
+from facets.language.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from facets.model.contract import ModelInfo
@@ -31,6 +34,11 @@ _PARTS_AT_A_TIME = 2_048  # parts whose facets are in memory at once
 _TOP_K = 10
 _MAX_MISSED_IDS = 20
 _NUM_THEMES = 8
+_MAX_READ_DOCUMENTS, _MAX_CHARS = 2_000, 4_000_000  # of the sample whose words are counted
+_MAX_TEXT_CHARS = 20_000  # of a document
+_DOCUMENTS_AT_A_TIME = 16
+_MAX_WORDS = 3_000
+_SHORTEST = 2  # characters; a pair of Chinese characters is a word
 _SEED = 1  # of samples, layout and themes
 
 
@@ -162,3 +170,32 @@ def _recall(
         index_kind = result.index_kind
     missed_ids = sorted(num_missed, key=lambda id: (-num_missed[id], id))[:_MAX_MISSED_IDS]
     return 1.0 - num_missed.total() / max(1, num_expected), tuple(missed_ids), index_kind
+
+
+def collection_vocabulary(view: StoreView, record: CollectionRecord) -> tuple[Vocabulary, NDArray[np.int64]]:
+    """The words in most documents of a sample, most frequent first, each in its most frequent form; no stop words.
+
+    Also returns the first rows of the documents of the sample.
+    """
+    rows = np.random.default_rng(_SEED).permutation(view.document_rows(record).firsts)[:_MAX_READ_DOCUMENTS]
+    language = language_of(record.language or DEFAULT_LANGUAGE)
+    forms: defaultdict[str, Counter[str]] = defaultdict(Counter)  # by stem
+    for text in _texts(view, rows):
+        check_interrupted()
+        located = located_terms(text, language=language.code)
+        for term, form in {term: text[start:end] for term, start, end in located}.items():
+            if len(form) >= _SHORTEST and not form.isnumeric() and language.fold(form) not in language.stop_words:
+                forms[term][form] += 1
+    counts = Counter({term: own.total() for term, own in forms.items()}).most_common(_MAX_WORDS)
+    words = {forms[term].most_common(1)[0][0]: count for term, count in counts}
+    return Vocabulary([*words], np.array([*words.values()], dtype=np.int64)), rows
+
+
+def _texts(view: StoreView, rows: NDArray[np.int64]) -> Iterator[str]:
+    num_chars = 0
+    for start in range(0, len(rows), _DOCUMENTS_AT_A_TIME):
+        for document in view.documents(np.sort(rows[start : start + _DOCUMENTS_AT_A_TIME])).values():
+            yield document.text[:_MAX_TEXT_CHARS]
+            num_chars += min(len(document.text), _MAX_TEXT_CHARS)
+        if num_chars >= _MAX_CHARS:
+            return

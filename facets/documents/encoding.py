@@ -64,7 +64,7 @@ def check_collection_name(name: str) -> None:
         )
 
 
-def check_text(text: str, *, path: ErrorPath, max_bytes: int) -> None:
+def check_unicode(text: str, *, path: ErrorPath, max_bytes: int) -> None:
     """Raises InvalidInputError unless the text is valid Unicode of at most ``max_bytes`` bytes of UTF-8."""
     if not isinstance(text, str):
         raise InvalidInputError(f"must be a str, got {type(text).__name__}", path=path)
@@ -88,14 +88,14 @@ def check_ids(ids: Sequence[str], *, path: ErrorPath) -> None:
 
 def check_id(id: str, path: ErrorPath) -> None:
     """Raises InvalidInputError unless this can be the id of a document."""
-    check_text(id, path=path, max_bytes=MAX_ID_BYTES)
+    check_unicode(id, path=path, max_bytes=MAX_ID_BYTES)
     if not id or "\0" in id:
         raise InvalidInputError(f"must be a non-empty id without NUL, got {id[:80]!r}", path=path)
 
 
 def check_source(source: str, path: ErrorPath) -> None:
     """Raises InvalidInputError unless this can be the source of a document."""
-    check_text(source, path=path, max_bytes=MAX_SOURCE_BYTES)
+    check_unicode(source, path=path, max_bytes=MAX_SOURCE_BYTES)
     if "\0" in source:
         raise InvalidInputError(f"must not contain NUL, got {source[:80]!r}", path=path)
 
@@ -119,7 +119,7 @@ def encode_payload(payload: Mapping[str, JsonValue], *, path: ErrorPath) -> str:
         text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"must hold only JSON values: {error}", path=path) from error
-    check_text(text, path=path, max_bytes=MAX_PAYLOAD_BYTES)
+    check_unicode(text, path=path, max_bytes=MAX_PAYLOAD_BYTES)
     if "\\u0000" in text and _NUL.search(text):
         raise InvalidInputError("must not contain NUL: it would end a string in filters", path=path)
     return text
@@ -129,7 +129,7 @@ def check_document(document: Document, path: ErrorPath) -> str:
     """Id, source, text and payload of a document, which it returns as JSON; raises InvalidInputError."""
     check_id(document.id, (*path, "id"))
     check_source(document.source, (*path, "source"))
-    check_text(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
+    check_unicode(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
     return encode_payload(document.payload, path=(*path, "payload"))
 
 

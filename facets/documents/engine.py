@@ -1,11 +1,15 @@
 """The document engine: collections, documents and search over one data directory.
 
-The document store is the source of truth; indexes are derived from it. A search continues in ``request`` (checks),
-``search`` (candidates), ``ranking`` (scores, order), ``evidence`` (reasons), with ``facets.index.live`` and ``view``.
+The document store is the source of truth; indexes are derived from it. A search continues in ``queries`` (checks),
+``search`` (candidates), ``ranking`` (scores, order, reasons), with ``facets.index.live`` and ``view``.
 
 Shape letters: Q queries, K facets, D dimensions.
 """
 
+import base64
+import binascii
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
@@ -17,16 +21,21 @@ from numpy.typing import NDArray
 
 from facets.documents.answers import AnswerReader
 from facets.documents.confidence import RelevanceCurve
-from facets.documents.diagnosis import CollectionDiagnosis, CollectionMap, diagnose_collection, map_collection
-from facets.documents.encoding import check_collection_name, check_ids, check_source, check_text, encode_documents
+from facets.documents.diagnosis import (
+    CollectionDiagnosis,
+    CollectionMap,
+    collection_vocabulary,
+    diagnose_collection,
+    map_collection,
+)
+from facets.documents.encoding import check_collection_name, check_ids, check_source, check_unicode, encode_documents
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filter_warnings import filter_warnings
 from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
-from facets.documents.paging import read_page_token, write_page_token
+from facets.documents.queries import SearchRequest, prepare_search
 from facets.documents.records import CollectionInfo, CollectionModel, CollectionRecord, DocumentRows
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
-from facets.documents.request import SearchRequest, prepare_search
 from facets.documents.search import Searcher
 from facets.documents.store import DocumentStore, open_store
 from facets.documents.types import (
@@ -44,7 +53,6 @@ from facets.documents.types import (
     UpsertResult,
 )
 from facets.documents.view import StoreView
-from facets.documents.vocabulary import collection_vocabulary
 from facets.errors import (
     DamagedDocumentsError,
     IndexAwayError,
@@ -62,6 +70,7 @@ from facets.storage.files import clear_errors, make_private_directory
 from facets.storage.sql import SqlDatabase
 
 MAX_DIM = 4096  # D of a collection
+_MAC_BYTES = 12  # of a page token
 _SEARCH_ATTEMPTS = 3  # the last one blocks writers, so it always sees one state
 
 
@@ -173,7 +182,7 @@ class CollectionEngine:
         """
         check_collection_name(name)
         for argument, text in (("model", model), ("model_revision", model_revision), ("space", space)):
-            check_text(text, path=(argument,), max_bytes=MAX_TEXT_BYTES)
+            check_unicode(text, path=(argument,), max_bytes=MAX_TEXT_BYTES)
         for argument, number, limit in (("num_facets", num_facets, MAX_NUM_FACETS), ("dim", dim, MAX_DIM)):
             if not 1 <= number <= limit:
                 instead = ": choose another model, or set truncate_dim of an encoder" * (argument == "dim")
@@ -316,7 +325,7 @@ class CollectionEngine:
             revision = view.check_revision(min_revision)
             # The creation time identifies the collection: unlike its number, it stays when it moves to another model.
             listing = (record.created_us, where, source)
-            after = read_page_token(page_token, store_id=self._store.store_id, listing=listing)
+            after = _read_page_token(page_token, store_id=self._store.store_id, listing=listing)
             rows = view.page(record, after=after, limit=page_size + 1, where=where, source=source)
             warnings = () if page_token else filter_warnings(view, record, where)
             if include_document:
@@ -327,7 +336,7 @@ class CollectionEngine:
                 documents = view.document_names(rows[:page_size])
         token = ""
         if len(rows) > len(documents):
-            token = write_page_token(documents[-1].id, store_id=self._store.store_id, listing=listing)
+            token = _write_page_token(documents[-1].id, store_id=self._store.store_id, listing=listing)
         return DocumentPage(documents=documents, next_page_token=token, index_revision=revision, warnings=warnings)
 
     def list_sources(self, name: str, *, page_size: int = 100, page_token: str = "") -> SourcePage:
@@ -337,12 +346,12 @@ class CollectionEngine:
             record = view.collection(name)
             revision = view.revision()
             listing = (record.created_us, "sources")
-            after = read_page_token(page_token, store_id=self._store.store_id, listing=listing)
+            after = _read_page_token(page_token, store_id=self._store.store_id, listing=listing)
             found = view.sources(record, after=after, limit=page_size + 1)
         sources = tuple(DocumentSource(source=source, num_documents=number) for source, number in found[:page_size])
         token = ""
         if len(found) > page_size:
-            token = write_page_token(sources[-1].source, store_id=self._store.store_id, listing=listing)
+            token = _write_page_token(sources[-1].source, store_id=self._store.store_id, listing=listing)
         return SourcePage(sources=sources, next_page_token=token, index_revision=revision)
 
     def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:
@@ -415,7 +424,7 @@ class CollectionEngine:
             return map_collection(view, _record_in(view, name, seen), max_documents=max_documents, run=run)
 
     def vocabulary(self, name: str, *, seen: CollectionRecord | None = None) -> tuple[Vocabulary, NDArray[np.int64]]:
-        """Frequent words of a collection; see :func:`facets.documents.vocabulary.collection_vocabulary`."""
+        """Frequent words of a collection; see :func:`facets.documents.diagnosis.collection_vocabulary`."""
         with self._store.view() as view:
             return collection_vocabulary(view, _record_in(view, name, seen))
 
@@ -457,6 +466,31 @@ class CollectionEngine:
         """
         with self._store.view() as view:
             return _record_in(view, name, seen)
+
+
+def _write_page_token(last: str, *, store_id: str, listing: Sequence[object]) -> str:
+    """The token of the page that starts after ``last``, an id or another key, bound to its listing and store."""
+    bound = json.dumps([*listing, last], default=repr).encode()
+    mac = hashlib.blake2b(bound, key=store_id.encode(), digest_size=_MAC_BYTES).digest()
+    return base64.urlsafe_b64encode(mac + last.encode()).decode("ascii")
+
+
+def _read_page_token(token: str, *, store_id: str, listing: Sequence[object]) -> str:
+    """The key after which the page starts, empty for an empty token.
+
+    Raises InvalidInputError if the token was not written for this listing.
+    """
+    if not token:
+        return ""
+    try:
+        last = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)[_MAC_BYTES:].decode()
+        is_own = token == _write_page_token(last, store_id=store_id, listing=listing)
+    except (UnicodeError, binascii.Error):
+        is_own = False
+    if not is_own:
+        rule = f"must be next_page_token of the same listing and filter, got {token[:40]!r}"
+        raise InvalidInputError(rule, path="page_token")
+    return last
 
 
 def _check_page_size(page_size: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.fields import SearchedText
-from facets.documents.types import Document, DocumentPart, StoredDocument
+from facets.documents.types import Document, DocumentPart
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.blocks import Block, blocks
 from facets.language.interruption import check_interrupted
@@ -108,7 +108,7 @@ class EncodedText:
 
 
 def from_encoded(
-    given: Document | StoredDocument,
+    given: Document,
     parts: Sequence[DocumentPart],
     searched: Sequence[SearchedText],
     encoded: Sequence[EncodedText],

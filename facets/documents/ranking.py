@@ -1,4 +1,4 @@
-"""From candidates to hits: exact scores from the store, three signals combined, ties by id, diversity.
+"""From candidates to hits: exact scores from the store, three signals combined, diversity, and the reasons.
 
 Shape letters: Q queries, J facets of a query, K facets of a document, D dimensions, C candidates, F features,
 T facets of all documents, S signals.
@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.arrays import take_groups
-from facets.documents.codes import starts_of
+from facets.documents.answers import MAX_READ_HITS, QueryWords, Sentences, read_answers, sentences_in
+from facets.documents.codes import hash_terms, starts_of
 from facets.documents.confidence import SIGNALS, features_of
-from facets.documents.evidence import FoundText, Reasons, explain, matched_words
+from facets.documents.fields import SearchedText
+from facets.documents.queries import PreparedSearch
 from facets.documents.records import CollectionRecord
-from facets.documents.request import PreparedSearch
-from facets.documents.types import RankedText, SearchHit
+from facets.documents.types import FacetMatch, RankedText, SearchHit, Span
 from facets.documents.view import StoreView
 from facets.index.candidates import Meetings, meet, select_diverse
-from facets.index.lexical import LexicalScores
+from facets.index.lexical import LexicalScores, TermCounts
 from facets.index.live import LiveIndex
 from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms
@@ -79,6 +80,25 @@ class Scored:
             "lexical_score": float(self.lexical[place]),
             "confidence": None if self.confidences is None else float(self.confidences[place]),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class FoundText:
+    """A hit and how it met the query."""
+
+    searched: SearchedText
+    facets: NDArray[np.float32]  # `[K, D]`, unit norm
+    spans: NDArray[np.int64] | None  # of these facets, `[K, 2]`; None: not known
+    shares: NDArray[np.float32]  # `[J]`, what each facet of the query added to the score
+    met: NDArray[np.int64]  # `[J]`, the best facet of the document for each
+
+
+class Reasons(NamedTuple):
+    """Why a hit was found."""
+
+    matches: tuple[FacetMatch, ...]  # of the query's facets, largest contribution first
+    answer: Span | None  # the part of the document that answers
+    log_odds: float | None = None  # that it answers, by the reader; None: it was not read
 
 
 def rank(
@@ -257,6 +277,60 @@ def _hits(
             )
         hits[query] = judged(hits[query], reasons, search)
     return tuple(map(tuple, hits))
+
+
+def explain(
+    search: PreparedSearch, query: int, found: Sequence[FoundText], rarities: Mapping[int, float]
+) -> list[Reasons]:
+    """The reasons for the hits of one query, best hit first; facets of weight 0 are left out.
+
+    ``query``: its index in the search. ``rarities``: of its terms by their hash.
+    """
+    query_JD, terms = search.facets[query], search.terms[query] if search.terms else None
+    query_terms = [term for term, _ in terms.words] if terms else []
+    weights = {term: rarities.get(hash, 0.0) for term, hash in zip(query_terms, hash_terms(query_terms), strict=True)}
+    words = QueryWords(terms.language if terms else "", weights)
+    reasons, texts = list[Reasons](), list[Sentences]()
+    for one in found:
+        check_interrupted()
+        spans_K2 = np.zeros((0, 2), dtype=np.int64) if one.spans is None else one.spans
+        # Sentences are scored by the facet of the query that contributed most.
+        query_D = query_JD[int(one.shares.argmax())] if len(query_JD) else np.zeros(one.facets.shape[1], np.float32)
+        texts.append(sentences_in(one.searched, one.facets[: len(spans_K2)], spans_K2, query_D, words))
+        reasons.append(Reasons(_matches(query_JD, one), texts[-1].answer(words)))
+    if search.reader is not None and search.request.texts:
+        question = search.request.texts[query]
+        for place, answer in enumerate(read_answers(search.reader, question, texts[:MAX_READ_HITS], words)):
+            if answer is not None:
+                reasons[place] = Reasons(reasons[place].matches, *answer)
+    return reasons
+
+
+def _matches(query_JD: NDArray[np.float32], found: FoundText) -> tuple[FacetMatch, ...]:
+    shares_J = found.shares
+    weights_J = np.linalg.norm(query_JD.astype(np.float64), axis=1)
+    positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
+    total = float(positive_J.sum()) or 1.0
+    cosines_J = np.clip(np.divide(shares_J, weights_J, out=np.zeros_like(weights_J), where=weights_J > 0), -1.0, 1.0)
+    return tuple(
+        FacetMatch(
+            first_facet=facet,
+            second_facet=int(found.met[facet]),
+            cosine=float(cosines_J[facet]),
+            contribution=float(positive_J[facet]) / total,
+            facet=found.facets[found.met[facet]],
+            second_span=None if found.spans is None else found.searched.span(*found.spans[found.met[facet]].tolist()),
+        )
+        for facet in np.argsort(-shares_J, kind="stable").tolist()
+        if weights_J[facet] > 0
+    )
+
+
+def matched_words(query: QueryTerms, document_terms: TermCounts) -> tuple[str, ...]:
+    """Words of the query that a document has, in any form, each once."""
+    hashes = hash_terms([term for term, _ in query.words])
+    found = set(document_terms.hashes.tolist())
+    return tuple(dict.fromkeys(word for (_, word), hash in zip(query.words, hashes, strict=True) if hash in found))
 
 
 def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSearch) -> list[HitT]:

@@ -1,4 +1,4 @@
-"""Finds candidates in the indexes of a collection and ranks them with data from the store, while writes go on.
+"""Finds candidates in the indexes of a collection, ranks them while writes go on, and reranks texts.
 
 Shape letters: Q queries, J facets of a query, D dimensions.
 """
@@ -11,22 +11,28 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import hash_terms
+from facets.documents.answers import AnswerReader
+from facets.documents.codes import decode_units, hash_terms
+from facets.documents.confidence import RelevanceCurve
+from facets.documents.encoding import encode_documents
+from facets.documents.fields import SearchedText
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
 from facets.documents.names import name_term, names_in, names_of
-from facets.documents.ranking import rank
-from facets.documents.records import CollectionRecord, DocumentRows
-from facets.documents.request import PreparedSearch
+from facets.documents.queries import PreparedSearch, SearchRequest, prepare_search
+from facets.documents.ranking import FoundText, best_of, explain, judged, rank, score
+from facets.documents.records import CollectionModel, CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
-from facets.documents.types import SearchResult
+from facets.documents.types import Document, RankedText, SearchResult
 from facets.documents.view import StoreView
 from facets.errors import IndexAwayError
+from facets.index.candidates import meet
 from facets.index.lexical import LexicalIndex, LexicalScores
 from facets.index.live import LiveIndex
 from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms
 from facets.language.terms import terms as terms_of
+from facets.language.vectors import unit_rows
 
 _MORE_CANDIDATES = 2  # factor for hybrid candidates: words may lift documents that facets alone rank lower
 _MAX_PHRASE_DOCUMENTS = 1000  # of the documents with all words of a phrase, only this many of the newest are searched
@@ -267,3 +273,52 @@ def add_names(scores: LexicalScores, terms: QueryTerms, named: Mapping[str, Rows
 
 def _joined(terms: Sequence[str]) -> str:
     return "".join(f" {term} " for term in terms)  # terms contain no white space
+
+
+def rerank(
+    documents: Sequence[Document],
+    request: SearchRequest,
+    *,
+    space: str,
+    curve: RelevanceCurve | None,
+    reader: AnswerReader | None = None,
+) -> tuple[RankedText, ...]:
+    """The best texts for a query, best first, ties in the order given, as a search in a collection of only these.
+
+    ``documents``: at least one; ids must differ. ``request``: one query. ``space``: of the facets. ``curve`` and
+    ``reader``: as for a search. Raises InvalidInputError if the query or a document is invalid.
+    """
+    num_facets = min(len(document.facet_embeddings) for document in documents)
+    dim = documents[0].facet_embeddings.shape[1]
+    shape = {"num_facets": num_facets, "dim": dim}
+    model = CollectionModel(model="", model_revision="", space=space, **shape, search_fields={}, language="")
+    encoded = encode_documents(documents, model)
+    search = prepare_search(request, dim=dim, curve=curve, language=encoded.language, reader=reader)
+    rows = np.arange(len(documents), dtype=np.int64)
+    terms = words = None
+    if search.mode != "facets":
+        lexical, [terms] = LexicalIndex(), search.terms
+        lexical.apply(1, added=rows, removed=rows[:0], terms=encoded.terms)
+        words = lexical.search(hash_terms([term for term, _ in terms.words]), len(rows), also=rows)
+        words = add_phrases(words, terms, lexical, lambda some: {row: (documents[row].text,) for row in some.tolist()})
+    met = meet(search.facets[0], encoded.codes, encoded.starts, any_suffices=search.any_suffices)
+    scored = score(rows, met, terms, words, search=search, space=space, num_searched=len(rows))
+    digits = len(str(len(rows)))
+    best = best_of(scored, {row: (row, f"{row:0{digits}d}") for row in rows.tolist()}, search)
+    starts, places = encoded.starts, best.rows.tolist()
+    found = [
+        FoundText(
+            SearchedText(documents[row].text),
+            unit_rows(decode_units(encoded.codes[starts[row] : starts[row + 1]]).astype(np.float32)),
+            encoded.spans[row],
+            best.met.shares[place],
+            best.met.document_facets[place],
+        )
+        for place, row in enumerate(places)
+    ]
+    reasons = explain(search, 0, found, {} if words is None else words.rarities)
+    ranked = [
+        RankedText(**best.numbers_of(place), index=row, answer=why.answer, answer_confidence=None)
+        for place, (row, why) in enumerate(zip(places, reasons, strict=True))
+    ]
+    return tuple(judged(ranked, reasons, search))

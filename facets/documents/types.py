@@ -76,21 +76,12 @@ class TokenStats:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StoredDocument:
-    """A document as read from the store; see :class:`Document`."""
+class StoredDocument(Document):
+    """A document as read from the store; facets, spans and ``part_facets`` are there if they were asked for."""
 
-    id: str
-    text: str
-    payload: dict[str, JsonValue]
     revision: int  # revision of the write that stored it
     # `[K, D]` float32 with magnitudes; directions are as precise as the store keeps them. None unless asked for.
-    facet_embeddings: NDArray[np.float32] | None = None
-    facet_spans: NDArray[np.int64] | None = None  # `[K, 2]`; None unless facets are asked for and spans are known
-    num_tokens: int | None = None
-    num_read: int | None = None
-    parts: tuple[DocumentPart, ...] = ()  # empty if the document is one part
-    part_facets: tuple[int, ...] = ()  # empty unless facets are asked for and there are several parts
-    source: str = ""
+    facet_embeddings: NDArray[np.float32] | None = None  # type: ignore[assignment]
 
     @property
     def token_stats(self) -> "TokenStats | None":
@@ -208,7 +199,7 @@ class SearchHit:
     # convex sum of both and of the score of the document as a whole, in [-1, 1] (`facets.documents.ranking`).
     score: float
     text: str  # of the document, or of the part for a document of several parts
-    payload: dict[str, JsonValue] | None  # None if left out
+    payload: Mapping[str, JsonValue] | None  # None if left out
     evidence: tuple[FacetMatch, ...]  # one match for each facet of the query, largest contribution first
     # Weighted mean over the query's facets of the best cosine in the document, in [-1, 1]; 0 in mode lexical.
     facets_score: float

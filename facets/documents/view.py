@@ -438,7 +438,7 @@ class StoreView:
         return StoredFacets(codes_TD, norms_T, starts, tuple(read_spans))
 
 
-def _compared(document: Document | StoredDocument) -> tuple[object, ...]:
+def _compared(document: Document) -> tuple[object, ...]:
     """What makes two documents of one id equal; JSON tells 1 from True."""
     payload = json.dumps(document.payload, ensure_ascii=False, sort_keys=True)
     return document.text, tuple(document.parts), payload, document.source

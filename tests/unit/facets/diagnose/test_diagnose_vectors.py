@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from facets.diagnose import describe, lay_out, plane
+from facets import diagnose
+from facets.diagnose import describe, lay_out
 from facets.errors import InvalidInputError
 
 
@@ -79,7 +80,7 @@ def test_what_is_alike_lies_together_and_is_one_theme():
 
 
 def test_those_that_are_no_landmarks_stand_beside_their_like(monkeypatch):
-    monkeypatch.setattr(plane, "LANDMARKS", 100)
+    monkeypatch.setattr(diagnose, "LANDMARKS", 100)
     vectors, labels = groups(400)
     found = lay_out(vectors, num_themes=8, seed=1, on_step=quiet)
     assert same_label(found.points, labels) > 0.95
@@ -94,7 +95,7 @@ def test_few_vectors_are_laid_out_by_their_principal_components(number):
 
 
 def test_without_the_library_there_is_a_plane_all_the_same(monkeypatch):
-    monkeypatch.setattr(plane, "missing_modules", lambda *names: list(names))
+    monkeypatch.setattr(diagnose, "missing_modules", lambda *names: list(names))
     vectors, labels = groups(200, of=3)
     found = lay_out(vectors, num_themes=3, seed=1, on_step=quiet)
     assert found.method == "principal components" and same_label(found.points, labels) > 0.9

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, SearchRequest, Span
-from facets.documents.answer_fields import sections_of, solutions_of
+from facets.documents.answers import sections_of, solutions_of
 from facets.documents.fields import FieldText, SearchedText
 
 

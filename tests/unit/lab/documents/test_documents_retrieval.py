@@ -15,7 +15,7 @@ from scipy.stats import zscore
 from toy_retrieval import write_beir
 from toys import toy_model, toy_passage_model
 
-from facets.documents.request import weighted_queries
+from facets.documents.queries import weighted_queries
 
 
 @pytest.fixture
