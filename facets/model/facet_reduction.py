@@ -3,93 +3,18 @@
 Groups of similar facets are replaced by their centres. Facets unlike all others stay unchanged: centres alone would
 lose the one sentence about something else.
 
-Shape suffixes: B texts, K facets, M facets before the reduction, S facets set apart, D dimensions.
+Shape suffixes: K facets, M facets before the reduction, S facets set apart, D dimensions.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from facets.arrays import Bools, Floats, Ints
+from facets.arrays import Floats, Ints
 from facets.language.vectors import unit_rows
 
 # Two facets of a text with a higher cosine are near-duplicates, where unrelated texts have a cosine of about 0.
 ALIKE = 0.95
-
-
-class Merged(NamedTuple):
-    """Facets without near-duplicates, in the order of ``closest``."""
-
-    facets: Floats  # `[B, K, D]` float32, unit norm; zero rows at the end
-    members: Bools  # the facets that each was merged from, `[B, K, K]`
-    closest: Ints  # the original facet that each is closest to, `[B, K]`
-
-
-def merged_facets(facets_BKD: Floats, weights_BK: Floats, *, alike: float = ALIKE) -> Merged:
-    """Merges facets whose cosine is above ``alike``; a merged facet is the weighted mean, at unit length.
-
-    ``facets_BKD``: unit norm. ``weights_BK``: how much each stands for, >= 0; 0 marks an unused facet.
-    """
-    members_BKK = merge_alike(facets_BKD, weights_BK, alike)
-    if members_BKK.any(axis=2).sum() == (weights_BK > 0).sum():
-        own_BK = np.broadcast_to(np.arange(facets_BKD.shape[1]), weights_BK.shape)
-        return Merged(facets_BKD, members_BKK, own_BK)
-    sums_BKD = (members_BKK * weights_BK[:, None]) @ facets_BKD
-    merged_BKD = unit_rows(sums_BKD.reshape(-1, facets_BKD.shape[2])).reshape(facets_BKD.shape)
-    cosines_BKK = np.where(members_BKK, merged_BKD @ facets_BKD.transpose(0, 2, 1), -np.inf)
-    is_group_BK = members_BKK.any(axis=2)
-    closest_BK = np.where(is_group_BK, cosines_BKK.argmax(axis=2), facets_BKD.shape[1])
-    order_BK = np.argsort(closest_BK, axis=1, kind="stable")
-    closest_BK = np.take_along_axis(np.where(is_group_BK, closest_BK, 0), order_BK, axis=1)
-    order_BK1 = order_BK[:, :, None]
-    return Merged(
-        np.take_along_axis(merged_BKD, order_BK1, axis=1),
-        np.take_along_axis(members_BKK, order_BK1, axis=1),
-        closest_BK,
-    )
-
-
-def merge_alike(facets_BKD: Floats, weights_BK: Floats, alike: float) -> Bools:
-    """Groups near-duplicate facets: merges the two most similar groups while their cosine is above ``alike``.
-
-    A group is represented by its weighted mean at unit length, so merged facets stay below the bound too. Arguments as
-    for ``merged_facets``. Returns ``[B, K, K]``: row k holds the members of group k, of which k is the first; it is
-    empty where facet k is unused or belongs to another group.
-    """
-    num_facets = facets_BKD.shape[1]
-    used_BK = weights_BK > 0
-    members_BKK = np.eye(num_facets, dtype=np.bool_) & used_BK[:, None]
-    sums_BKD = facets_BKD * weights_BK[:, :, None]
-    # The cosines of group means need only the inner products of group sums.
-    products_BKK = sums_BKD @ sums_BKD.transpose(0, 2, 1)
-    left_B = np.arange(len(facets_BKD))
-    while len(left_B):
-        pairs_BKK = _cosines(products_BKK[left_B], used_BK[left_B]).reshape(len(left_B), -1)
-        best_B = pairs_BKK.argmax(axis=1)
-        goes_on_B = pairs_BKK[np.arange(len(left_B)), best_B] > alike
-        left_B = left_B[goes_on_B]
-        first_B, second_B = np.divmod(best_B[goes_on_B], num_facets)
-        first_B, second_B = np.minimum(first_B, second_B), np.maximum(first_B, second_B)
-        members_BKK[left_B, first_B] |= members_BKK[left_B, second_B]
-        members_BKK[left_B, second_B] = False
-        used_BK[left_B, second_B] = False
-        products_BKK[left_B, first_B] += products_BKK[left_B, second_B]
-        products_BKK[left_B, :, first_B] += products_BKK[left_B, :, second_B]
-    return members_BKK
-
-
-def _cosines(products_BKK: Floats, used_BK: Bools) -> Floats:
-    """Cosines of all pairs of groups; minus infinity for invalid pairs."""
-    norms_BK = np.sqrt(np.maximum(np.diagonal(products_BKK, axis1=1, axis2=2), 1e-12))
-    is_pair_BKK = used_BK[:, :, None] & used_BK[:, None] & ~np.eye(used_BK.shape[1], dtype=np.bool_)
-    cosines_BKK = products_BKK / (norms_BK[:, :, None] * norms_BK[:, None])
-    return np.where(is_pair_BKK, cosines_BKK, np.float32(-np.inf))
-
-
-_NUM_STEPS = 8
-# At most a quarter of the reduced facets, and one in 15 of the original ones, are kept as single facets.
-_REDUCED_PER_APART = 4
-_ORIGINAL_PER_APART = 15
 
 
 class Reduced(NamedTuple):
@@ -98,6 +23,42 @@ class Reduced(NamedTuple):
     facets: Floats  # `[K, D]` float32, unit norm
     closest: Ints  # the original facet that each is closest to, `[K]`, distinct
     weights: Floats  # how much each stands for, `[K]`; they sum to the same total as the original weights
+
+
+def merge_alike(facets_MD: Floats, weights_M: Floats, alike: float = ALIKE) -> Reduced:
+    """Merges near-duplicate facets: the two most similar groups, while their cosine is above ``alike``.
+
+    ``facets_MD``: unit norm. ``weights_M``: how much each stands for, > 0. A group is represented by its weighted mean
+    at unit length, so merged facets stay below the bound too.
+    """
+    members_MM = np.eye(len(facets_MD), dtype=np.bool_)
+    sums_MD = facets_MD * weights_M[:, None]
+    # The cosines of group means need only the inner products of group sums.
+    products_MM = sums_MD @ sums_MD.T
+    while True:
+        norms_M = np.sqrt(np.maximum(products_MM.diagonal(), 1e-12))
+        cosines_MM = products_MM / (norms_M[:, None] * norms_M)
+        np.fill_diagonal(cosines_MM, -1.0)
+        if cosines_MM.max(initial=-1.0) <= alike:
+            break
+        first, second = sorted(divmod(int(cosines_MM.argmax()), len(cosines_MM)))
+        members_MM[first] |= members_MM[second]
+        products_MM[first] += products_MM[second]
+        products_MM[:, first] += products_MM[:, second]
+        members_MM[second] = products_MM[second] = products_MM[:, second] = 0
+    members_KM = members_MM[members_MM.any(axis=1)]
+    if len(members_KM) == len(facets_MD):
+        return Reduced(facets_MD, np.arange(len(facets_MD)), weights_M)
+    merged_KD = unit_rows((members_KM * weights_M) @ facets_MD)
+    closest_K = np.where(members_KM, merged_KD @ facets_MD.T, -np.inf).argmax(axis=1)
+    order_K = np.argsort(closest_K)
+    return Reduced(merged_KD[order_K], closest_K[order_K], (members_KM @ weights_M)[order_K])
+
+
+_NUM_STEPS = 8
+# At most a quarter of the reduced facets, and one in 15 of the original ones, are kept as single facets.
+_REDUCED_PER_APART = 4
+_ORIGINAL_PER_APART = 15
 
 
 def reduce_facets(facets_MD: Floats, weights_M: Floats, num_facets: int) -> Reduced:

@@ -27,8 +27,6 @@ from facets.model.passage_model import PassageModel, QueryFacets
 from facets.model.window_encoders import TokenEncoder
 from facets.model.word_pieces import Pieces, encodable
 
-_NUM_FACETS, _MAX_FACETS = 32, 256
-
 
 class LateInteractionEncoder(TokenEncoder):
     """Encodes windows by their token vectors; a ``WindowEncoder``."""
@@ -93,20 +91,15 @@ class LateInteractionModel(PassageModel):
         words: WordVectors,
         *,
         span: int = 2,
-        num_facets: int = _NUM_FACETS,
+        num_facets: int = 32,
         **identity: Any,
     ) -> None:
         """``span``: most tokens of a facet. ``identity``: further arguments of ``PassageModel``, such as its name."""
-        super().__init__(
-            encoder,
-            words,
-            num_facets=num_facets,
-            max_facets=_MAX_FACETS,
-            tokens_per_long_facet=4,
-            **identity,
-        )
+        super().__init__(encoder, words, num_facets=num_facets, **identity)
         self._late_encoder, self._span = encoder, span
-        self._facets = replace(self._facets, reads_sentences=False, whole_share=0.0)
+        self._facets = replace(
+            self._facets, max_facets=256, tokens_per_long_facet=4, reads_sentences=False, whole_share=0.0
+        )
 
     def _cut(self, text: str, pieces: Pieces) -> Cut:
         sentences = super()._cut(text, pieces).sentences

@@ -35,8 +35,6 @@ class PassageModelConfig(ModelConfig):
     space: Name  # name of the vector space; models with the same space can search each other's collections
     encoder: SentenceEncoderConfig = SentenceEncoderConfig()
     num_facets: AtLeastOne = 16  # most facets of a text, K
-    max_facets: AtLeastOne = 128  # most facets kept for a long document; >= K
-    tokens_per_long_facet: AtLeastOne = 8  # tokens per facet that is kept for a long document
     reads_windows: bool = False  # also read sentences within windows: slightly better facets for twice the time
     window_tokens: Annotated[int, Field(ge=3)] = 256  # tokens read at once, including the two special ones
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
@@ -45,7 +43,6 @@ class PassageModelConfig(ModelConfig):
     def _check(self) -> Self:
         most = self.encoder.max_tokens
         self.require("window_tokens", self.window_tokens <= most, f"in [3, {most}]")
-        self.require("max_facets", self.max_facets >= self.num_facets, f"num_facets, {self.num_facets}, or more")
         return self
 
 

@@ -21,7 +21,7 @@ from facets.arrays import Bools, Floats, Ints, Ints32
 from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
-from facets.model.facet_reduction import ALIKE, merged_facets, reduce_facets
+from facets.model.facet_reduction import ALIKE, Reduced, merge_alike, reduce_facets
 from facets.model.word_pieces import Pieces
 
 logger = logging.getLogger(__name__)
@@ -208,14 +208,13 @@ class _Section(NamedTuple):
     weights: Floats
 
     def reduced(self, num_facets: int) -> "_Section":
-        few = reduce_facets(self.facets, self.weights, num_facets)
-        return _Section(few.facets, self.spans[few.closest], few.weights)
+        return self._of(reduce_facets(self.facets, self.weights, num_facets))
 
     def merged(self, alike: float) -> "_Section":
-        found = merged_facets(self.facets[None], self.weights[None], alike=alike)
-        kept = found.closest[0][found.facets[0].any(axis=1)]
-        weights = (found.members[0] * self.weights).sum(axis=1)[: len(kept)]
-        return _Section(found.facets[0, : len(kept)], self.spans[kept], weights)
+        return self._of(merge_alike(self.facets, self.weights, alike))
+
+    def _of(self, few: Reduced) -> "_Section":
+        return _Section(few.facets, self.spans[few.closest], few.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +223,8 @@ class PassageEncoder:
 
     encoder: WindowEncoder
     num_facets: int  # K
-    max_facets: int  # most facets kept for a text of more than K sentences; >= K
-    tokens_per_long_facet: int  # pieces per facet that is kept for such a text
+    max_facets: int = 128  # most facets kept for a text of more than K sentences; >= K
+    tokens_per_long_facet: int = 8  # pieces per facet that is kept for such a text
     reads_sentences: bool = True  # False: windows are read only, once
     reads_windows: bool = True  # False: sentences are read by themselves only, and the whole text is their mean
     whole_share: float = 0.7  # of the whole text's vector, where the span's has 1
@@ -243,28 +242,15 @@ class PassageEncoder:
                 sections.setdefault(text, []).append(section)
                 whole_ND[text] += vector_D
         whole_ND = self.whole_share * unit_rows(whole_ND)
-        joined = {text: _joined(parts) for text, parts in sections.items()}
-        short = [text for text, section in joined.items() if len(section.facets) <= self.num_facets]
-        weights_NK = np.zeros((len(short), self.num_facets), dtype=np.float32)
-        for row, text in enumerate(short):
-            section = joined.pop(text)
-            facets_NKD[text, : len(section.facets)] = section.facets
-            spans_NK2[text, : len(section.facets)] = section.spans
-            weights_NK[row, : len(section.facets)] = section.weights
-        merged = merged_facets(facets_NKD[short], weights_NK, alike=self.alike)
-        facets_NKD[short] = merged.facets
-        spans_SK2 = np.take_along_axis(spans_NK2[short], merged.closest[:, :, None], axis=1)
-        spans_NK2[short] = spans_SK2 * merged.facets.any(axis=2, keepdims=True)
         kept = {}
-        for text, section in joined.items():
+        for text, parts in sections.items():
             wanted = min(self.max_facets, -(-len(texts[text]) // self.tokens_per_long_facet))
-            many = section.reduced(max(self.num_facets, wanted)).merged(self.alike)
-            few = many.reduced(self.num_facets).merged(self.alike)
-            facets_NKD[text, : len(few.facets)], spans_NK2[text, : len(few.spans)] = few.facets, few.spans
+            few = many = _joined(parts).reduced(max(self.num_facets, wanted)).merged(self.alike)
             if len(many.facets) > self.num_facets:
+                few = many.reduced(self.num_facets).merged(self.alike)
                 kept[text] = (unit_rows(many.facets + whole_ND[text]), many.spans)
-        used_NK = facets_NKD.any(axis=2)
-        facets_NKD[used_NK] = unit_rows(facets_NKD[used_NK] + np.repeat(whole_ND, used_NK.sum(axis=1), axis=0))
+            facets_NKD[text, : len(few.facets)] = unit_rows(few.facets + whole_ND[text])
+            spans_NK2[text, : len(few.spans)] = few.spans
         num_tokens_N = np.array([len(pieces) for pieces in texts], dtype=np.int64)
         return PassageFacets(facets_NKD, spans_NK2, num_tokens_N, kept)
 

@@ -106,8 +106,6 @@ class PassageModel:
         revision: str = "unsaved",
         space: str = "",
         num_facets: int = 16,
-        max_facets: int = 128,
-        tokens_per_long_facet: int = 8,
         reads_windows: bool = True,
         score_curves: ScoreCurves | None = None,
         encoder_settings: EncoderSettings | None = None,
@@ -122,9 +120,7 @@ class PassageModel:
         self.common_components: Mapping[str, Floats] = {}  # SIF applies to word vectors only
         self.score_curves: ScoreCurves = score_curves or {}
         self.encoder_settings = encoder_settings
-        self._facets = PassageEncoder(
-            encoder, num_facets, max_facets, tokens_per_long_facet, reads_windows=reads_windows
-        )
+        self._facets = PassageEncoder(encoder, num_facets, reads_windows=reads_windows)
         self._head: Floats | None = None  # `[D, D]`
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
@@ -164,7 +160,7 @@ class PassageModel:
         """Facet embeddings of documents, and the characters of each facet's sentence; raises as ``encode``.
 
         A span of up to twelve pieces gives a facet. More than K facets are reduced to K, and for the document to
-        one per ``tokens_per_long_facet`` tokens; a reduced facet has the span of the facet closest to it. Facets under
+        one per eight tokens, at most 128; a reduced facet has the span of the facet closest to it. Facets under
         a heading include a share of the heading's vector.
 
         Example:
@@ -283,8 +279,6 @@ class PassageModel:
             space=self.space,
             encoder=self.encoder.network.config,
             num_facets=self.num_facets,
-            max_facets=self._facets.max_facets,
-            tokens_per_long_facet=self._facets.tokens_per_long_facet,
             reads_windows=self._facets.reads_windows,
             window_tokens=self.max_tokens,
             training=training,
@@ -335,8 +329,6 @@ class PassageModel:
             revision=revision,
             space=config.space,
             num_facets=config.num_facets,
-            max_facets=config.max_facets,
-            tokens_per_long_facet=config.tokens_per_long_facet,
             reads_windows=config.reads_windows,
             score_curves=read_score_curves(folder, revision),
         )

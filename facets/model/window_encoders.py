@@ -284,7 +284,7 @@ class LazyWords(WordVectors):
     def _encoded(self, words: Sequence[str]) -> Floats:
         vectors_ND, pieces = np.zeros((len(words), self.dim), dtype=np.float32), self._encoder.split(words)
         readable = [row for row, own in enumerate(pieces) if len(own)]
-        vectors_ND[readable] = PassageEncoder(self._encoder, 1, 1, 1).vectors([pieces[row] for row in readable])
+        vectors_ND[readable] = PassageEncoder(self._encoder, 1).vectors([pieces[row] for row in readable])
         return vectors_ND
 
     @property
