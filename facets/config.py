@@ -22,28 +22,7 @@ Probability = Annotated[float, Field(ge=0, lt=1)]  # probability of dropout; bel
 Name = Annotated[str, Field(min_length=1)]
 VectorWidth = Annotated[int, Field(ge=32, multiple_of=32)]  # vector units and FAISS need it
 
-# The rule for each type of pydantic error; placeholders are pydantic's.
-_RULES = {
-    "bool_type": "a boolean",
-    "int_type": "an integer",
-    "int_from_float": "an integer",
-    "float_type": "a number",
-    "finite_number": "finite",
-    "string_type": "text",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "string_too_short": "text of at least {min_length} character(s)",
-    "too_short": "a list of at least {min_length}",
-    "model_type": "a table of settings",
-    "model_attributes_type": "a table of settings",
-    "literal_error": "one of {expected}",
-    "greater_than": "> {gt:g}",
-    "greater_than_equal": ">= {ge:g}",
-    "less_than": "< {lt:g}",
-    "less_than_equal": "<= {le:g}",
-    "store": '"sqlite" or postgres://USER:PASSWORD@HOST:PORT/DATABASE',
-    "multiple_of": "a multiple of {multiple_of}",
-}
+_SHOULD = re.compile(r"^\w+ should ")  # pydantic's "Input should be"
 _USER = re.compile(r"//[^/\s\"]*@")  # user and password of an address
 _BROKEN_RULE = "facets_setting"
 
@@ -96,9 +75,8 @@ class Settings(BaseModel):
     def require(self, field: str, holds: bool, rule: str) -> None:
         """Checks a rule between fields, in a validator of mode "after"."""
         if not holds:
-            raise PydanticCustomError(
-                _BROKEN_RULE, "{rule}", {"field": field, "rule": rule, "got": getattr(self, field)}
-            )
+            got = {"field": field, "rule": rule, "got": getattr(self, field)}
+            raise PydanticCustomError(_BROKEN_RULE, "must be {rule}", got)
 
 
 class FacetModelConfig(Settings):
@@ -182,12 +160,12 @@ def _problem(cls: type[Settings], details: ErrorDetails) -> str:
         return f"{field} is no setting" + (f": did you mean {near[0]}?" if near else f"; there are {', '.join(names)}")
     if kind == "missing":
         return f"{field} is missing"
+    rule = _SHOULD.sub("must ", details["msg"]).replace("a valid tuple", "a list")
+    if kind.startswith("model_"):
+        rule = "must be a table of settings"
     if kind == _BROKEN_RULE:
-        rule, value = context["rule"], context["got"]
-        field = f"{field}.{context['field']}".removeprefix(".")
-    else:
-        rule = _RULES[kind].format_map(context) if kind in _RULES else f"right: {details['msg']}"
-    return f"{field or cls.__name__} must be {rule}, got {_shown(value)}"
+        value, field = context["got"], f"{field}.{context['field']}".removeprefix(".")
+    return f"{field or cls.__name__} {rule}, got {_shown(value)}"
 
 
 def _section(cls: type[Settings], way: tuple[int | str, ...]) -> type[Settings]:

@@ -20,7 +20,7 @@ MAX_FILTER_NODES = 256  # conditions and combinations of one filter
 def _check_store(store: SecretStr) -> SecretStr:
     address = store.get_secret_value()
     if address != "sqlite" and not address.startswith(("postgres://", "postgresql://")):
-        raise PydanticCustomError("store", "an unknown store")
+        raise PydanticCustomError("store", 'must be "sqlite" or postgres://USER:PASSWORD@HOST:PORT/DATABASE')
     return store
 
 
