@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Ints
 from facets.language.blocks import blocks, is_plain_line
 from facets.language.markup import Hyphens, replaced
 
@@ -18,12 +19,12 @@ class Reading(NamedTuple):
 
     text: str  # one line for each block, without marks and with wrapped lines and hyphenated words joined
     # `[P]` int64, offsets in `text` of the pieces taken from the original; None if `text` is the original.
-    places: NDArray[np.int64] | None = None
-    origins: NDArray[np.int64] | None = None  # `[P]` int64, offsets of these pieces in the original
+    places: Ints | None = None
+    origins: Ints | None = None  # `[P]` int64, offsets of these pieces in the original
     # `[H, 2]` int64, start and end of each heading in the original, in order
-    headings: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
+    headings: Ints = np.empty((0, 2), dtype=np.int64)
 
-    def headings_above(self, spans_N2: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def headings_above(self, spans_N2: NDArray[np.integer]) -> tuple[Ints, Ints]:
         """Index and end of the last heading before each span of the original starts; -1 where there is none."""
         above_N = np.searchsorted(self.headings[:, 0], spans_N2[:, 0], side="right") - 1
         return above_N, np.append(self.headings[:, 1], -1)[above_N]

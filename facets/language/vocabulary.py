@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints, Vectors
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.stop_words import STOP_WORDS
 from facets.storage.files import write_whole
@@ -88,7 +89,7 @@ class Vocabulary:
         """Row of a word in lower case; ``unknown_row`` for words outside the vocabulary."""
         return self._rows.get(word, self.unknown_row)
 
-    def rows(self, tokens: Sequence[str]) -> NDArray[np.int64]:
+    def rows(self, tokens: Sequence[str]) -> Ints:
         """Rows of lower-case tokens, ``[N]`` int64; ``V`` for tokens outside the vocabulary."""
         get, unknown = self._rows.get, self.unknown_row
         return np.fromiter((get(token, unknown) for token in tokens), dtype=np.int64, count=len(tokens))
@@ -129,7 +130,7 @@ class Vocabulary:
         row = self._rows.get(part)
         return row if row is not None and row < _NUM_BEGINNINGS else None
 
-    def split_rows(self, tokens: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def split_rows(self, tokens: Sequence[str]) -> tuple[Ints, Ints]:
         """``split`` for all tokens: rows ``[M]`` int64, and the number of rows per token, ``[N]``, >= 1."""
         rows = self.rows(tokens)
         odd = np.flatnonzero(self.is_piece[rows] | (rows == self.unknown_row))
@@ -186,7 +187,7 @@ def _lines(path: Path) -> list[str]:
         raise CheckpointError(f"{path}: expected UTF-8, got a bad byte at offset {error.start}") from error
 
 
-def rarity_weights(probabilities_V: NDArray[np.floating]) -> NDArray[np.float32]:
+def rarity_weights(probabilities_V: Vectors) -> Floats:
     """Weights of words in an average, ``nu / (nu + p(w))``, ``[V]`` in (0, 1] (Chang 2022, eq. B.4)."""
     return (_NU / (_NU + probabilities_V)).astype(np.float32)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Floats
 from facets.errors import NotFoundError, StorageError
 from facets.language.interruption import check_interrupted, interrupted_by
 from facets.language.tokenizer import grouped
@@ -37,7 +38,7 @@ _PAPERS_AT_A_TIME = 4096  # encoded together: about 20 MB with the shipped model
 _FIT_STEPS = 8
 
 Pairs = Collection[tuple[str, str]]  # of author and paper id
-Sentences = Mapping[str, NDArray[np.float32]]  # sentence vectors by paper id, each followed by the passage vector
+Sentences = Mapping[str, Floats]  # sentence vectors by paper id, each followed by the passage vector
 
 
 class Additions(RecordFollower[AdditionStore]):
@@ -206,9 +207,7 @@ class Additions(RecordFollower[AdditionStore]):
         vectors = np.concatenate([self._model.sentence_vectors(*texts), self._model.passage_vectors(*texts)], axis=1)
         return {paper.id: row for paper, row in zip(papers, vectors, strict=True)} if vectors.shape[1] else {}
 
-    def _paper_vectors(
-        self, papers: Sequence[Paper], sentences: Sentences
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.void]]:
+    def _paper_vectors(self, papers: Sequence[Paper], sentences: Sentences) -> tuple[Floats, Floats, NDArray[np.void]]:
         """Documents ``[A, W]``, passages ``[A, E]`` and words ``[A, M]`` of papers with the given vectors."""
         rows = self._model.paper_rows([paper.title for paper in papers], [paper.abstract for paper in papers])
         width = self._model.sentence_vectors([], []).shape[1]
@@ -223,9 +222,7 @@ class Additions(RecordFollower[AdditionStore]):
         return self.store
 
 
-def fit_vector(
-    papers_NKD: NDArray[np.float32], *, length: float, spread_DD: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def fit_vector(papers_NKD: Floats, *, length: float, spread_DD: Floats) -> Floats:
     """Vector of a new author or citing paper, by the same rule as in training.
 
     Maximises ``sum_n max_k a . p_nk`` over all vectors a of the given length (Chang 2022, eq. 3.12, for one column and

@@ -13,6 +13,7 @@ Shape letters: C candidates, F features.
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Doubles, Vectors
 from facets.papers.records import CandidateKind
 from facets.storage.fitted import LogisticCurves
 
@@ -37,9 +38,7 @@ def text_features(rows: NDArray[np.integer], *, vocabulary_size: int) -> tuple[f
     return known, float(np.log1p(min(_MAX_WORDS, len(rows))))
 
 
-def features_of(
-    documents_C: NDArray[np.floating], facets_C: NDArray[np.floating], *, known: float, words: float
-) -> NDArray[np.float64]:
+def features_of(documents_C: Vectors, facets_C: Vectors, *, known: float, words: float) -> Doubles:
     """Features of the candidates of one paper, ``[C, F]`` in the order of :data:`FEATURES`."""
     documents_C = np.asarray(documents_C, dtype=np.float64)
     columns = (documents_C, np.log1p(facets_C), np.full(len(documents_C), known), np.full(len(documents_C), words))
@@ -52,7 +51,7 @@ class PaperConfidence(LogisticCurves):
     __slots__ = ()
     GROUP, NAMES, FEATURES = "kinds", tuple(CandidateKind), FEATURES
 
-    def confidence(self, kind: CandidateKind, features_CF: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def confidence(self, kind: CandidateKind, features_CF: Doubles) -> Doubles | None:
         """Probabilities ``[C]`` in [0, 1] for a ranking, made non-increasing; None: no curve for the kind."""
         probabilities_C = self.probabilities(kind, features_CF)
         return None if probabilities_C is None else np.minimum.accumulate(probabilities_C)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Doubles, Floats, Ints
 from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.papers.additions import Additions
@@ -228,7 +228,7 @@ class PaperEngine:
         kind: CandidateKind,
         paper: Paper,
         encoded: PaperFacets,
-        rows_C: NDArray[np.int64],
+        rows_C: Ints,
         options: PaperOptions,
     ) -> list[RankedCandidate]:
         """The best of the given candidates for one paper."""
@@ -260,9 +260,7 @@ class PaperEngine:
             for place, (column, score) in enumerate(zip(best, scores, strict=True))
         ]
 
-    def _confidence(
-        self, kind: CandidateKind, paper: Paper, documents_C: NDArray[np.float32], facets_C: NDArray[np.float32]
-    ) -> NDArray[np.float64] | None:
+    def _confidence(self, kind: CandidateKind, paper: Paper, documents_C: Floats, facets_C: Floats) -> Doubles | None:
         if self.model.confidence is None:
             return None
         (rows,) = self.model.paper_rows([paper.title], [paper.abstract])
@@ -276,8 +274,8 @@ class PaperEngine:
         kind: CandidateKind,
         papers: PaperFacets,
         options: PaperOptions,
-        rows_C: NDArray[np.int64],
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+        rows_C: Ints,
+    ) -> tuple[Floats, Floats, Floats]:
         weight = self._facet_weight(kind, options)
         return hybrid_scores(papers, kind, state, rows_C, facet_weight=weight, settings=self.model.settings)
 
@@ -285,7 +283,7 @@ class PaperEngine:
         return self.model.settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
 
 
-def _allowed_papers(papers: Sequence[Paper], options: PaperOptions) -> NDArray[np.int64]:
+def _allowed_papers(papers: Sequence[Paper], options: PaperOptions) -> Ints:
     """Positions of the papers that pass the filters, ascending."""
     check_distinct((paper.id for paper in papers), "papers", "id")
     mask = np.array([not paper.id or paper.id not in options.excluded_ids for paper in papers], dtype=np.bool_)

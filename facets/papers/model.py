@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import check_sequence
@@ -78,7 +79,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         """Typed rows of papers; see ``facets.papers.reading``."""
         return typed_rows(self.tokenizer, self.words.vocabulary, titles, abstracts)
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> Floats:
         """Facets ``[B, K, D]``, without magnitudes, of papers given as one text each: title, newline, abstract.
 
         Raises:
@@ -93,14 +94,14 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         rows = self.paper_rows([title for title, _, _ in parts], [abstract for _, _, abstract in parts])
         return self.encode_papers(rows).facets
 
-    def sentence_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
+    def sentence_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> Floats:
         """Unit sentence vectors of papers, ``[B, P]``; P is 0 for a model without sentence vectors."""
         if self.sentences is None or self.encoder is None or self.settings.sentences is None:
             return np.empty((len(titles), 0), dtype=np.float32)
         texts = sentence_texts(titles, abstracts, self.settings.sentences.abstract_chars)
         return self.sentences.project(_embedded(self.encoder, texts))
 
-    def passage_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
+    def passage_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> Floats:
         """Unit vectors of whole titles and abstracts, ``[B, E]``; E is 0 for a model without an encoder for them."""
         if self.passages is None:
             return np.empty((len(titles), 0), dtype=np.float32)
@@ -128,8 +129,8 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     def encode_papers(
         self,
         rows: Sequence[NDArray[np.uint16]],
-        sentences: NDArray[np.float32] | None = None,
-        passages: NDArray[np.float32] | None = None,
+        sentences: Floats | None = None,
+        passages: Floats | None = None,
     ) -> PaperFacets:
         """Facets, magnitudes and documents of papers, given their typed rows.
 
@@ -155,25 +156,23 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
                 own[batch] = batch_of_own.float().cpu().numpy()
         return result
 
-    def document_vectors(
-        self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
+    def document_vectors(self, rows: Sequence[NDArray[np.uint16]], sentences: Floats) -> Floats:
         """Documents ``[B, W]`` or ``[B, W + P]``: word averages, and sentence vectors if the model has them."""
         starts = np.cumsum([0, *map(len, rows)])[:-1]
         averages = self._word_averages(np.concatenate([np.empty(0, dtype=np.uint16), *rows]), starts)
         return self._beside(averages, sentences)
 
-    def trained_documents(self) -> NDArray[np.float32]:
+    def trained_documents(self) -> Floats:
         """``document_vectors`` of the training papers."""
         averages = self._word_averages(self.papers.rows, self.papers.offsets[:-1])
         return averages if self.sentences is None else self._beside(averages, self.sentences.units())
 
-    def _beside(self, averages: NDArray[np.float32], sentences: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _beside(self, averages: Floats, sentences: Floats) -> Floats:
         settings = self.settings.sentences
         return averages if settings is None else document_vectors(averages, sentences, settings.share)
 
     @torch.inference_mode()
-    def _word_averages(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _word_averages(self, rows: NDArray[np.uint16], starts: Ints) -> Floats:
         """Unit weighted averages ``[B, W]`` of the words of papers (eq. B.4); zero where no word is known.
 
         ``rows`` of all papers are concatenated; paper i begins at ``starts[i]``.
@@ -189,7 +188,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         mapped_BD: torch.Tensor = sums_BW @ self.network.average_maps.mean(dim=0).cpu()
         return torch.nn.functional.normalize(mapped_BD, dim=-1).numpy()
 
-    def words_as_facets(self, rows_V: NDArray[np.int64]) -> NDArray[np.float32]:
+    def words_as_facets(self, rows_V: Ints) -> Floats:
         """Vectors of words in the space of the facets, mapped by H of eq. B.4, ``[V, D]``."""
         return self.words.units(rows_V) @ self.network.word_map.weight.detach().cpu().numpy().T
 
@@ -237,7 +236,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         return model
 
 
-def _embedded(encoder: PassageModel, texts: Sequence[str]) -> NDArray[np.float32]:
+def _embedded(encoder: PassageModel, texts: Sequence[str]) -> Floats:
     parts = [texts[first : first + _EMBEDDED_AT_A_TIME] for first in range(0, len(texts), _EMBEDDED_AT_A_TIME)]
     return np.concatenate([np.empty((0, encoder.dim), dtype=np.float32), *map(encoder.embed, parts)])
 

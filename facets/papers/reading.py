@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
@@ -51,7 +52,7 @@ def typed_rows(
     return result
 
 
-def _content_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.int64]:
+def _content_rows(vocabulary: Vocabulary, words: Sequence[str]) -> Ints:
     """Rows of the words that are neither stop words nor punctuation; unknown words count."""
     rows = vocabulary.rows(words)
     is_word = np.fromiter((any(map(str.isalnum, word)) for word in words), dtype=np.bool_, count=len(words))
@@ -62,15 +63,15 @@ def _content_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.in
 class SentenceVectors:
     """Reduced sentence vectors of the training papers."""
 
-    axes: NDArray[np.float32]  # `[E, P]` float32, projects an encoder's vector
-    center: NDArray[np.float32]  # `[E]` float32, subtracted first
+    axes: Floats  # `[E, P]` float32, projects an encoder's vector
+    center: Floats  # `[E]` float32, subtracted first
     values: NDArray[np.int8]  # `[I, P]` int8, unit vectors times 127
 
-    def project(self, vectors_NE: NDArray[np.float32]) -> NDArray[np.float32]:
+    def project(self, vectors_NE: Floats) -> Floats:
         """Unit vectors ``[N, P]`` for vectors of the encoder."""
         return unit_rows((vectors_NE - self.center) @ self.axes)
 
-    def units(self) -> NDArray[np.float32]:
+    def units(self) -> Floats:
         """Unit vectors of the training papers, ``[I, P]`` float32."""
         return unit_rows(self.values.astype(np.float32))
 
@@ -81,9 +82,7 @@ def sentence_texts(titles: Sequence[str], abstracts: Sequence[str], abstract_cha
     return [f"{title[:MAX_TITLE_CHARS]}. {abstract[:abstract_chars]}".strip() for title, abstract in both]
 
 
-def document_vectors(
-    averages_NW: NDArray[np.float32], sentences_NP: NDArray[np.float32], share: float
-) -> NDArray[np.float32]:
+def document_vectors(averages_NW: Floats, sentences_NP: Floats, share: float) -> Floats:
     """``[sqrt(1 - s) words ; sqrt(s) sentences]``, ``[N, W + P]``; inner products are weighted sums of cosines."""
     scales = np.sqrt(np.array([1 - share, share], dtype=np.float32))
     width = averages_NW.shape[1]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints
 from facets.errors import ErrorPath, InvalidInputError, path_text
 
 _NEW_ANTHOLOGY = re.compile(r"(19|20)\d\d\.[a-z]")  # 2020.acl-main.1
@@ -183,14 +184,14 @@ class RankedPaper:
 class PaperFacets:
     """Encoded papers, so that a collection that is ranked often needs encoding only once."""
 
-    facets: NDArray[np.float32]  # `[N, K, D]` float32, p_k of eq. 3.15 without magnitudes
-    author_magnitudes: NDArray[np.float32]  # `[N, K]` float32, rho
-    citation_magnitudes: NDArray[np.float32]  # `[N, K]` float32, tau
+    facets: Floats  # `[N, K, D]` float32, p_k of eq. 3.15 without magnitudes
+    author_magnitudes: Floats  # `[N, K]` float32, rho
+    citation_magnitudes: Floats  # `[N, K]` float32, tau
     # `[N, W]` float32, vectors for comparing papers: weighted word averages (eq. B.4), zero without a known word,
     # joined with a sentence vector if the model has them. Inner products are cosines.
-    documents: NDArray[np.float32]
+    documents: Floats
     # For comparing with the papers of added authors; empty, `[N, 0]`, where that is not needed:
-    passages: NDArray[np.float32]  # `[N, E]` float32, unit vectors of title and abstract
+    passages: Floats  # `[N, E]` float32, unit vectors of title and abstract
     words: NDArray[np.void]  # `[N, M]` of `WEIGHTED_WORD`, unit vectors of their words
 
     def __len__(self) -> int:
@@ -202,11 +203,11 @@ class PaperFacets:
         numbers = self.facets, self.author_magnitudes, self.citation_magnitudes
         return *numbers, self.documents, self.passages, self.words
 
-    def part(self, rows: "slice | NDArray[np.int64]") -> "PaperFacets":
+    def part(self, rows: "slice | Ints") -> "PaperFacets":
         """Some of the papers."""
         return PaperFacets(*(array[rows] for array in self.arrays))
 
-    def scaled(self, kind: CandidateKind) -> NDArray[np.float32]:
+    def scaled(self, kind: CandidateKind) -> Floats:
         """``[N, K, D]``: facets times the magnitudes for authors or for citations (eq. 3.15)."""
         magnitudes = self.author_magnitudes if kind is CandidateKind.AUTHORS else self.citation_magnitudes
         return self.facets * magnitudes[:, :, None]
@@ -217,8 +218,8 @@ class BulkCandidates:
     """The best candidates of many papers as arrays."""
 
     candidate_ids: Sequence[str]  # ids that `rows` points into
-    rows: NDArray[np.int64]  # `[N, T]` int64, best first, ties by id; -1 where no candidate is left
-    scores: NDArray[np.float32]  # `[N, T]` float32; `-inf` where no candidate is left
+    rows: Ints  # `[N, T]` int64, best first, ties by id; -1 where no candidate is left
+    scores: Floats  # `[N, T]` float32; `-inf` where no candidate is left
 
 
 @dataclass(frozen=True, slots=True)

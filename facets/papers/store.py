@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Floats
 from facets.errors import DamagedError, InvalidInputError
 from facets.papers.records import Author, CandidateKind, Paper
 from facets.storage.records import News, Record, RecordStore, record_schema
@@ -26,7 +26,7 @@ class AddedVector:
     kind: CandidateKind
     id: str
     name: str
-    vector: NDArray[np.float32]
+    vector: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Added:
 
     papers: dict[str, Paper]  # by id
     vectors: list[AddedVector]
-    sentences: dict[str, NDArray[np.float32]]  # `[P + E]` by paper id, sentence and passage vector; empty without both
+    sentences: dict[str, Floats]  # `[P + E]` by paper id, sentence and passage vector; empty without both
     given: set[tuple[str, str]]  # author and paper id: papers given to an author that do not name the author
     revision: str  # of the model that computed all vectors; empty when nothing was added
 
@@ -77,7 +77,7 @@ class AdditionStore(RecordStore):
         revision: str,
         papers: Iterable[Paper] = (),
         vectors: Iterable[AddedVector] = (),
-        sentences: Mapping[str, NDArray[np.float32]] | None = None,
+        sentences: Mapping[str, Floats] | None = None,
         given: Iterable[tuple[str, str]] = (),
         *,
         after: int | None = None,
@@ -105,11 +105,11 @@ def _text(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-def _bytes(vector: NDArray[np.float32]) -> bytes:
+def _bytes(vector: Floats) -> bytes:
     return vector.astype("<f4").tobytes()
 
 
-def _vector(blob: bytes) -> NDArray[np.float32]:
+def _vector(blob: bytes) -> Floats:
     return np.frombuffer(blob, dtype="<f4").astype(np.float32)
 
 

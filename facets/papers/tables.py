@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.arrays import take_groups
+from facets.arrays import Floats, Ints, Ints32, take_groups
 from facets.errors import NotFoundError
 from facets.index.exact import CodedQuery, document_codes
 from facets.language.interruption import check_interrupted
@@ -37,11 +37,11 @@ Members = dict[CandidateKind, dict[str, list[int]]]
 class CodedRows:
     """Rows of a matrix as bytes, coded on first use: bounds of products, several times as fast as the products."""
 
-    def __init__(self, rows_RD: NDArray[np.float32]) -> None:
+    def __init__(self, rows_RD: Floats) -> None:
         self._rows_RD = rows_RD
 
     @cached_property
-    def _codes(self) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    def _codes(self) -> tuple[NDArray[np.int8], Floats, Floats, Floats]:
         """Codes ``[R, D]``, factors of their products, errors of the rows, and norms of the rows, ``[R]`` each."""
         norms_R = np.linalg.norm(self._rows_RD, axis=1)
         starts = range(0, max(1, len(norms_R)), _CODED_AT_A_TIME)
@@ -49,7 +49,7 @@ class CodedRows:
         codes, inverse, errors = (np.concatenate(values)[:, 0] for values in zip(*coded, strict=True))
         return codes, inverse * norms_R, errors * norms_R, norms_R
 
-    def bounds(self, vectors_KD: NDArray[np.float32]) -> NDArray[np.float32]:
+    def bounds(self, vectors_KD: Floats) -> Floats:
         """Upper bounds ``[R]`` of the largest product of each row with one of the vectors, and near it."""
         codes_RD, factors_R, errors_R, norms_R = self._codes
         query = CodedQuery(vectors_KD[:, None])
@@ -68,10 +68,10 @@ class PaperBank:
     ids: NDArray[np.object_]  # `[I]` str
     titles: NDArray[np.object_]  # `[I]` str
     abstracts: NDArray[np.object_]  # `[I]` str, empty for papers of the training
-    years: NDArray[np.int32]  # `[I]` int32, 0: unknown
-    documents: NDArray[np.float32]  # `[I, W]` float32, vectors for comparing papers; see `PaperFacets`
+    years: Ints32  # `[I]` int32, 0: unknown
+    documents: Floats  # `[I, W]` float32, vectors for comparing papers; see `PaperFacets`
     # Of the added papers, the last of the bank; see `PaperFacets`.
-    passages: NDArray[np.float32]  # `[A, E]` float32
+    passages: Floats  # `[A, E]` float32
     words: NDArray[np.void]  # `[A, M]` of `WEIGHTED_WORD`
     coded: CodedRows  # `documents` of the training
 
@@ -87,10 +87,10 @@ class CandidateTable:
 
     ids: NDArray[np.object_]  # `[J]` str, distinct
     names: NDArray[np.object_]  # `[J]` str, names or titles
-    vectors: NDArray[np.float32]  # `[J, D]` float32
-    papers: NDArray[np.int64]  # `[P]` int64, rows in the bank; candidate j has `papers[starts[j]:starts[j + 1]]`
-    starts: NDArray[np.int64]  # `[J + 1]` int64
-    years: NDArray[np.int32]  # `[J, 2]` int32, first and last year, 0: unknown
+    vectors: Floats  # `[J, D]` float32
+    papers: Ints  # `[P]` int64, rows in the bank; candidate j has `papers[starts[j]:starts[j + 1]]`
+    starts: Ints  # `[J + 1]` int64
+    years: Ints32  # `[J, 2]` int32, first and last year, 0: unknown
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -110,7 +110,7 @@ class CandidateTable:
         return rows
 
     @cached_property
-    def id_ranks(self) -> NDArray[np.int64]:
+    def id_ranks(self) -> Ints:
         """``[J]``: position of each id in alphabetical order; decides ties."""
         ranks = np.empty(len(self), dtype=np.int64)
         ranks[np.argsort(self.ids, kind="stable")] = np.arange(len(self))
@@ -131,7 +131,7 @@ class CandidateTable:
         """``vectors`` as bytes."""
         return CodedRows(self.vectors)
 
-    def rows(self, ids_or_names: Sequence[str]) -> NDArray[np.int64]:
+    def rows(self, ids_or_names: Sequence[str]) -> Ints:
         """Rows of ids, or of names where no such id exists, ascending; unknown ones are left out."""
         rows: set[int] = set()
         for text in ids_or_names:
@@ -139,7 +139,7 @@ class CandidateTable:
             rows.update(self.rows_of_name.get(text, ()) if row is None else [row])
         return np.array(sorted(rows), dtype=np.int64)
 
-    def papers_of(self, row: int) -> NDArray[np.int64]:
+    def papers_of(self, row: int) -> Ints:
         """Rows of a candidate's papers in the bank."""
         return self.papers[self.starts[row] : self.starts[row + 1]]
 
@@ -162,7 +162,7 @@ class CandidateTable:
             message = f"no {thing} {key!r}; nearest: {near}"
         raise NotFoundError(message, resource_type=resource, resource_name=key)
 
-    def allowed(self, options: PaperOptions) -> NDArray[np.int64]:
+    def allowed(self, options: PaperOptions) -> Ints:
         """Rows of the candidates that pass the filters, ascending."""
         mask = np.full(len(self), options.candidates is None)
         mask[self.rows(options.candidates or ())] = True
@@ -176,7 +176,7 @@ class CandidateTable:
             mask &= first_years <= options.to_year
         return np.flatnonzero(mask)
 
-    def document_bounds(self, document_W: NDArray[np.float32], bank: PaperBank) -> NDArray[np.float32]:
+    def document_bounds(self, document_W: Floats, bank: PaperBank) -> Floats:
         """Upper bounds of the document scores of all candidates, ``[J]``."""
         bounds_I = bank.coded.bounds(document_W[None])
         if len(added_AW := bank.documents[bank.num_trained :]):
@@ -185,9 +185,7 @@ class CandidateTable:
         bounds_J[filled] = np.maximum.reduceat(bounds_I[self.papers], self.starts[filled])
         return bounds_J
 
-    def document_scores(
-        self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank
-    ) -> NDArray[np.float32]:
+    def document_scores(self, documents_NW: Floats, rows_C: Ints, bank: PaperBank) -> Floats:
         """Greatest cosine with a candidate's papers, ``[N, C]``; 0 without papers."""
         result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
         pairs, starts_C1 = take_groups(self.starts, rows_C)
@@ -202,7 +200,7 @@ class CandidateTable:
             result[filled, first : first + step] = np.maximum.reduceat(cosines_IN[papers_P], starts_C1[filled], axis=0)
         return np.ascontiguousarray(result.T)
 
-    def added(self, rows_C: NDArray[np.int64], bank: PaperBank) -> NDArray[np.int64]:
+    def added(self, rows_C: Ints, bank: PaperBank) -> Ints:
         """Positions of the candidates of whom all papers were added after training, and can be compared as passages."""
         if not bank.passages.size:
             return np.empty(0, dtype=np.int64)
@@ -210,9 +208,7 @@ class CandidateTable:
         firsts = self.papers[self.starts[rows_C[filled]]]  # a candidate's papers are in ascending order
         return filled[firsts >= bank.num_trained]
 
-    def added_scores(
-        self, papers: PaperFacets, rows_C: NDArray[np.int64], bank: PaperBank, *, words_share: float
-    ) -> NDArray[np.float32]:
+    def added_scores(self, papers: PaperFacets, rows_C: Ints, bank: PaperBank, *, words_share: float) -> Floats:
         """Mean of the three greatest similarities with the papers of added candidates, ``[N, C]`` in [-1, 1].
 
         ``words_share``: weight of the cosine of words in a similarity; the cosine of passages has the rest.
@@ -258,7 +254,7 @@ class EngineState:
         row = self.tables[kind].row_of_id.get(key)
         return [] if row is None else self.tables[kind].papers_of(row).tolist()
 
-    def compares_passages(self, kind: CandidateKind, rows_C: NDArray[np.int64]) -> bool:
+    def compares_passages(self, kind: CandidateKind, rows_C: Ints) -> bool:
         """Whether one of some candidates is an author added after training."""
         return kind is CandidateKind.AUTHORS and len(self.tables[kind].added(rows_C, self.bank)) > 0
 
@@ -285,8 +281,8 @@ class EngineState:
     def with_papers(
         self,
         papers: Sequence[Paper],
-        documents_AW: NDArray[np.float32],
-        passages_AE: NDArray[np.float32],
+        documents_AW: Floats,
+        passages_AE: Floats,
         words_AM: NDArray[np.void],
     ) -> "EngineState":
         """A state with more papers, or new versions, at the end of the bank; the arrays are theirs.
@@ -363,9 +359,9 @@ class EngineState:
         kind: CandidateKind,
         ids: Sequence[str],
         names: Sequence[str],
-        vectors_JD: NDArray[np.float32],
-        papers_P: NDArray[np.int64],
-        starts: NDArray[np.int64],
+        vectors_JD: Floats,
+        papers_P: Ints,
+        starts: Ints,
     ) -> CandidateTable:
         """A table with the years of its candidates: of their papers for authors, their own for citing papers."""
         years = np.zeros((len(ids), 2), dtype=np.int32)
@@ -395,7 +391,7 @@ def _spliced(table: CandidateTable, without: Sequence[int], new: CandidateTable)
     )
 
 
-def _starts(counts: Iterable[int]) -> NDArray[np.int64]:
+def _starts(counts: Iterable[int]) -> Ints:
     return np.cumsum([0, *counts], dtype=np.int64)
 
 

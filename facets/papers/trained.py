@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from facets.arrays import Floats, Ints, Ints32
 from facets.errors import CheckpointError
 from facets.language.vectors import dequantize, quantize
 from facets.papers.reading import MAX_ABSTRACT_CHARS, SentenceVectors
@@ -42,12 +43,12 @@ class TrainedPapers:
 
     ids: Sequence[str]  # `I` ids
     titles: Sequence[str]  # `I` titles
-    years: NDArray[np.int32]  # `[I]` int32, 0: unknown
+    years: Ints32  # `[I]` int32, 0: unknown
     rows: NDArray[np.uint16]  # typed word rows of all papers
-    offsets: NDArray[np.int64]  # `[I + 1]` int64 into `rows`
+    offsets: Ints  # `[I + 1]` int64 into `rows`
     column_ids: Mapping[str, Sequence[str]]  # by kind, `J` ids of authors or citing papers, ascending
     column_names: Mapping[str, Sequence[str]]  # by kind, `J` names of authors, or titles (empty: unknown)
-    pairs: Mapping[str, NDArray[np.int64]]  # by kind, `[P, 2]` int64: paper, candidate
+    pairs: Mapping[str, Ints]  # by kind, `[P, 2]` int64: paper, candidate
 
     def words_of(self, row: int) -> NDArray[np.uint16]:
         """Typed word rows of a paper."""
@@ -94,8 +95,8 @@ class ScoringSettings:
 class PaperTables:
     """The trained vectors."""
 
-    vectors: Mapping[str, NDArray[np.float32]]  # by kind, `[J, D]` float32
-    spreads: Mapping[str, NDArray[np.float32]]  # by kind, `[D, D]` float32, reduces the weight of what all papers share
+    vectors: Mapping[str, Floats]  # by kind, `[J, D]` float32
+    spreads: Mapping[str, Floats]  # by kind, `[D, D]` float32, reduces the weight of what all papers share
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def read_papers_part(folder: Path) -> PapersPart:
     tables_path = folder / _TABLES_FILE
     arrays = _read_arrays(tables_path)
     with _reading(tables_path):
-        vectors: dict[str, NDArray[np.float32]] = {
+        vectors: dict[str, Floats] = {
             k: dequantize(arrays[f"{k}.vectors"], arrays[f"{k}.vectors.scales"]) for k in CandidateKind
         }
         tables = PaperTables(vectors, {kind: arrays[f"{kind}.spread"].astype(np.float32) for kind in CandidateKind})
