@@ -3,7 +3,6 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
@@ -35,7 +34,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -43,15 +42,6 @@ class Settings(BaseModel):
 
     # Otherwise pydantic would call it for nested settings, and their errors would lack the path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], *, source: str = "") -> Self:
-        """Settings from nested mappings; error messages start with ``source``, their origin."""
-        try:
-            return cls.model_validate(dict(values))
-        except ValidationError as error:
-            sentence = _sentence(cls, error)
-            raise ConfigError(f"{source}: {sentence}" if source else sentence) from error
 
     @classmethod
     def from_toml(cls, path: Path) -> Self:
@@ -62,7 +52,10 @@ class Settings(BaseModel):
             raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is not TOML: {error}") from error
-        return cls.from_dict(values, source=str(path))
+        try:
+            return cls(**values)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """Nested dictionaries, ready for JSON."""

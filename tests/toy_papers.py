@@ -60,7 +60,7 @@ def toy_paper_config(data: Path, **settings: object) -> PaperTrainingConfig:
         "model": {"num_facets": 3, "dim": 32, "hidden_dim": 32, "num_heads": 2, "feedforward_dim": 48, "dropout": 0.0},
         **settings,
     }
-    return PaperTrainingConfig.from_dict(values)
+    return PaperTrainingConfig(**values)
 
 
 def write_toy_papers(path: Path) -> Path:

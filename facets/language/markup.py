@@ -24,7 +24,6 @@ _TAGS = (
 )
 _LINE_END = re.compile(f"[{LINE_ENDS}]")
 MAY_BE_MARKED = re.compile(rf"[{LINE_ENDS}\t*`<&\]\\|\u00ad]|::")
-_INLINE = re.compile("[\t*`<&\\]\\\\|\u00ad]|::")
 # `code`, ``code``, :role:`code`, `text <target>`_
 _CODE = re.compile(
     r"(?P<role>(?<![\w:]):[A-Za-z][\w.+-]*+(?::[\w.+-]++)?:)?"
@@ -112,11 +111,7 @@ def said(text: str, start: int, end: int, *, hyphens: Hyphens, cells: Sequence[C
         return text[start:end]
     pieces: list[str] = []
     place = start
-    if cells or text[start] == ":" or _INLINE.search(text, start, end):
-        cuts = replaced(text, start, end, hyphens=hyphens, cells=cells)
-    else:
-        cuts = ((*match.span(), _between_lines(text, match, hyphens)) for match in _BORDER.finditer(text, start, end))
-    for first, last, instead in cuts:
+    for first, last, instead in replaced(text, start, end, hyphens=hyphens, cells=cells):
         pieces += (text[place:first], instead)
         place = last
     pieces.append(text[place:end])

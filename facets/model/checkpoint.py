@@ -163,7 +163,7 @@ def read_config(folder: Path, kind: type[ConfigT]) -> ConfigT:
     if not expected.is_required() and task != expected.default:
         raise CheckpointError(f"{folder}: expected a model for {expected.default}, got one for {task!r}")
     try:
-        return kind.from_dict({name: value for name, value in values.items() if name != "format"})
+        return kind(**{name: value for name, value in values.items() if name != "format"})
     except ConfigError as error:
         raise CheckpointError(f"{folder / 'config.json'}: {error}") from error
 

@@ -135,14 +135,14 @@ def find_encoder(name: str, *, allow_downloads: bool = False) -> Path:
 
 def _is_late(folder: Path) -> bool:
     """Whether a model gives a vector for each token; sentence-transformers would open it with another class too."""
-    modules, settings = _modules(folder), _settings_in(folder / "config_sentence_transformers.json")
-    architectures = _settings_in(folder / "config.json").get("architectures") or []
+    modules, settings = _modules(folder), _json(folder / "config_sentence_transformers.json")
+    architectures = _json(folder / "config.json").get("architectures") or []
     if any(name.endswith("ForRetrieval") for name in architectures):
         raise CheckpointError(f"{folder}: expected a model of texts, got one of images ({', '.join(architectures)})")
     kind = settings.get("model_type")
     if kind in ("MultiVectorEncoder", "ColBERT") or "HF_ColBERT" in architectures:
         return True
-    if modules is None:
+    if not modules:
         raise CheckpointError(f"{folder}: expected a sentence-transformers model, there is no modules.json")
     if kind not in (None, "SentenceTransformer"):
         raise CheckpointError(
@@ -156,7 +156,7 @@ def _open(folder: Path, is_late: bool, *, device: str, trust_remote_code: bool, 
     """A ``SentenceTransformer``, or if ``is_late`` a ``MultiVectorEncoder``, in the fastest precision."""
     from sentence_transformers import MultiVectorEncoder, SentenceTransformer
 
-    modules = _modules(folder) or []
+    modules = _modules(folder)
     if words := [module["type"] for module in modules if module["type"].endswith(_WORD_LISTS)]:
         kinds = "expected a transformer or a static model, with a tokenizer of pieces"
         raise CheckpointError(f"{folder}: {kinds}, got lists of words ({', '.join(words)})")
@@ -205,43 +205,36 @@ def _own_code(folder: Path, modules: Sequence[Mapping[str, str]]) -> str:
     known = ("sentence_transformers.", _PYLATE_DENSE)
     found = [module["type"] for module in modules if not module["type"].startswith(known)]
     for path in folder.glob("**/config.json"):
-        config = _settings_in(path)
+        config = _json(path)
         if str(config.get("model_type")) not in CONFIG_MAPPING:
             found += map(str, (config.get("auto_map") or {}).values())
     return ", ".join(found)
 
 
 def _json(path: Path) -> Any:
+    """Content of a JSON file; empty if there is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return None
+        return {}
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: expected JSON, got {error}") from error
 
 
-def _settings_in(path: Path) -> dict[str, Any]:
-    """A JSON object; empty if there is no such file."""
-    return _json(path) or {}
-
-
-def _modules(folder: Path) -> list[dict[str, str]] | None:
-    """The modules that ``modules.json`` names, and those of a router; None if there is no such file."""
-    modules = _json(folder / "modules.json")
-    if modules is None:
-        return None
-    routes = []
+def _modules(folder: Path) -> list[dict[str, str]]:
+    """The modules that ``modules.json`` names, and those of a router."""
+    modules, routes = _json(folder / "modules.json"), []
     for module in modules:
         if module["type"].endswith(".Router"):
             path = folder / module["path"] / "router_config.json"
-            types = _settings_in(path).get("types") or {}
+            types = _json(path).get("types") or {}
             routes += [{"type": kind, "path": os.path.join(module["path"], own)} for own, kind in types.items()]
     return [*modules, *routes]
 
 
 def _revision(folder: Path, backend: str) -> str:
     """Hash of the files that determine the vectors, as twelve hexadecimal digits."""
-    modules = _modules(folder) or []
+    modules = _modules(folder)
     found = [path for pattern in _ROOT_FILES for path in folder.glob(pattern)]
     found += [path for pattern in _ENGINE_FILES[backend].split() for path in folder.rglob(pattern)]
     if _own_code(folder, modules):  # it is trusted, or the model would not be open

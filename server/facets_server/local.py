@@ -60,9 +60,9 @@ class LocalClient(FacetsClient):
         with _client_errors(FacetsError), ExitStack() as undo:
             if path is None:
                 path = undo.enter_context(tempfile.TemporaryDirectory(prefix="facets-"))
-            settings = {"models": tuple(models), "device": device, "allow_downloads": allow_downloads}
+            settings: dict[str, Any] = {"device": device, "engine": {"device": device}}
             folder = Path(path).expanduser().absolute()
-            config = ServerConfig.from_dict({"data_dir": folder, "engine": {"device": device}, **settings})
+            config = ServerConfig(data_dir=folder, models=tuple(models), allow_downloads=allow_downloads, **settings)
             self._channel: Any = LocalChannel(config, self._path or "the store in memory", undo)  # a `BlockingChannel`
         window = config.admission.max_stream_window
         limits = to_message(config.limits, models_pb2.Limits, max_stream_window=window)

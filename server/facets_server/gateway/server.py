@@ -152,7 +152,7 @@ class Gateway(uvicorn.Server):
 async def main() -> None:
     """Runs the gateway until standard input ends."""
     order = json.loads(sys.stdin.buffer.readline())
-    config = ServerConfig.from_dict(order["config"])
+    config = ServerConfig(**order["config"])
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("facets_server").setLevel(config.log_level)
     try:

@@ -168,13 +168,13 @@ def load_config(
     parsed = {variable: _parsed(variable, fields[settings[variable]], text) for variable, text in variables.items()}
     # A model whose fields are the variables, so that errors name them.
     types: dict[str, Any] = {name: (fields[settings[name]].annotation, fields[settings[name]]) for name in parsed}
-    create_model("Environment", __base__=Settings, **types).from_dict(parsed)
+    create_model("Environment", __base__=Settings, **types)(**parsed)
     given = {settings[variable]: value for variable, value in parsed.items()}
     given |= {setting: value for setting, value in (flags or {}).items() if value is not None}
     for setting, value in given.items():
         section, _, name = setting.rpartition(".")
         (values.setdefault(section, {}) if section else values)[name] = value
-    return ServerConfig.from_dict(values)
+    return ServerConfig(**values)
 
 
 def _fields() -> dict[str, FieldInfo]:

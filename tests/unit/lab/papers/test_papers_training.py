@@ -73,14 +73,14 @@ def test_a_baseline_has_the_vocabulary_of_another_model(config: PaperTrainingCon
     train_papers(config, tmp_path / "base", tmp_path / "base" / "model")
     values = config.to_dict() | {"name": "toy-k1"}
     values["model"] = values["model"] | {"num_facets": 1}
-    single = PaperTrainingConfig.from_dict(values)
+    single = PaperTrainingConfig(**values)
     model = train_papers(single, tmp_path / "k1", tmp_path / "k1" / "model", words_of=tmp_path / "base" / "model")
     assert model.num_facets == 1
     assert model.words.vocabulary.words == facets.load(tmp_path / "base" / "model").words.vocabulary.words
 
 
 def test_trained_words_stay_unit_vectors_and_come_with_the_model(config: PaperTrainingConfig, tmp_path: Path) -> None:
-    quick = PaperTrainingConfig.from_dict(config.to_dict() | {"optimizer": {"warmup_steps": 1}})
+    quick = PaperTrainingConfig(**config.to_dict() | {"optimizer": {"warmup_steps": 1}})
     _, before = prepare_papers(quick)
     model = train_papers(quick, tmp_path / "run", tmp_path / "model")
     assert np.abs(model.words.vectors - before.vectors).max() > 1e-3

@@ -24,17 +24,15 @@ def entry(name: str, head: list[str], tail: list[str], **more: object) -> dict[s
     return {"name": name, "head": head, "tail": tail, "example": "[A] is {B}.", "description": "d"} | more
 
 
-CATALOGUE = RelationCatalogue.from_dict(
-    {
-        "relation": [
-            entry("birthPlace", ["person"], ["place"]),
-            entry("birthDate", ["person"], ["date"]),
-            entry("club", ["person"], ["organization"]),
-            entry("party", ["person"], ["organization"]),
-            entry("spouse", ["person"], ["person"], symmetric=True),
-            entry("location", ["place"], ["place"]),
-        ]
-    }
+CATALOGUE = RelationCatalogue(
+    relation=[
+        entry("birthPlace", ["person"], ["place"]),
+        entry("birthDate", ["person"], ["date"]),
+        entry("club", ["person"], ["organization"]),
+        entry("party", ["person"], ["organization"]),
+        entry("spouse", ["person"], ["person"], symmetric=True),
+        entry("location", ["place"], ["place"]),
+    ]
 )
 PHRASES = {
     "$ARG1 was born in $ARG2": ["birthPlace", "birthDate"],
@@ -97,7 +95,7 @@ CAPITAL = {
 
 
 def test_names_aliases_and_inverses_lead_to_the_canonical_relation() -> None:
-    catalogue = RelationCatalogue.from_dict({"relation": [CAPITAL]})
+    catalogue = RelationCatalogue(relation=[CAPITAL])
     assert catalogue.meanings() == {
         "capital": ("capital", False),
         "capitalCity": ("capital", False),
@@ -117,7 +115,7 @@ def test_names_aliases_and_inverses_lead_to_the_canonical_relation() -> None:
 )
 def test_bad_entries_are_named(change: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        RelationCatalogue.from_dict({"relation": [CAPITAL | change]})
+        RelationCatalogue(relation=[CAPITAL | change])
 
 
 def test_shipped_catalogue_names_the_relations_people_try_and_has_phrases_for_all() -> None:

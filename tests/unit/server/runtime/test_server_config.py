@@ -46,7 +46,7 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
         ("limits = 3", "limits must be a table of settings"),
         ("[security]\ntls_certificate = 'c'", "security.tls_key must be given together with tls_certificate"),
         ("[security]\ntls_client_ca = 'c'", "security.tls_certificate must be given with tls_client_ca"),
-        ("models = 'm'", "models must be a valid"),
+        ("models = 'm'", "models must be a list"),
     ],
 )
 def test_bad_files_are_reported_in_one_sentence(tmp_path, text, match):
