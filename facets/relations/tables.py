@@ -244,7 +244,7 @@ def read_tables(folder: Path, vectors: Mapping[str, NDArray[np.float32]]) -> tup
         values = json.loads((folder / _RELATIONS_FILE).read_bytes().decode("utf-8"))
         entries = values["relations"]
         names = tuple(str(entry["name"]) for entry in entries)
-        confidence = Confidence.from_dict(values[_CONFIDENCE])
+        confidence = Confidence(**values[_CONFIDENCE])
         lines = (folder / _PATTERNS_FILE).read_bytes().decode("utf-8").split("\n")[:-1]
         counts = {pattern: int(count) for pattern, count in (line.split("\t") for line in lines)}
         num_facets = max(1, len(vectors[FACETS]) // max(1, len(names)))
