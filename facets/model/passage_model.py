@@ -7,6 +7,7 @@ Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries,
 """
 
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -78,6 +80,11 @@ def are_questions(sentences: Sequence[Sentence]) -> bool:
     return len(sentences) > 1 and all(
         sentence.text.rstrip("\"')\u201d\u2019\u300d").endswith(("?", "\uff1f", "\u061f")) for sentence in sentences
     )
+
+
+# Loaded models by folder, device, and the files' modification time and size.
+_shared: "WeakValueDictionary[tuple[object, ...], PassageModel]" = WeakValueDictionary()
+_loading = threading.Lock()
 
 
 class PassageModel:
@@ -288,6 +295,17 @@ class PassageModel:
         revision = revision_of(*(folder / name for name in PASSAGE_FILES))
         sizes = config.num_facets, config.encoder.width, config.window_tokens
         return config.describe(sizes, revision, folder, space=config.space)
+
+    @classmethod
+    def shared(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
+        """Like ``from_folder``, but shares one read-only model while it is in use and its files are unchanged."""
+        folder = folder.resolve()
+        files = [(folder / name).stat() for name in PASSAGE_FILES if (folder / name).exists()]
+        key = (folder, device, *((file.st_mtime_ns, file.st_size) for file in files))
+        with _loading:
+            if (model := _shared.get(key)) is None:
+                model = _shared[key] = cls.from_folder(folder, device=device)
+        return model
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu", **of_encoder: Any) -> "PassageModel":

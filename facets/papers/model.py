@@ -247,7 +247,7 @@ def _joined(revision: str, encoder: ModelInfo) -> str:
 
 
 def _borrowed(folder: Path, settings: SentenceSettings | AdditionSettings, device: str) -> PassageModel:
-    encoder = PassageModel.from_folder(borrowed_folder(folder, settings.encoder), device=device)
+    encoder = PassageModel.shared(borrowed_folder(folder, settings.encoder), device=device)
     if encoder.space != settings.space:
         raise CheckpointError(
             f"{folder}: vectors of papers are of the space {settings.space!r}, "
