@@ -124,11 +124,6 @@ class Sentences:
     sentences: Sequence[Sentence]
     scores: Floats  # `[S]`, 0 or more
 
-    @property
-    def best(self) -> int:
-        """Index of the sentence that answers best."""
-        return int(self.scores.argmax())
-
     def answer(self, words: QueryWords) -> Span | None:
         """The best sentence by facets and words; None if no sentence has a facet or a word of the query."""
         if not self.scores.any():
@@ -142,7 +137,7 @@ class Sentences:
         if not np.isfinite(scores).any():
             return None
         highest = float(scores.max())
-        scores[self.best] += _LIKELY_BONUS * bool(self.scores.any())
+        scores[self.scores.argmax()] += _LIKELY_BONUS * bool(self.scores.any())
         return self._shown(scores, scores.max() - _JOINED_LOG_ODDS, words), highest
 
     def to_read(self, max_chars: int) -> list[int]:

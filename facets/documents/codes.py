@@ -1,9 +1,13 @@
 """How the store keeps facets and terms: int8 codes, magnitudes, spans and term counts.
 
-Zero facets have no code. The facets of several documents are concatenated, since a long document has more than K.
+Zero facets have no code. The names of a document (its id and file name, short searched fields such as the title, and
+headings of its text) are kept among its terms, with count 0, so that a query finds what it names.
+The facets of several documents are concatenated, since a long document has more than K.
 Shape letters: N documents, T facets of all documents, C chosen documents, K facets of a document, D dimensions.
 """
 
+import re
+import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.fields import SearchedText
-from facets.documents.names import name_term, names_of
 from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
+from facets.language.reading import read
 from facets.language.terms import terms
 
 Codes: TypeAlias = NDArray[np.int8]
@@ -28,6 +32,12 @@ _FIRST_CHUNK_BYTES = 1312  # norms, spans and codes in a row of facets
 CHUNKS_PER_ROW = 4096  # upper bound; the key of a chunk is row * 4096 + position
 _DECODED_AT_A_TIME = 8192  # facets; bounds the extra memory
 _MAX_COUNT = 65_535
+_MAX_NAME_CHARS = 200  # a longer text is no name
+_MAX_NAMES = 8  # of a query
+_FILE = re.compile(r"\.(?:txt|md|rst|html?|pdf|docx|csv|tsv|jsonl?)$", re.IGNORECASE)
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})*[.):]?\s+")  # before the words of a heading
+_IDENTIFIER = re.compile(r"(?=.*[^\W\d_])(?:.*\d|.+[._/:#].)")  # letters with digits, or parts: os.path
+_AROUND = " \"'`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb()[]<>?!.,:;"
 
 
 def starts_of(counts: Iterable[int]) -> NDArray[np.int64]:
@@ -143,3 +153,38 @@ def terms_from_bytes(blob: bytes) -> TermCounts:
         np.frombuffer(body, dtype="<u4", count=size).astype(np.uint32),
         np.frombuffer(body, dtype="<u2", offset=4 * size).astype(np.uint16),
     )
+
+
+def names_of(id: str, searched: SearchedText) -> set[str]:
+    """The names of a part of a document; id and fields name the first part only."""
+    texts = [searched.text[start:end] for start, end in read(searched.text).headings.tolist()]
+    if not searched.start:
+        file = id.replace("\\", "/").rpartition("/")[2]
+        texts += [id, file, _FILE.sub("", file)]
+        texts += [line for field in searched.fields for line in field.text.splitlines()]
+    names = set(map(_name_of, texts))
+    return (names | {_NUMBER.sub("", name, count=1) for name in names}) - {""}
+
+
+def names_in(query: str) -> list[str]:
+    """What a query may name: all of it, and the identifiers in it; nothing if it is too long.
+
+    Example:
+        >>> names_in('Where is "INV-2031" in  2026?')
+        ['where is "inv-2031" in 2026', 'inv-2031']
+    """
+    if len(query) > _MAX_NAME_CHARS:
+        return []
+    identifiers = filter(_IDENTIFIER.match, map(_name_of, query.split()))
+    return [name for name in dict.fromkeys([_name_of(query), *identifiers]) if name][:_MAX_NAMES]
+
+
+def name_term(name: str) -> str:
+    """The term that stands for a name; no other term has its first character."""
+    return f"\0{name}"
+
+
+def _name_of(text: str) -> str:
+    """A text as names are compared: without case, and without quotes and marks around it; empty if it is too long."""
+    folded = unicodedata.normalize("NFKC", text).casefold() if len(text) <= _MAX_NAME_CHARS else ""
+    return " ".join(folded.split()).strip(_AROUND)

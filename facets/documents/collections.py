@@ -174,7 +174,7 @@ class Collections:
 
         def encode(texts: Sequence[str]) -> list[EncodedText]:
             readable = [text for text in texts if not problem_of(encoder.model, text)]
-            encoded = dict(zip(readable, encoder.submit(readable).result().texts(), strict=True)) if readable else {}
+            encoded = dict(zip(readable, encoder.submit(readable)().texts(), strict=True)) if readable else {}
             return [encoded.get(text, nothing) for text in texts]
 
         target = TargetModel(**shape, encode=encode, search_fields=search_fields)
@@ -229,7 +229,7 @@ class Collections:
                 check_readable_by(encoder.model, text, "texts", i)
             pending = encoder.submit(list(query.documents))
             [asked] = encode_texts([query.query], encoder)
-            encoded = pending.result()
+            encoded = pending()
             documents = [
                 Document(id=str(i), text=text, facet_embeddings=output.facets, facet_spans=output.spans)
                 for i, (text, output) in enumerate(zip(query.documents, encoded.texts(), strict=True))

@@ -37,10 +37,6 @@ class Encoded:
     # Facets and spans, by text index, of long texts whose documents keep more than K facets.
     kept: Mapping[int, tuple[Floats, Ints32]] = field(default_factory=dict)
 
-    def result(self) -> "Encoded":
-        """These results, for which no one has to wait; see ``PendingTexts``."""
-        return self
-
     def texts(self) -> list[EncodedText]:
         """The result for each text, as a document keeps it."""
         texts = []
@@ -50,11 +46,8 @@ class Encoded:
         return texts
 
 
-class PendingTexts(Protocol):
-    """Texts that wait for a model."""
-
-    def result(self) -> Encoded:
-        """Waits for the model."""
+PendingTexts: TypeAlias = Callable[[], Encoded]
+"""Waits for the results of texts that a model encodes."""
 
 
 class Encoder(Protocol):
@@ -113,7 +106,8 @@ class ModelEncoder:
     def submit(self, texts: Sequence[str]) -> PendingTexts:
         """See ``Encoder``; encodes at once."""
         with self._lock:
-            return self._encoded(texts)
+            encoded = self._encoded(texts)
+        return lambda: encoded
 
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
         """See ``Encoder``; for a model of sentences facets of equal weight."""

@@ -86,15 +86,10 @@ class CollectionSource:
     Each read opens a separate view unless one is given: one long view would keep SQLite from truncating its log.
     """
 
-    def __init__(
-        self, store: DocumentStore, record: CollectionRecord, collection: _Collection, view: StoreView | None = None
-    ) -> None:
-        self._view = view
-        self._store = store
-        self._record = record
-        self._collection = collection
-        self.num_facets = record.num_facets
-        self.dim = record.dim
+    def __init__(self, store: DocumentStore, collection: _Collection, view: StoreView | None = None) -> None:
+        self._store, self._collection, self._view = store, collection, view
+        self._record = collection.record
+        self.num_facets, self.dim = self._record.num_facets, self._record.dim
 
     @contextmanager
     def one_state(self) -> Iterator[CollectionRecord]:
@@ -352,11 +347,8 @@ class IndexManager:
         """
         collection = self._of(record)
         collection.record = record
-        source, live, lexical = (
-            CollectionSource(self._store, record, collection, view),
-            collection.live,
-            collection.lexical,
-        )
+        source = CollectionSource(self._store, collection, view)
+        live, lexical = collection.live, collection.lexical
         try:
             if live is not None and live.revision < record.revision:
                 added, removed = _net_changes(writes, after=live.revision)
@@ -457,7 +449,7 @@ class IndexManager:
 
     def _load(self, collection: _Collection) -> LiveIndex:
         record = collection.record
-        source, backend = CollectionSource(self._store, record, collection), self._backend_of(record)
+        source, backend = CollectionSource(self._store, collection), self._backend_of(record)
         base = backend.open(source)
         if base is None:
             expected = {"store_id": self._store.store_id, "collection": record.number}
@@ -470,7 +462,7 @@ class IndexManager:
         return live
 
     def _load_lexical(self, collection: _Collection) -> LexicalIndex:
-        source = CollectionSource(self._store, collection.record, collection)
+        source = CollectionSource(self._store, collection)
         none = np.empty(0, dtype=np.int64)
         with source.one_state() as record:
             lexical, rows = LexicalIndex(record.revision), source.rows()

@@ -6,7 +6,6 @@ Documents that are stored already and equal are left as they are.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
@@ -59,10 +58,6 @@ class StoredBatch:
         return self.num_added + self.num_changed + self.num_unchanged
 
 
-FindEqual: TypeAlias = Callable[[Mapping[str, Document]], Mapping[str, int]]
-"""Documents by id, with their parts -> first rows of those that are stored and equal, by id."""
-
-
 @dataclass(frozen=True, slots=True)
 class PreparedBatch:
     """Checked documents whose texts wait for the model."""
@@ -85,11 +80,14 @@ class DocumentReader:
     max_text_bytes: int = MAX_DOCUMENT_BYTES
 
     def prepare(
-        self, documents: Sequence[Document | Rejection], find_equal: FindEqual = lambda documents: {}
+        self,
+        documents: Sequence[Document | Rejection],
+        find_equal: Callable[[Mapping[str, Document]], Mapping[str, int]] = lambda documents: {},
     ) -> PreparedBatch:
         """Checks documents and gives the texts of new ones to the model, without waiting; some may be rejected already.
 
-        ``find_equal``: asked for the documents without facets; by default, all are encoded.
+        ``find_equal``: finds the first rows of stored documents that equal given ones without facets, by id; by
+        default, none are stored.
         """
         good: dict[int, Document] = {}
         rejections: list[Rejection] = []
@@ -157,10 +155,10 @@ class DocumentReader:
     def _encoded_texts(self, batch: PreparedBatch) -> Iterator[EncodedText]:
         if batch.pending is None:
             return
-        yield from batch.pending.result().texts()
+        yield from batch.pending().texts()
         for start in range(0, len(batch.waiting), TEXTS_AT_A_TIME):
             texts = batch.waiting[start : start + TEXTS_AT_A_TIME]
-            for text in self.encoder.submit(texts).result().texts():
+            for text in self.encoder.submit(texts)().texts():
                 # A book has many texts: kept in half precision.
                 yield replace(text, facets=text.facets.astype(np.float16))
 

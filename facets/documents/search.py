@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.answers import AnswerReader
-from facets.documents.codes import decode_units, hash_terms
+from facets.documents.codes import decode_units, hash_terms, name_term, names_in, names_of
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import encode_documents
 from facets.documents.fields import SearchedText
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
-from facets.documents.names import name_term, names_in, names_of
 from facets.documents.queries import PreparedSearch, SearchRequest, prepare_search
 from facets.documents.ranking import FoundText, best_of, explain, judged, rank, score
 from facets.documents.records import CollectionModel, CollectionRecord, DocumentRows

@@ -76,11 +76,16 @@ class CollectionWords:
             kept = self._kept[record.number] = self._kept.pop(record.number, _Kept())
             if len(self._kept) > _MAX_KEPT:
                 self._kept.pop(next(iter(self._kept)))
-        words = self._current(kept, record)
-        if words is None or record.num_documents > _GROWTH * words.num_documents:
-            self._begin(kept, record, encoder.model.name)
+        words, now = self._current(kept, record), time.monotonic()
+        with self._lock:
+            is_due = words is None or record.num_documents > _GROWTH * words.num_documents
+            if is_due and not (self._is_closed or now < kept.not_before) and (kept.work is None or kept.work.done()):
+                kept.started, kept.work = now, self._worker.submit(self._encode, kept, record, encoder.model.name)
+            work, until = kept.work, kept.started + wait_s
         if words is None:
-            self._wait(kept, wait_s)
+            while work is not None and not work.done() and (left := until - time.monotonic()) > 0:
+                wait([work], min(left, _CHECK_S))
+                check_interrupted()
             words = self._current(kept, record)
         return None if words is None else words.vectors
 
@@ -100,20 +105,6 @@ class CollectionWords:
                 return None
             words.revision = record.revision
         return words
-
-    def _begin(self, kept: _Kept, record: CollectionRecord, model: str) -> None:
-        now = time.monotonic()
-        with self._lock:
-            is_busy = kept.work is not None and not kept.work.done()
-            if not (is_busy or self._is_closed or now < kept.not_before):
-                kept.started, kept.work = now, self._worker.submit(self._encode, kept, record, model)
-
-    def _wait(self, kept: _Kept, wait_s: float) -> None:
-        with self._lock:
-            work, until = kept.work, kept.started + wait_s
-        while work is not None and not work.done() and (left := until - time.monotonic()) > 0:
-            wait([work], min(left, _CHECK_S))
-            check_interrupted()
 
     def _encode(self, kept: _Kept, record: CollectionRecord, model: str) -> None:
         try:

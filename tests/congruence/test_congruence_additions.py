@@ -13,7 +13,7 @@ from toy_papers import toy_paper_model
 
 from facets.documents import CollectionEngine
 from facets.documents.dialects import postgres_schema
-from facets.documents.migration import move_to_postgres
+from facets.documents.store import move_to_postgres
 from facets.errors import ConflictError, StoreAwayError
 from facets.model.loading import load
 from facets.papers.engine import PaperEngine

@@ -20,7 +20,7 @@ from facets.documents import (
     SearchRequest,
     TargetModel,
 )
-from facets.documents.migration import move_to_postgres
+from facets.documents.store import move_to_postgres
 from facets.errors import ConflictError
 
 QUERIES = np.stack([facets_of(seed) for seed in range(6000, 6008)])

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from facets_client import FacetsClient, FacetsClientError
 
-from facets.documents.migration import move_to_postgres
 from facets.documents.store import SCHEMA as DOCUMENTS
-from facets.documents.store import examine_postgres
+from facets.documents.store import examine_postgres, move_to_postgres
 from facets.errors import (
     ConfigError,
     ConflictError,
@@ -138,7 +137,7 @@ def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
 
 
 def migrate_directory(config: ServerConfig, say: Say) -> None:
-    """Moves the documents of a data directory into PostgreSQL; see :mod:`facets.documents.migration`."""
+    """Moves the documents of a data directory into PostgreSQL; see :mod:`facets.documents.store`."""
     url = config.engine.store.get_secret_value()
     if url == "sqlite":
         raise ConfigError('engine.store must be the postgres:// address to move to, got "sqlite"')

@@ -39,7 +39,7 @@ class PendingTexts:
     rows: PendingRows[Any]
     read: Callable[[Columns], Encoded]
 
-    def result(self) -> Encoded:
+    def __call__(self) -> Encoded:
         """Waits for the embeddings; raises as ``PendingRows.columns``."""
         return self.read(self.rows.columns())
 
@@ -116,7 +116,7 @@ class ServedTexts(ServedModel[TextModel]):
 
     def encode(self, texts: Sequence[str], call: CallContext) -> Encoded:
         """Submits texts and waits for the result."""
-        return self.submit(texts, call).result()
+        return self.submit(texts, call)()
 
     def probe(self, call: CallContext) -> None:
         """Encodes fixed texts, and opens the reader."""

@@ -90,7 +90,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         """Tokens with their attention, facets with their nearest words."""
         num_words = _num_words_of(request, self.limits)
         served, pending = self._submit(request, call)
-        encoded = pending.result()
+        encoded = pending()
         explained = explain_encoded(
             served.model, list(request.texts), encoded.facets, spans_TK2=encoded.spans, **num_words
         )
@@ -127,7 +127,7 @@ def _wants_vectors(request: pb.EmbedRequest | pb.ExplainRequest) -> bool:
 def _embedded(
     served: ServedTexts, pending: PendingTexts, request: pb.EmbedRequest, call: CallContext
 ) -> pb.EmbedResponse:
-    encoded = pending.result()
+    encoded = pending()
     wants_vectors = _wants_vectors(request)
     if wants_vectors and encoded.vectors is None:
         encoded = replace(encoded, vectors=served.embed(list(request.texts), call))
