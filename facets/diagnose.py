@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints, Vectors
 from facets.errors import InvalidInputError
 from facets.extras import missing_modules
 from facets.language.interruption import check_interrupted
@@ -50,7 +51,7 @@ class VectorReport:
     findings: tuple[str, ...]  # what stands out, in sentences
 
 
-def describe(rows_ND: NDArray[np.floating], *, owners_N: NDArray[np.integer]) -> VectorReport:
+def describe(rows_ND: Vectors, *, owners_N: NDArray[np.integer]) -> VectorReport:
     """Describes vectors, whose norms are ignored; ``owners_N``: owner of each row.
 
     Raises:
@@ -80,7 +81,7 @@ def describe(rows_ND: NDArray[np.floating], *, owners_N: NDArray[np.integer]) ->
     )
 
 
-def _duplicates(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> int:
+def _duplicates(rows: Floats, owners: Ints) -> int:
     """Number of rows that equal an earlier one of another owner."""
     bits = (rows + np.float32(0.0)).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))  # -0 becomes 0
     group = np.unique(bits.ravel(), return_inverse=True)[1].ravel()
@@ -88,7 +89,7 @@ def _duplicates(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> int:
     return int((np.bincount(pairs[:, 0]) - 1).sum())
 
 
-def _effective_rank(rows: NDArray[np.float32]) -> float:
+def _effective_rank(rows: Floats) -> float:
     centered = (rows - rows.mean(axis=0)).astype(np.float64)
     values = np.sqrt(np.clip(np.linalg.eigvalsh(centered.T @ centered), 0.0, None))
     if not values.any():
@@ -97,7 +98,7 @@ def _effective_rank(rows: NDArray[np.float32]) -> float:
     return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
-def _neighbours(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> Neighbours:
+def _neighbours(rows: Floats, owners: Ints) -> Neighbours:
     """Searches with each row for the nearest other owners; ``owners``: ascending from 0."""
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
     num_lists = np.zeros(len(starts), dtype=np.int64)
@@ -124,13 +125,13 @@ def _neighbours(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> Neighbo
 class Plane:
     """Two-dimensional layout of vectors, and their themes."""
 
-    points: NDArray[np.float32]  # `[N, 2]`, any range
-    themes: NDArray[np.int64]  # theme of each vector, `[N]`; theme 0 is the largest
-    centers: NDArray[np.float32]  # center of each theme, `[T, D]`, unit norm
+    points: Floats  # `[N, 2]`, any range
+    themes: Ints  # theme of each vector, `[N]`; theme 0 is the largest
+    centers: Floats  # center of each theme, `[T, D]`, unit norm
     method: str  # `t-SNE`, or `principal components` without openTSNE and for few or equal vectors
 
 
-def lay_out(vectors_ND: NDArray[np.floating], *, num_themes: int, seed: int, on_step: Callable[[], None]) -> Plane:
+def lay_out(vectors_ND: Vectors, *, num_themes: int, seed: int, on_step: Callable[[], None]) -> Plane:
     """Lays out at least one unit vector by t-SNE and finds at most ``num_themes`` by spherical k-means; deterministic.
 
     Of more than 3,000 vectors, a random 3,000 are laid out, and each of the others is placed among its five nearest.
@@ -145,7 +146,7 @@ def lay_out(vectors_ND: NDArray[np.floating], *, num_themes: int, seed: int, on_
     return Plane(points=_place_all(vectors, landmarks, points_L2), themes=themes, centers=centers, method=method)
 
 
-def _themes(vectors: NDArray[np.float32], num_themes: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _themes(vectors: Floats, num_themes: int, seed: int) -> tuple[Floats, Ints]:
     import faiss
 
     clusters = faiss.Kmeans(
@@ -158,9 +159,7 @@ def _themes(vectors: NDArray[np.float32], num_themes: int, seed: int) -> tuple[N
     return centers[order], np.argsort(order)[themes]
 
 
-def _lay_out_landmarks(
-    vectors_LD: NDArray[np.float32], seed: int, on_step: Callable[[], None]
-) -> tuple[NDArray[np.float32], str]:
+def _lay_out_landmarks(vectors_LD: Floats, seed: int, on_step: Callable[[], None]) -> tuple[Floats, str]:
     centered = vectors_LD - vectors_LD.mean(axis=0)
     _, axes = np.linalg.eigh(centered.T @ centered)
     inner = centered @ axes[:, ::-1][:, :_INNER_DIMS]
@@ -184,9 +183,7 @@ def _lay_out_landmarks(
     return np.asarray(layout.fit(np.ascontiguousarray(inner)), dtype=np.float32), "t-SNE"
 
 
-def _place_all(
-    vectors: NDArray[np.float32], landmarks: NDArray[np.int64], points_L2: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def _place_all(vectors: Floats, landmarks: Ints, points_L2: Floats) -> Floats:
     """Places every other vector among its nearest landmarks, weighted by similarity."""
     points = np.empty((len(vectors), 2), dtype=np.float32)
     points[landmarks] = points_L2

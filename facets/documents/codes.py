@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints, Vectors
 from facets.documents.fields import SearchedText
 from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
@@ -40,12 +41,12 @@ _IDENTIFIER = re.compile(r"(?=.*[^\W\d_])(?:.*\d|.+[._/:#].)")  # letters with d
 _AROUND = " \"'`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb()[]<>?!.,:;"
 
 
-def starts_of(counts: Iterable[int]) -> NDArray[np.int64]:
+def starts_of(counts: Iterable[int]) -> Ints:
     """Offsets ``[N + 1]`` of consecutive groups of these sizes; the last one is their sum."""
     return np.cumsum([0, *counts], dtype=np.int64)
 
 
-def encode_units(units_TD: NDArray[np.floating]) -> Codes:
+def encode_units(units_TD: Vectors) -> Codes:
     """Directions as int8 codes, ``[T, D]``; the norm of a code has no meaning, zero stays zero.
 
     The largest component of each facet becomes 127: the direction changes by about 0.005 radians.
@@ -65,16 +66,14 @@ def decode_units(codes_TD: Codes) -> NDArray[np.float16]:
     return units_TD
 
 
-def codes_to_bytes(codes_TD: Codes, norms_T: NDArray[np.float32], starts_N1: NDArray[np.int64]) -> list[bytes]:
+def codes_to_bytes(codes_TD: Codes, norms_T: Floats, starts_N1: Ints) -> list[bytes]:
     """The codes of each document, leaving out zero facets."""
     stored = memoryview(codes_TD[norms_T > 0].tobytes())
     ends = (np.concatenate([[0], np.cumsum(norms_T > 0)])[starts_N1] * codes_TD.shape[1]).tolist()
     return [bytes(stored[start:end]) for start, end in pairwise(ends)]
 
 
-def codes_from_bytes(
-    blobs: Sequence[bytes], norms_T: NDArray[np.float32], starts_N1: NDArray[np.int64], *, dim: int
-) -> Codes:
+def codes_from_bytes(blobs: Sequence[bytes], norms_T: Floats, starts_N1: Ints, *, dim: int) -> Codes:
     """The reverse of :func:`codes_to_bytes`, ``[T, D]``; raises DamagedError if a blob has the wrong length."""
     is_stored_T = norms_T > 0
     num_stored_N = np.diff(np.concatenate([[0], np.cumsum(is_stored_T)])[starts_N1])
@@ -97,9 +96,9 @@ class StoredFacets:
     """The facets of documents as stored."""
 
     codes: Codes  # directions, `[T, D]`
-    norms: NDArray[np.float32]  # magnitudes, `[T]`
-    starts: NDArray[np.int64]  # offset of each document's facets, `[N + 1]`
-    spans: tuple[NDArray[np.int64] | None, ...]  # of each document, `[K, 2]`; None: not known
+    norms: Floats  # magnitudes, `[T]`
+    starts: Ints  # offset of each document's facets, `[N + 1]`
+    spans: tuple[Ints | None, ...]  # of each document, `[K, 2]`; None: not known
 
     @property
     def units(self) -> NDArray[np.float16]:
@@ -107,7 +106,7 @@ class StoredFacets:
         return decode_units(self.codes)
 
     @property
-    def embeddings(self) -> list[NDArray[np.float32]]:
+    def embeddings(self) -> list[Floats]:
         """Facets of each document with magnitudes, ``[K, D]``."""
         with_norms = self.units.astype(np.float32) * self.norms[:, None]
         return [with_norms[start:end] for start, end in pairwise(self.starts.tolist())]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Doubles, Floats, Vectors
 from facets.documents.types import SearchMode
 from facets.errors import CheckpointError
 from facets.storage.fitted import LogisticCurves
@@ -45,9 +45,7 @@ _UNRELATED, _RELATED = 0.043, 0.63  # of all-MiniLM-L6-v2, see `facets.model.bac
 _LEAST_RANGE = 0.02  # of the cosines of a model; those of random weights mean nothing
 
 
-def features_of(
-    scores_C: NDArray[np.floating], signals_CS: NDArray[np.floating], *, num_searched: int
-) -> NDArray[np.float64]:
+def features_of(scores_C: Vectors, signals_CS: Vectors, *, num_searched: int) -> Doubles:
     """The features of the candidates of one query, ``[C, F]`` in the order of :data:`FEATURES`.
 
     ``scores_C``: ranking scores, among them those of the ten best candidates. ``num_searched``: number of documents.
@@ -89,13 +87,13 @@ class RelevanceCurve(LogisticCurves):
             if weights.get("behind", 0.0) > 0:
                 raise CheckpointError(f"{mode}.behind: expected a number of at most 0, got {weights['behind']}")
 
-    def comparable(self, cosines_C: NDArray[np.float32]) -> NDArray[np.float32]:
+    def comparable(self, cosines_C: Floats) -> Floats:
         """Scores of the facets as they would be if the scale of the model were that of all-MiniLM-L6-v2, ``[C]``."""
         unrelated, related = self.scale
         steepness = (_RELATED - _UNRELATED) / max(related - unrelated, _LEAST_RANGE)
         return np.asarray(_UNRELATED + steepness * (cosines_C - unrelated), dtype=np.float32)
 
-    def confidence(self, mode: SearchMode, features_CF: NDArray[np.float64]) -> NDArray[np.float32] | None:
+    def confidence(self, mode: SearchMode, features_CF: Doubles) -> Floats | None:
         """Probabilities of being relevant, ``[C]`` in [0, 1]; None without weights for the mode."""
         probabilities_C = self.probabilities(mode, features_CF)
         return None if probabilities_C is None else probabilities_C.astype(np.float32)

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints
 from facets.diagnose import VectorReport, describe, lay_out
 from facets.documents.queries import SearchRequest
 from facets.documents.records import CollectionRecord
@@ -64,9 +64,9 @@ class CollectionMap:
 
     num_documents: int  # in the collection
     ids: tuple[str, ...]  # of the N documents on the map: all, or a random sample
-    points: NDArray[np.float32]  # `[N, 2]`; similar documents lie close together
+    points: Floats  # `[N, 2]`; similar documents lie close together
     document_themes: tuple[int, ...]  # theme of each document, `[N]`; theme 0 is the largest
-    centers: NDArray[np.float32]  # center of each theme in the space of the facets, `[themes, D]`
+    centers: Floats  # center of each theme in the space of the facets, `[themes, D]`
     method: str  # see `facets.diagnose.Plane`
     index_revision: int  # revision that was read
     # Nearest words of each theme, with cosines, and the number of its documents; empty unless asked for.
@@ -131,9 +131,7 @@ def diagnose_collection(
     )
 
 
-def _chunks(
-    view: StoreView, record: CollectionRecord, rows_R: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+def _chunks(view: StoreView, record: CollectionRecord, rows_R: Ints) -> Iterator[tuple[Floats, Ints]]:
     """Yields the facets of a few parts at a time, with zero rows for words that were not read, and their offsets."""
     for start in range(0, len(rows_R), _PARTS_AT_A_TIME):
         check_interrupted()
@@ -141,11 +139,9 @@ def _chunks(
         yield stored.units.astype(np.float32), stored.starts
 
 
-def _sample_of_facets(
-    view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np.int64]
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _sample_of_facets(view: StoreView, record: CollectionRecord, shuffled_R: Ints) -> tuple[Floats, Ints]:
     """Facets ``[T, D]`` of parts, and which part each belongs to, ``[T]``."""
-    facets, owners, num_parts = list[NDArray[np.float32]](), list[NDArray[np.int64]](), 0
+    facets, owners, num_parts = list[Floats](), list[Ints](), 0
     for facets_TD, starts in _chunks(view, record, shuffled_R):
         facets.append(facets_TD)
         owners.append(num_parts + np.repeat(np.arange(len(starts) - 1), np.diff(starts)))
@@ -172,7 +168,7 @@ def _recall(
     return 1.0 - num_missed.total() / max(1, num_expected), tuple(missed_ids), index_kind
 
 
-def collection_vocabulary(view: StoreView, record: CollectionRecord) -> tuple[Vocabulary, NDArray[np.int64]]:
+def collection_vocabulary(view: StoreView, record: CollectionRecord) -> tuple[Vocabulary, Ints]:
     """The words in most documents of a sample, most frequent first, each in its most frequent form; no stop words.
 
     Also returns the first rows of the documents of the sample.
@@ -191,7 +187,7 @@ def collection_vocabulary(view: StoreView, record: CollectionRecord) -> tuple[Vo
     return Vocabulary([*words], np.array([*words.values()], dtype=np.int64)), rows
 
 
-def _texts(view: StoreView, rows: NDArray[np.int64]) -> Iterator[str]:
+def _texts(view: StoreView, rows: Ints) -> Iterator[str]:
     num_chars = 0
     for start in range(0, len(rows), _DOCUMENTS_AT_A_TIME):
         for document in view.documents(np.sort(rows[start : start + _DOCUMENTS_AT_A_TIME])).values():

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import chain, pairwise, starmap
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Doubles, Floats, Ints, Vectors
 from facets.documents.codes import Codes, count_terms, encode_units, starts_of
 from facets.documents.fields import SearchedText
 from facets.documents.records import CollectionModel
@@ -45,11 +45,11 @@ class EncodedBatch:
 
     documents: Sequence[Document]  # with different ids
     payloads: list[str]  # compact JSON
-    num_parts: NDArray[np.int64]  # of each document, `[N]`
+    num_parts: Ints  # of each document, `[N]`
     codes: Codes  # directions of the facets, `[T, D]`
-    norms: NDArray[np.float32]  # magnitudes, `[T]`
-    starts: NDArray[np.int64]  # offset of each part's facets, `[P + 1]`
-    spans: list[NDArray[np.int64] | None]  # of each part's facets in its text, `[K, 2]`; None: not known
+    norms: Floats  # magnitudes, `[T]`
+    starts: Ints  # offset of each part's facets, `[P + 1]`
+    spans: list[Ints | None]  # of each part's facets in its text, `[K, 2]`; None: not known
     terms: list[TermCounts]  # of each part with its headings and searched fields
     language: str  # whose rules the terms follow
 
@@ -176,7 +176,7 @@ def check_new(id: str, known_ids: set[str], path: ErrorPath) -> None:
     known_ids.add(id)
 
 
-def _encode_facets(documents: Sequence[Document], dim: int) -> tuple[Codes, NDArray[np.float32]]:
+def _encode_facets(documents: Sequence[Document], dim: int) -> tuple[Codes, Floats]:
     codes_TD = np.zeros((sum(len(document.facet_embeddings) for document in documents), dim), dtype=np.int8)
     norms_T, start = np.empty(len(codes_TD), dtype=np.float32), 0
     for first in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
@@ -192,7 +192,7 @@ def _encode_facets(documents: Sequence[Document], dim: int) -> tuple[Codes, NDAr
 
 def check_facets(
     document: Document, model: CollectionModel, path: ErrorPath, *, is_whole: bool = False
-) -> tuple[tuple[SearchedText, ...], NDArray[np.int64]]:
+) -> tuple[tuple[SearchedText, ...], Ints]:
     """Checks parts, facets and spans of a document; raises InvalidInputError.
 
     ``is_whole``: facets of a whole text that are not divided among its parts yet; with spans, there may be any number.
@@ -217,7 +217,7 @@ def check_facets(
     return searched, starts
 
 
-def _check_shape(facets: NDArray[np.floating], shape: tuple[int, int], most: int, path: ErrorPath) -> None:
+def _check_shape(facets: Vectors, shape: tuple[int, int], most: int, path: ErrorPath) -> None:
     """Raises InvalidInputError unless these are facets of one part, ``[K, D]``, or of more rows, up to ``most``."""
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
@@ -232,7 +232,7 @@ def _check_shape(facets: NDArray[np.floating], shape: tuple[int, int], most: int
         )
 
 
-def _check_parts(document: Document, path: ErrorPath) -> NDArray[np.int64]:
+def _check_parts(document: Document, path: ErrorPath) -> Ints:
     """Checks that several parts cover the text; returns the offset of each part's facets, ``[P + 1]``."""
     if len(document.parts) > MAX_PARTS:
         raise InvalidInputError(f"has {len(document.parts)} items, the limit is {MAX_PARTS}", path=(*path, "parts"))
@@ -248,9 +248,7 @@ def _check_parts(document: Document, path: ErrorPath) -> NDArray[np.int64]:
     return starts
 
 
-def _check_spans(
-    document: Document, parts: Sequence[SearchedText], counts_P: NDArray[np.int64], path: ErrorPath
-) -> None:
+def _check_spans(document: Document, parts: Sequence[SearchedText], counts_P: Ints, path: ErrorPath) -> None:
     spans_K2, num_facets = document.facet_spans, len(document.facet_embeddings)
     if spans_K2 is not None:
         spans_path = (*path, "facet_spans")
@@ -277,7 +275,7 @@ def _check_spans(
         raise InvalidInputError(f"must be 0 to num_tokens, got {num_read} of {num_tokens}", path=(*path, "num_read"))
 
 
-def normalize(facets: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def normalize(facets: Doubles) -> tuple[Doubles, Doubles]:
     """Splits vectors along the last axis into unit vectors and norms; zero stays zero.
 
     Safe from overflow and underflow; a vector with NaN or infinity gets a norm that is not finite.

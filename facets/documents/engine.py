@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Ints
 from facets.documents.answers import AnswerReader
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import (
@@ -423,12 +423,12 @@ class CollectionEngine:
         with apart() as run, self._store.view() as view:
             return map_collection(view, _record_in(view, name, seen), max_documents=max_documents, run=run)
 
-    def vocabulary(self, name: str, *, seen: CollectionRecord | None = None) -> tuple[Vocabulary, NDArray[np.int64]]:
+    def vocabulary(self, name: str, *, seen: CollectionRecord | None = None) -> tuple[Vocabulary, Ints]:
         """Frequent words of a collection; see :func:`facets.documents.diagnosis.collection_vocabulary`."""
         with self._store.view() as view:
             return collection_vocabulary(view, _record_in(view, name, seen))
 
-    def has_all(self, rows: NDArray[np.int64]) -> bool:
+    def has_all(self, rows: Ints) -> bool:
         """Whether none of the documents at these rows was deleted or replaced; rows are never used again."""
         with self._store.view() as view:
             return len(view.existing(rows)) == len(rows)
@@ -504,7 +504,7 @@ def _record_in(view: StoreView, name: str, seen: CollectionRecord | None) -> Col
 
 
 def _read_documents(
-    view: StoreView, record: CollectionRecord, rows: NDArray[np.int64], include_facets: bool
+    view: StoreView, record: CollectionRecord, rows: Ints, include_facets: bool
 ) -> tuple[StoredDocument, ...]:
     """The documents at these first rows."""
     documents_by_row = view.documents(rows)

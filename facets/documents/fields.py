@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Ints
 from facets.documents.filters import PATH_RULE, keys_of, path_of
 from facets.documents.types import DocumentPart, JsonValue, Span
 from facets.errors import ErrorPath, InvalidInputError
@@ -79,7 +80,7 @@ class SearchedText:
         """Characters of text and fields, including those between them: the upper bound of spans."""
         return int(self._bounds()[-1, 1])
 
-    def kept_spans(self, spans_K2: NDArray[np.integer]) -> NDArray[np.int64]:
+    def kept_spans(self, spans_K2: NDArray[np.integer]) -> Ints:
         """Converts spans in the input of the model to kept spans, ``[K, 2]``.
 
         A span across a border is assigned to the side that holds more of it, or to the text if both hold the same.
@@ -98,12 +99,12 @@ class SearchedText:
         moved_K = kept_P2[part_K, 0] - starts_P[part_K]
         return np.where((high_K > low_K)[:, None], np.stack([low_K + moved_K, high_K + moved_K], axis=1), 0)
 
-    def in_document(self, spans_K2: NDArray[np.integer]) -> NDArray[np.int64]:
+    def in_document(self, spans_K2: NDArray[np.integer]) -> Ints:
         """Converts kept spans of a part to spans of the document; empty ones stay empty."""
         moved_K1 = np.where(spans_K2[:, 1:] > len(self.text), self.num_beside, self.start)
         return np.where(spans_K2[:, 1:] > spans_K2[:, :1], spans_K2.astype(np.int64) + moved_K1, 0)
 
-    def in_part(self, spans_K2: NDArray[np.integer]) -> NDArray[np.int64]:
+    def in_part(self, spans_K2: NDArray[np.integer]) -> Ints:
         """The reverse of :meth:`in_document`."""
         moved_K1 = np.where(spans_K2[:, 1:] > len(self.text) + self.num_beside, self.num_beside, self.start)
         return np.where(spans_K2[:, 1:] > spans_K2[:, :1], spans_K2.astype(np.int64) - moved_K1, 0)
@@ -122,7 +123,7 @@ class SearchedText:
             first += len(field.text) + 1
         return None
 
-    def _bounds(self) -> NDArray[np.int64]:
+    def _bounds(self) -> Ints:
         """Start and end of the text and of each field as spans are kept, ``[P, 2]``."""
         lengths = np.array([len(self.text), *(len(field.text) for field in self.fields)], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(lengths + 1)[:-1]])

@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Ints
 from facets.documents.records import (
     CollectionInfo,
     CollectionRecord,
@@ -29,13 +30,7 @@ from facets.documents.records import (
 )
 from facets.documents.store import DocumentStore
 from facets.documents.view import StoreView
-from facets.errors import (
-    DamagedDocumentsError,
-    IndexAwayError,
-    NotFoundError,
-    NotReadyError,
-    StorageError,
-)
+from facets.errors import DamagedDocumentsError, IndexAwayError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
 from facets.index.base import IndexBackend, paged
 from facets.index.config import EngineConfig
@@ -108,26 +103,26 @@ class CollectionSource:
         with self._open_view() as view:
             return view.revision()
 
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Rows of all parts, ascending."""
         with self._open_view() as view:
             return view.document_rows(self._record).parts
 
-    def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Sequence[TermCounts]]:
+    def terms(self, rows: Ints) -> tuple[Ints, Sequence[TermCounts]]:
         """The given rows that exist and are intact, ascending, and their terms."""
         return self._read_intact(rows, lambda view, rows: view.terms(self._record, rows))
 
-    def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+    def read(self, rows: Ints) -> tuple[Ints, NDArray[np.float16]]:
         """See :class:`facets.index.base.FacetSource`."""
 
-        def read(view: StoreView, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        def read(view: StoreView, rows: Ints) -> tuple[Ints, NDArray[np.float16]]:
             existing = view.existing(rows)
             stored = view.facets(self._record, existing)
             return paged(existing, stored.units, stored.starts, num_facets=self.num_facets)
 
         return self._read_intact(rows, read)
 
-    def _read_intact(self, rows: NDArray[np.int64], read: Callable[[StoreView, NDArray[np.int64]], ReadT]) -> ReadT:
+    def _read_intact(self, rows: Ints, read: Callable[[StoreView, Ints], ReadT]) -> ReadT:
         try:
             with self._open_view() as view:
                 return read(view, rows)
@@ -501,7 +496,7 @@ class IndexManager:
                 logger.error("index maintenance failed, trying again: %s", error, exc_info=not is_away)
 
 
-def _net_changes(writes: Sequence[StoreWrite], *, after: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _net_changes(writes: Sequence[StoreWrite], *, after: int) -> tuple[Ints, Ints]:
     """Rows that the writes after a revision added and did not remove again, and rows that they removed."""
     new, none = [write for write in writes if write.revision > after], np.empty(0, dtype=np.int64)
     removed = np.concatenate([none, *(write.removed for write in new)])

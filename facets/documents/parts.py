@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Ints, Vectors
 from facets.documents.fields import SearchedText
 from facets.documents.types import Document, DocumentPart
 from facets.errors import ErrorPath, InvalidInputError
@@ -96,7 +97,7 @@ def with_parts(document: Document, parts: tuple[DocumentPart, ...], *, num_facet
 class EncodedText:
     """The output of a model for one text: a document or a part."""
 
-    facets: NDArray[np.floating]  # `[K, D]` or more rows, magnitudes kept
+    facets: Vectors  # `[K, D]` or more rows, magnitudes kept
     spans: NDArray[np.integer] | None = None  # span of each facet in the model's input, `[K, 2]`; None: not known
     num_tokens: int | None = None  # tokens of the text; None: not known
     num_read: int | None = None  # how many of them the model has read
@@ -108,10 +109,7 @@ class EncodedText:
 
 
 def from_encoded(
-    given: Document,
-    parts: Sequence[DocumentPart],
-    searched: Sequence[SearchedText],
-    encoded: Sequence[EncodedText],
+    given: Document, parts: Sequence[DocumentPart], searched: Sequence[SearchedText], encoded: Sequence[EncodedText]
 ) -> Document:
     """A document to store, from the outputs of a model for its parts; no ``parts``: the text is one part."""
     pairs = zip(searched, encoded, strict=True)
@@ -198,7 +196,7 @@ def _joined(sections: Sequence[_Section], end: int) -> list[_Section]:
     return joined or [_Section(0, headings)]
 
 
-def _cut(text: str, start: int, end: int, pages: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _cut(text: str, start: int, end: int, pages: Ints) -> Iterator[tuple[int, int]]:
     """Cuts a section into parts of similar length, before a page or paragraph, or else a sentence, or else a word."""
     count = -(-(end - start) // _PART_CHARS)
     if end - start <= LONGEST_WHOLE_CHARS:
@@ -217,7 +215,7 @@ def _cut(text: str, start: int, end: int, pages: NDArray[np.int64]) -> Iterator[
     yield start, end
 
 
-def _nearest(places: NDArray[np.int64], low: int, high: int, aim: int) -> int:
+def _nearest(places: Ints, low: int, high: int, aim: int) -> int:
     """The position nearest to ``aim`` between ``low`` and ``high``; 0 if there is none."""
     within = places[np.searchsorted(places, low) : np.searchsorted(places, high, side="right")]
     return int(within[np.abs(within - aim).argmin()]) if len(within) else 0

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from facets.arrays import Bools, Floats
+from facets.arrays import Bools, Floats, Vectors
 from facets.documents.answers import AnswerReader
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoders import Encoder, check_readable_by
@@ -36,9 +35,9 @@ class SearchRequest:
 
     top_k: int = 10  # hits for each query, 1 to `MAX_TOP_K`
     # Facets of the queries, `[Q, J, D]`, finite; norms are ignored. J need not be the collection's K.
-    facets: NDArray[np.float32] | None = None
+    facets: Floats | None = None
     # Weights of the facets, `[Q, J]`, >= 0; scaled to add up to 1 for each query. None: all equal.
-    weights: NDArray[np.floating] | None = None
+    weights: Vectors | None = None
     texts: Sequence[str] | None = None  # the queries as texts, `[Q]`; quoted phrases are matched exactly
     # How the scores of a query's facets are combined. `sum`: sum_j w_j max_k cos(q_j, F_k); `any`: the maximum over j
     # of the same terms, with the largest weight as 1. None: sum.
@@ -190,7 +189,7 @@ class PreparedSearch:
     mode: SearchMode
     # Facets of the queries with their weights as norms, `[Q, J, D]`, see `facets.index.candidates.meet`; J = 0 in mode
     # lexical.
-    facets: NDArray[np.float32]
+    facets: Floats
     terms: tuple[QueryTerms, ...]  # of each query; empty in mode facets
     curve: RelevanceCurve | None  # gives hits their confidence
     reader: AnswerReader | None = None  # chooses the answers of the first hits; None: words and facets do
@@ -213,12 +212,7 @@ class PreparedSearch:
 
 
 def prepare_search(
-    request: SearchRequest,
-    *,
-    dim: int,
-    curve: RelevanceCurve | None,
-    language: str,
-    reader: AnswerReader | None = None,
+    request: SearchRequest, *, dim: int, curve: RelevanceCurve | None, language: str, reader: AnswerReader | None = None
 ) -> PreparedSearch:
     """Checks the queries of a search in a collection of ``dim`` dimensions and a language.
 
@@ -251,9 +245,7 @@ def prepare_search(
     return PreparedSearch(request=request, mode=mode, facets=facets_QJD, terms=terms, curve=curve, reader=reads)
 
 
-def weighted_queries(
-    facets: NDArray[np.float32], dim: int, *, weights: NDArray[np.floating] | None = None, any_suffices: bool = False
-) -> NDArray[np.float32]:
+def weighted_queries(facets: Floats, dim: int, *, weights: Vectors | None = None, any_suffices: bool = False) -> Floats:
     """Checks the facets of queries and gives each its weight as norm, ``[Q, J, D]``; see :class:`SearchRequest`."""
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         raise InvalidInputError("must be an array of floats", path="facets")

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from facets.arrays import take_groups
+from facets.arrays import Doubles, Floats, Ints, Vectors, take_groups
 from facets.documents.answers import MAX_READ_HITS, QueryWords, Sentences, read_answers, sentences_in
 from facets.documents.codes import hash_terms, starts_of
 from facets.documents.confidence import SIGNALS, features_of
@@ -55,14 +54,14 @@ _FACETS_OF_NAMED = np.float32(0.01)  # weight of the facets of documents that th
 class Scored:
     """Candidates of one query, ``[C]``, with their scores."""
 
-    rows: NDArray[np.int64]
+    rows: Ints
     met: Meetings  # scores of the facets, and of the documents as a whole
-    scores: NDArray[np.float32]  # ranking score
-    lexical: NDArray[np.float32]  # scores of the words
-    signals: NDArray[np.float64]  # `[C, S]`
-    confidences: NDArray[np.float32] | None = None
+    scores: Floats  # ranking score
+    lexical: Floats  # scores of the words
+    signals: Doubles  # `[C, S]`
+    confidences: Floats | None = None
 
-    def __getitem__(self, places: NDArray[np.int64]) -> "Scored":
+    def __getitem__(self, places: Ints) -> "Scored":
         return Scored(
             self.rows[places],
             Meetings._make(values[places] for values in self.met),
@@ -87,10 +86,10 @@ class FoundText:
     """A hit and how it met the query."""
 
     searched: SearchedText
-    facets: NDArray[np.float32]  # `[K, D]`, unit norm
-    spans: NDArray[np.int64] | None  # of these facets, `[K, 2]`; None: not known
-    shares: NDArray[np.float32]  # `[J]`, what each facet of the query added to the score
-    met: NDArray[np.int64]  # `[J]`, the best facet of the document for each
+    facets: Floats  # `[K, D]`, unit norm
+    spans: Ints | None  # of these facets, `[K, 2]`; None: not known
+    shares: Floats  # `[J]`, what each facet of the query added to the score
+    met: Ints  # `[J]`, the best facet of the document for each
 
 
 class Reasons(NamedTuple):
@@ -105,7 +104,7 @@ def rank(
     view: StoreView,
     record: CollectionRecord,
     search: PreparedSearch,
-    candidate_rows: Sequence[NDArray[np.int64]],
+    candidate_rows: Sequence[Ints],
     word_scores: Sequence[LexicalScores | None],
     *,
     live: LiveIndex | None,
@@ -139,7 +138,7 @@ def rank(
 
 
 def score(
-    rows: NDArray[np.int64],
+    rows: Ints,
     met: Meetings,
     terms: QueryTerms | None,
     words: LexicalScores | None,
@@ -181,7 +180,7 @@ def _meet(
     live: LiveIndex | None,
     record: CollectionRecord,
     search: PreparedSearch,
-    candidate_rows: Sequence[NDArray[np.int64]],
+    candidate_rows: Sequence[Ints],
 ) -> list[Meetings]:
     """Exact facet scores of the candidates of each query, from the codes in the index, or else in the store."""
     query_QJD = search.facets
@@ -306,7 +305,7 @@ def explain(
     return reasons
 
 
-def _matches(query_JD: NDArray[np.float32], found: FoundText) -> tuple[FacetMatch, ...]:
+def _matches(query_JD: Floats, found: FoundText) -> tuple[FacetMatch, ...]:
     shares_J = found.shares
     weights_J = np.linalg.norm(query_JD.astype(np.float64), axis=1)
     positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
@@ -373,14 +372,7 @@ def signal_weights(space: str) -> SignalWeights:
     return _SENTENCE_WEIGHTS if space.startswith(_SENTENCE_SPACES) else _WORD_WEIGHTS
 
 
-def fuse(
-    facets_C: NDArray[np.float32],
-    whole_C: NDArray[np.float32],
-    lexical_C: NDArray[np.float32],
-    *,
-    max_lexical: float,
-    weights: SignalWeights,
-) -> NDArray[np.float32]:
+def fuse(facets_C: Floats, whole_C: Floats, lexical_C: Floats, *, max_lexical: float, weights: SignalWeights) -> Floats:
     """Convex sum of the scores by facets and as a whole, and of BM25 divided by its upper bound, ``[C]``.
 
     In [-1, 1] if the scores are. Scores are not scaled over the candidates: those of one collection are comparable
@@ -393,7 +385,7 @@ def fuse(
     return np.asarray(weights.facets * facets_C + weights.whole * whole_C + weights.words * words_C, dtype=np.float32)
 
 
-def similarities(facets_TD: NDArray[np.floating], starts_C1: NDArray[np.int64]) -> NDArray[np.float64]:
+def similarities(facets_TD: Vectors, starts_C1: Ints) -> Doubles:
     """Similarity of documents, ``[C, C]`` in [0, 1], symmetric, 1 for equal ones.
 
     The mean, over the facets of both documents, of the best cosine with a facet of the other one; norms and zero facets

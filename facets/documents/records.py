@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Ints
 from facets.documents.fields import SearchedText, field_texts, searched_part
 from facets.documents.types import DocumentPart, JsonValue
 from facets.errors import NotReadyError, WritesLostError
@@ -100,8 +100,8 @@ class StoreWrite:
     """The rows that a write changed; indexes apply the same change."""
 
     revision: int  # of the data directory and of the collection after the write
-    added: NDArray[np.int64]  # rows added, one for each part, ascending
-    removed: NDArray[np.int64]  # rows removed, one for each part, ascending
+    added: Ints  # rows added, one for each part, ascending
+    removed: Ints  # rows removed, one for each part, ascending
     num_added: int = 0  # documents added
     num_removed: int = 0  # documents removed
     language: str = ""  # that the documents gave to the collection; empty: it has not changed
@@ -121,23 +121,23 @@ class StoreWrite:
 class DocumentRows:
     """The rows of documents; the parts of a document have consecutive rows."""
 
-    firsts: NDArray[np.int64]  # first row of each document, which identifies it, `[N]` ascending
-    counts: NDArray[np.int64]  # number of its parts, `[N]`
+    firsts: Ints  # first row of each document, which identifies it, `[N]` ascending
+    counts: Ints  # number of its parts, `[N]`
 
     @property
-    def parts(self) -> NDArray[np.int64]:
+    def parts(self) -> Ints:
         """The rows of all parts."""
         before = np.cumsum(self.counts) - self.counts
-        rows: NDArray[np.int64] = np.repeat(self.firsts - before, self.counts) + np.arange(self.counts.sum())
+        rows: Ints = np.repeat(self.firsts - before, self.counts) + np.arange(self.counts.sum())
         return rows
 
-    def first_rows_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def first_rows_of(self, rows: Ints) -> Ints:
         """For each row, the first row of its document; rows of other documents are returned unchanged."""
         if not len(self.firsts):
             return rows
         places = np.maximum(np.searchsorted(self.firsts, rows, side="right") - 1, 0)
         firsts = self.firsts[places]
-        first_rows: NDArray[np.int64] = np.where((rows >= firsts) & (rows < firsts + self.counts[places]), firsts, rows)
+        first_rows: Ints = np.where((rows >= firsts) & (rows < firsts + self.counts[places]), firsts, rows)
         return first_rows
 
 

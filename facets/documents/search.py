@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints
 from facets.documents.answers import AnswerReader
 from facets.documents.codes import decode_units, hash_terms, name_term, names_in, names_of
 from facets.documents.confidence import RelevanceCurve
@@ -40,8 +40,6 @@ _TEXTS_AT_A_TIME = 16
 _PHRASE_WEIGHT = 3.0  # a phrase counts this many times as much as its words
 _FILTER_CACHE_SIZE = 16
 
-Rows = NDArray[np.int64]
-
 
 class Searcher:
     """Searches collections; thread-safe."""
@@ -49,7 +47,7 @@ class Searcher:
     def __init__(self, store: DocumentStore, indexes: IndexManager) -> None:
         self._store = store
         self._indexes = indexes
-        self._filtered: dict[tuple[int, int, str], Rows] = {}  # rows that pass recent filters, the last one used last
+        self._filtered: dict[tuple[int, int, str], Ints] = {}  # rows that pass recent filters, the last one used last
         self._lock = threading.Lock()
 
     def search(self, record: CollectionRecord, search: PreparedSearch) -> SearchResult | None:
@@ -84,7 +82,7 @@ class Searcher:
             word_scores: list[LexicalScores | None] = [None] * len(candidate_rows)
             if lexical is not None:
 
-                def texts_of(rows: Rows) -> dict[int, list[str]]:
+                def texts_of(rows: Ints) -> dict[int, list[str]]:
                     searched = {row: one.searched(record.search_fields) for row, one in view.passages(rows).items()}
                     return {row: [one.text, *(field.text for field in one.fields)] for row, one in searched.items()}
 
@@ -108,8 +106,8 @@ class Searcher:
             left_out=left_out,
         )
 
-    def _passing(self, view: StoreView, record: CollectionRecord, where: Filter) -> Rows:
-        """Rows that pass a filter, ascending."""
+    def _passing(self, view: StoreView, record: CollectionRecord, where: Filter) -> Ints:
+        """Ints that pass a filter, ascending."""
         key = (record.number, record.revision, repr(where))
         with self._lock:
             rows = self._filtered.pop(key, None)
@@ -127,13 +125,13 @@ class _CandidateFinder:
     """Finds candidate rows for the queries of one search."""
 
     search: PreparedSearch
-    allowed_rows: Rows | None = None
+    allowed_rows: Ints | None = None
     long_documents: DocumentRows | None = None
     revisions: set[int] = field(default_factory=set)  # of the collection at which the indexes were searched
     exhaustive: bool = True  # whether all searches compared every allowed document
     index_kind: str = "lexical"
 
-    def by_facets(self, live: LiveIndex) -> list[Rows]:
+    def by_facets(self, live: LiveIndex) -> list[Ints]:
         """Candidates of each query, ascending."""
         num_candidates, queries = self.search.num_candidates, self.search.facets
         candidates = self._facet_rows(live, queries, num_candidates, self.allowed_rows)
@@ -141,14 +139,14 @@ class _CandidateFinder:
             return candidates
         rows = live.rows() if self.allowed_rows is None else self.allowed_rows
 
-        def spread(found: Rows, query_JD: NDArray[np.float32]) -> Rows:
+        def spread(found: Ints, query_JD: Floats) -> Ints:
             return self._spread(found, rows, lambda num, some: self._facet_rows(live, query_JD[None], num, some)[0])
 
         return [spread(found, query_JD) for found, query_JD in zip(candidates, queries, strict=True)]
 
     def _facet_rows(
-        self, live: LiveIndex, query_QJD: NDArray[np.float32], num_candidates: int, allowed_rows: Rows | None
-    ) -> list[Rows]:
+        self, live: LiveIndex, query_QJD: Floats, num_candidates: int, allowed_rows: Ints | None
+    ) -> list[Ints]:
         if self.search.any_suffices and query_QJD.shape[1] > 1:
             # The best documents by any facet are among the best by each facet alone.
             found = []
@@ -166,7 +164,7 @@ class _CandidateFinder:
         self.index_kind = result.kind
         return [np.sort(rows[rows >= 0]) for rows in result.candidates.rows]
 
-    def named(self, lexical: LexicalIndex, view: StoreView, record: CollectionRecord, query: str) -> dict[str, Rows]:
+    def named(self, lexical: LexicalIndex, view: StoreView, record: CollectionRecord, query: str) -> dict[str, Ints]:
         """The parts that have the query, or an identifier in it, as a name; by name."""
         found = {}
         for name in names_in(query):
@@ -180,7 +178,7 @@ class _CandidateFinder:
                 found[name] = np.array(named, dtype=np.int64)
         return found
 
-    def by_words(self, lexical: LexicalIndex, terms: QueryTerms, also: Rows) -> LexicalScores:
+    def by_words(self, lexical: LexicalIndex, terms: QueryTerms, also: Ints) -> LexicalScores:
         """Word scores of the best documents by words, of the candidates by facets, and of those with a phrase."""
         num_candidates = self.search.num_candidates
         for phrase in terms.phrases:
@@ -191,7 +189,7 @@ class _CandidateFinder:
         hashes = hash_terms([term for term, _ in terms.words])
         if self.long_documents is not None:
 
-            def find(num: int, allowed_rows: Rows | None) -> Rows:
+            def find(num: int, allowed_rows: Ints | None) -> Ints:
                 found = lexical.search(hashes, num, allowed_rows=allowed_rows)
                 self.revisions.add(found.revision)
                 return found.rows
@@ -202,7 +200,7 @@ class _CandidateFinder:
         self.revisions.add(scores.revision)
         return scores
 
-    def _spread(self, candidates: Rows, rows: Rows, find: Callable[[int, Rows], Rows]) -> Rows:
+    def _spread(self, candidates: Ints, rows: Ints, find: Callable[[int, Ints], Ints]) -> Ints:
         """Adds candidates until they belong to enough documents: parts of a long document must not displace others.
 
         A search finds the best part of each document that it finds a part of, so the next one excludes these documents.
@@ -228,7 +226,7 @@ def add_phrases(
     scores: LexicalScores,
     terms: QueryTerms,
     lexical: LexicalIndex,
-    texts_of: Callable[[Rows], Mapping[int, Sequence[str]]],
+    texts_of: Callable[[Ints], Mapping[int, Sequence[str]]],
 ) -> LexicalScores:
     """Counts each quoted phrase as one more term, as rare as its words together.
 
@@ -254,7 +252,7 @@ def add_phrases(
     return replace(scores, scores=with_phrases, upper_bound=upper_bound)
 
 
-def add_names(scores: LexicalScores, terms: QueryTerms, named: Mapping[str, Rows]) -> LexicalScores:
+def add_names(scores: LexicalScores, terms: QueryTerms, named: Mapping[str, Ints]) -> LexicalScores:
     """Brings the parts that have a name closer to the upper bound, by the share that the name has in the query.
 
     A part that has the whole query as a name reaches the upper bound, as no other does.

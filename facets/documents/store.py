@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Ints
 from facets.documents.codes import CHUNKS_PER_ROW, codes_to_bytes, terms_to_bytes
 from facets.documents.dialects import KEPT_WRITES, POSTGRES, SQLITE, Dialect, create_sqlite_tables, postgres_schema
 from facets.documents.encoding import EncodedBatch
@@ -39,7 +39,7 @@ from facets.storage.postgres import PostgresDatabase
 from facets.storage.sql import SqlConnection, SqlDatabase
 
 STORE_FILE = "documents.sqlite3"
-_NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _NO_DOCUMENTS = DocumentRows(_NO_ROWS, _NO_ROWS)
 _VERIFIED_AT_A_TIME = 256  # parts
 _Row = tuple[object, ...]
@@ -50,9 +50,7 @@ RecordFiles = Mapping[str, Schema]
 """Path pattern of record files, ``TASK/*/NAME`` -> their schema; ``*`` is the name of the model."""
 
 
-def _insert(
-    writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, revisions: Sequence[int]
-) -> NDArray[np.int64]:
+def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, revisions: Sequence[int]) -> Ints:
     """Inserts document i of a batch under ``revisions[i]``; returns the new rows."""
     sql, counts = writer.sql, batch.num_parts
     added = DocumentRows(writer.last_row() + 1 + np.cumsum(counts) - counts, counts)
@@ -105,7 +103,7 @@ class _Writer(StoreView):
         record: CollectionRecord,
         revision: int,
         *,
-        added: NDArray[np.int64] = _NO_ROWS,
+        added: Ints = _NO_ROWS,
         num_added: int = 0,
         removed: DocumentRows = _NO_DOCUMENTS,
     ) -> StoreWrite:
@@ -295,7 +293,7 @@ def problems_in(view: StoreView) -> Iterator[str]:
             yield from _damage(view, record, documents.parts[start : start + _VERIFIED_AT_A_TIME])
 
 
-def _damage(view: StoreView, record: CollectionRecord, rows: NDArray[np.int64]) -> Iterator[str]:
+def _damage(view: StoreView, record: CollectionRecord, rows: Ints) -> Iterator[str]:
     for what, read in (
         ("text or payload", lambda: view.passages(rows)),
         ("facets", lambda: view.facets(record, rows)),

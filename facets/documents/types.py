@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Floats, Vectors
+
 if TYPE_CHECKING:
     from facets.model.contract import ModelInfo
 
@@ -44,7 +46,7 @@ class Document:
     text: str  # at most `MAX_DOCUMENT_BYTES` bytes of UTF-8; may be empty
     # `[K, D]`, finite; magnitudes are kept. A long text may have up to `MAX_NUM_FACETS` facets if spans are given.
     # Left out: `Collections` encodes the text, and `parts` may be the sections that the caller knows.
-    facet_embeddings: NDArray[np.floating] = field(default_factory=lambda: _NOT_ENCODED)
+    facet_embeddings: Vectors = field(default_factory=lambda: _NOT_ENCODED)
     payload: Mapping[str, JsonValue] = field(default_factory=dict)  # JSON object of at most `MAX_PAYLOAD_BYTES`
     # Span of each facet in the text, `[K, 2]`: offsets of its first character and after its last one, in code points;
     # equal offsets: no span. Searched fields count as if they followed the text, see `fields.SearchedText`.
@@ -81,7 +83,7 @@ class StoredDocument(Document):
 
     revision: int  # revision of the write that stored it
     # `[K, D]` float32 with magnitudes; directions are as precise as the store keeps them. None unless asked for.
-    facet_embeddings: NDArray[np.float32] | None = None  # type: ignore[assignment]
+    facet_embeddings: Floats | None = None  # type: ignore[assignment]
 
     @property
     def token_stats(self) -> "TokenStats | None":
@@ -184,7 +186,7 @@ class FacetMatch:
     second_facet: int  # facet of the document, from 0
     cosine: float  # in [-1, 1]
     contribution: float  # share of the facets' score, in [0, 1]; those of a hit add up to 1, or to 0 without any
-    facet: NDArray[np.float32]  # the facet of the document, `[D]`, unit norm
+    facet: Floats  # the facet of the document, `[D]`, unit norm
     second_span: Span | None = None  # where the facet stands in the document; None: not known
     first_words: tuple[tuple[str, float], ...] = ()  # words nearest to the query's facet with cosines, if added
     second_words: tuple[tuple[str, float], ...] = ()  # words nearest to the document's facet

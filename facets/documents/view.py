@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Ints
 from facets.documents.codes import (
     CHUNKS_PER_ROW,
     StoredFacets,
@@ -153,9 +153,7 @@ class StoreView:
         model = f"revision {moved.model_revision} of model {moved.model}"
         return NotReadyError(f"collection {record.name!r} moved to {model} during the call: send it again")
 
-    def uncopied(
-        self, record: CollectionRecord, copy: CollectionRecord, *, after: int, limit: int
-    ) -> tuple[NDArray[np.int64], int]:
+    def uncopied(self, record: CollectionRecord, copy: CollectionRecord, *, after: int, limit: int) -> tuple[Ints, int]:
         """First rows of at most ``limit`` documents beyond row ``after`` whose current version is not in the copy.
 
         Returns them, ascending, and the row up to which there are no others.
@@ -237,12 +235,10 @@ class StoreView:
         firsts, counts = found[np.argsort(found[:, 0])].T
         return DocumentRows(firsts, np.maximum(counts, 1))  # less is damage, which the checksum detects
 
-    def _rows_from(self, statement: str, *values: str | int) -> NDArray[np.int64]:
+    def _rows_from(self, statement: str, *values: str | int) -> Ints:
         return np.fromiter((row for (row,) in self.connection.execute(statement, values)), dtype=np.int64)
 
-    def page(
-        self, record: CollectionRecord, *, after: str, limit: int, where: Filter | None, source: str
-    ) -> NDArray[np.int64]:
+    def page(self, record: CollectionRecord, *, after: str, limit: int, where: Filter | None, source: str) -> Ints:
         """First rows of the next ``limit`` documents whose id is greater than ``after``, ordered by id."""
         condition, parameters = self._condition(record, where, source)
         statement = f"SELECT row FROM documents WHERE {condition} AND id > ? ORDER BY id LIMIT ?"
@@ -282,7 +278,7 @@ class StoreView:
             return {}
         return equal
 
-    def num_bytes(self, rows: NDArray[np.int64], *, facets: bool, dim: int) -> NDArray[np.int64]:
+    def num_bytes(self, rows: Ints, *, facets: bool, dim: int) -> Ints:
         """Bytes of text and payload, and of ``facets`` if asked, of the documents at these first rows, ``[N]``."""
         parts = "BETWEEN documents.row AND documents.row + num_parts - 1"
         text, payload = self.sql.num_bytes("text"), self.sql.num_bytes("payload")
@@ -296,18 +292,18 @@ class StoreView:
         sizes = {row: size + num_facets * 4 * (dim + 2) for row, size, num_facets in cursor}
         return np.array([sizes[row] for row in rows.tolist()], dtype=np.int64)
 
-    def first_rows_and_ids(self, rows: NDArray[np.int64]) -> dict[int, tuple[int, str]]:
+    def first_rows_and_ids(self, rows: Ints) -> dict[int, tuple[int, str]]:
         """For each of the rows that exists, the first row and id of its document."""
         statement = f"SELECT given.value, documents.row, {self.sql.blob('documents.id')} {self._given_with_documents}"
         cursor = self.connection.execute(statement, (_json_list(rows),))
         return {row: (first_row, _decoded(id)) for row, first_row, id in cursor}
 
-    def existing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def existing(self, rows: Ints) -> Ints:
         """The given rows that exist, ascending."""
         row_list = _json_list(rows)
         return np.sort(self._rows_from(self._existing, row_list, row_list))
 
-    def document_names(self, rows: NDArray[np.int64]) -> tuple[StoredDocument, ...]:
+    def document_names(self, rows: Ints) -> tuple[StoredDocument, ...]:
         """The documents at these first rows, in their order, with ids, sources and revisions only."""
         names = f"{self.sql.blob('id')}, {self.sql.blob('source')}"
         statement = f"SELECT row, revision, {names} FROM documents WHERE {self.sql.row_in}"
@@ -317,7 +313,7 @@ class StoreView:
         }
         return tuple(found[row] for row in rows.tolist())
 
-    def documents(self, rows: NDArray[np.int64]) -> dict[int, StoredDocument]:
+    def documents(self, rows: Ints) -> dict[int, StoredDocument]:
         """The documents at these first rows, without facets; missing rows are skipped.
 
         Raises DamagedDocumentsError if checksums differ or parts are missing.
@@ -343,7 +339,7 @@ class StoreView:
             for row, parts in passages.items()
         }
 
-    def passages(self, rows: NDArray[np.int64]) -> dict[int, Passage]:
+    def passages(self, rows: Ints) -> dict[int, Passage]:
         """The parts at these rows; missing rows are skipped; raises DamagedDocumentsError if checksums differ."""
         blob = self.sql.blob
         columns = (
@@ -384,7 +380,7 @@ class StoreView:
             raise DamagedDocumentsError("the text or the payload", damaged)
         return passages
 
-    def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
+    def terms(self, record: CollectionRecord, rows: Ints) -> tuple[Ints, list[TermCounts]]:
         """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text."""
         row_list = _json_list(rows)
         cursor = self.connection.execute(
@@ -403,7 +399,7 @@ class StoreView:
                 terms.append(count_terms(searched, record.language, id=passage.id))
         return np.array(existing, dtype=np.int64), terms
 
-    def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:
+    def facets(self, record: CollectionRecord, rows: Ints) -> StoredFacets:
         """The facets at these rows, in their order; raises DamagedDocumentsError if some are missing or damaged."""
         if not len(rows):
             return StoredFacets(
@@ -448,5 +444,5 @@ def _decoded(stored: bytes | str | None) -> str:
     return stored if isinstance(stored, str) else (stored or b"").decode("utf-8", "replace")
 
 
-def _json_list(rows: NDArray[np.int64]) -> str:
+def _json_list(rows: Ints) -> str:
     return json.dumps(rows.tolist())

@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Ints
 from facets.documents.encoders import Encoder, Encoders
 from facets.documents.engine import CollectionEngine
 from facets.documents.records import CollectionRecord
@@ -32,7 +32,7 @@ class _Words:
     """Words with vectors, and the documents in which they were found."""
 
     vectors: WordVectors
-    rows: NDArray[np.int64]  # first row of each document
+    rows: Ints  # first row of each document
     num_documents: int  # of the collection
     revision: int  # of the collection when all of these documents were last seen
 
