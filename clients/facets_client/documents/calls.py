@@ -86,10 +86,7 @@ class AsyncCollectionCalls(AsyncCalls):
         self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None, language: str = ""
     ) -> Collection:
         """Creates an empty collection; AlreadyExistsError when the name is taken."""
-        fields = None if search_fields is None else list(search_fields.items())
-        request = request_of(
-            pb.CreateCollectionRequest, name=name, model=model, search_fields=fields, language=language
-        )
+        request = request_from(pb.CreateCollectionRequest, locals())
         return from_message((await self._call(request)).collection, Collection)
 
     async def get_collection(self, name: str) -> Collection:
@@ -125,8 +122,7 @@ class AsyncCollectionCalls(AsyncCalls):
         The collection can be searched and written during the move. If the caller stops iterating, the collection is
         left unchanged; the next call continues. Yields the progress every few seconds; the last one is ``done``.
         """
-        fields = None if search_fields is None else list(search_fields.items())
-        request = request_of(pb.ReindexCollectionRequest, name=name, model=model, search_fields=fields)
+        request = request_from(pb.ReindexCollectionRequest, locals())
         done = False
         while not done:
             reply = await self._call(request)

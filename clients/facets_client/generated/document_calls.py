@@ -96,10 +96,7 @@ class CollectionCalls(Calls):
             language: ISO 639-1 code ("de"); empty: detected in the first documents that are stored, "en" if they are
                 short or unclear. INVALID_ARGUMENT: unknown code; the message lists the known ones.
         """
-        fields = None if search_fields is None else list(search_fields.items())
-        request = request_of(
-            pb.CreateCollectionRequest, name=name, model=model, search_fields=fields, language=language
-        )
+        request = request_from(pb.CreateCollectionRequest, locals())
         return from_message((self._call(request)).collection, Collection)
 
     def get_collection(self, name: str) -> Collection:
@@ -150,8 +147,7 @@ class CollectionCalls(Calls):
             search_fields: New payload fields to search; unset: unchanged. Different fields require re-encoding with the
                 same model.
         """
-        fields = None if search_fields is None else list(search_fields.items())
-        request = request_of(pb.ReindexCollectionRequest, name=name, model=model, search_fields=fields)
+        request = request_from(pb.ReindexCollectionRequest, locals())
         done = False
         while not done:
             reply = self._call(request)

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,6 +44,9 @@ class Section:
     name: str
     format: str
     member: int = 0  # number of the file within the file; 0: the file itself
+
+
+_ITEMS = {kind.__name__: kind for kind in (Section, Row, Rejection)}
 
 
 class ReaderProcess(AbstractContextManager["ReaderProcess"]):
@@ -102,17 +105,11 @@ class ReaderProcess(AbstractContextManager["ReaderProcess"]):
         try:
             assert process.stdout
             while (line := process.stdout.readline(_MAX_REPLY_BYTES)).endswith(b"\n"):
-                kind, *values = json.loads(line)
-                if kind == "row":
-                    self.position, fields = values
-                    yield Row(*fields)
-                elif kind == "rejection":
-                    self.position, fields = values
-                    yield Rejection(*fields)
-                elif kind == "section":
-                    section = Section(*values)
-                    name = section.name
-                    yield section
+                kind, self.position, *values = json.loads(line)
+                if kind in _ITEMS:
+                    item = _ITEMS[kind](*values)
+                    name = item.name if isinstance(item, Section) else name
+                    yield item
                 elif kind == "note":
                     self._options.note(*values)
                 elif kind == "end":
@@ -200,7 +197,7 @@ class _Reader:
             form.require_reader()
             section = Section(name, form.name, self._num_members if depth else 0)
             self._allow_time()
-            self._send_section(section)
+            self._send_item(section)
             if not source.peek(1):
                 raise InputError(f"{name}: the file is empty")
             num_items = 0
@@ -210,10 +207,10 @@ class _Reader:
                     self._position = source.position
                 if isinstance(item, Member):
                     self._read_member(item, name, depth + 1)
-                    self._send_section(section)
+                    self._send_item(section)
                 elif isinstance(item, Part):
                     section = replace(section, name=f"{name}/{safe_label(item.name)}")
-                    self._send_section(section)
+                    self._send_item(section)
                 else:
                     self._send_item(item)
                     if source.size is None:
@@ -245,21 +242,18 @@ class _Reader:
         limit = int(time.process_time()) + 1 + self._options.limits.time_s
         resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
 
-    def _send_item(self, item: Row | Rejection) -> None:
+    def _send_item(self, item: Section | Row | Rejection) -> None:
         try:
-            if isinstance(item, Row):
-                self._send("row", self._position, (item.fields, item.line, item.key))
-            else:
-                self._send("rejection", self._position, (item.line, item.reason, item.message, item.id))
+            self._send(type(item).__name__, *(getattr(item, name) for name in item.__slots__))
         except RecursionError:
-            self._send_item(Rejection(item.line, "invalid_json", "JSON is nested too deeply"))
+            assert isinstance(item, Row)
+            self._send("Rejection", item.line, "invalid_json", "JSON is nested too deeply")
+        if isinstance(item, Section):
+            self._replies.flush()  # the parent knows which file ends the child
 
-    def _send_section(self, section: Section) -> None:
-        self._send("section", *astuple(section))
-        self._replies.flush()  # the parent knows which file ends the child
-
-    def _send(self, *values: object) -> None:
-        self._replies.write(_encode(values).encode("utf-8", "surrogatepass") + b"\n")
+    def _send(self, kind: str, *values: object) -> None:
+        reply = _encode((kind, self._position, *values))
+        self._replies.write(reply.encode("utf-8", "surrogatepass") + b"\n")
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode

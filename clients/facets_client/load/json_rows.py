@@ -60,13 +60,12 @@ def _json_row(raw: bytes, line: int) -> Row | Rejection:
     except UnicodeDecodeError as error:
         message = f"invalid UTF-8: byte 0x{raw[error.start]:02x} at column {error.start + 1}"
         return Rejection(line, "invalid_utf8", message)
-    constants: list[str] = []
     try:
-        value = json.loads(text, parse_constant=constants.append)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         cut = "" if raw.endswith(b"\n") else "; the last line has no line end: it may be cut off"
         return Rejection(line, "invalid_json", f"{_json_fault(error)}{cut}")
-    return _object_row(value, constants, line)
+    return _object_row(value, line)
 
 
 def _json_fault(error: Exception, start: int = 0) -> str:
@@ -76,9 +75,7 @@ def _json_fault(error: Exception, start: int = 0) -> str:
     return "JSON is nested too deeply" if isinstance(error, RecursionError) else f"invalid JSON: {error}"
 
 
-def _object_row(value: object, constants: list[str], line: int) -> Row | Rejection:
-    if constants:
-        return Rejection(line, "invalid_json", f"{constants[0]} is not JSON")
+def _object_row(value: object, line: int) -> Row | Rejection:
     if not isinstance(value, dict):
         message = f"expected a JSON object, got {type_name(value)}"
         return Rejection(line, "not_an_object", message)
@@ -135,8 +132,7 @@ _MAX_ELEMENT_CHARS = 8 * MAX_ROW_BYTES  # held in memory during the search for t
 
 def _array_rows(name: str, stream: TextIO) -> Rows:
     """The elements of a JSON array, read one at a time; InputError at a broken element."""
-    constants: list[str] = []
-    decode = json.JSONDecoder(parse_constant=constants.append).raw_decode
+    decode = json.JSONDecoder().raw_decode
     damaged = f"{name}: the array is cut off or damaged, and what follows is not read"
     number = 0
     text = stream.read(_CHUNK_CHARS)
@@ -152,7 +148,6 @@ def _array_rows(name: str, stream: TextIO) -> Rows:
             if text[position + 1 :].strip() or stream.read(_CHUNK_CHARS).strip():
                 raise InputError(f"{damaged}: something follows its end")
             return
-        constants.clear()
         try:
             value, end = decode(text, position)
         except (ValueError, RecursionError) as error:
@@ -171,4 +166,4 @@ def _array_rows(name: str, stream: TextIO) -> Rows:
         elif has_undecodable(raw):
             yield Rejection(number, "invalid_utf8", "the record is not UTF-8")
         else:
-            yield _object_row(value, constants, number)
+            yield _object_row(value, number)

@@ -32,11 +32,8 @@ def read_docx(source: Source, options: ReadOptions) -> Rows:
     file = _open(source, options, "Word document")
     with ZipFile(file) as archive:
         title = _xml_title(archive, "docProps/core.xml")
-    page = HtmlPage(first_row_is_header=True).parse(
-        convert_to_html(file, style_map=_WORD_STYLES, convert_image=lambda image: []).value
-    )
-    if len(page.blocks):
-        yield document(page.blocks.text(), title or page.blocks.first_heading())
+    html = convert_to_html(file, style_map=_WORD_STYLES, convert_image=lambda image: []).value
+    yield from HtmlPage(first_row_is_header=True).parse(html).blocks.document(title)
 
 
 def _open(source: Source, options: ReadOptions, kind: str) -> BinaryIO:
@@ -79,8 +76,7 @@ def read_pptx(source: Source, options: ReadOptions) -> Rows:
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             notes = slide.notes_slide.notes_text_frame.text
             blocks.add(f"Notes: {notes}" if notes.strip() else "")
-        if len(blocks):
-            yield document(blocks.text(), blocks.first_heading() or title, number, slide=number)
+        yield from blocks.document(blocks.first_heading() or title, number, slide=number)
 
 
 def _add_shapes(blocks: Blocks, shapes: Any) -> None:
@@ -183,11 +179,10 @@ def read_opendocument(source: Source, options: ReadOptions) -> Rows:
     slides = list(body.iter("{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}page"))
     for number, part in enumerate(slides or [body], start=1):
         blocks = HtmlPage(first_row_is_header=True).parse(_as_html(part)).blocks
-        heading = blocks.first_heading()
-        if len(blocks) and slides:
-            yield document(blocks.text(), heading or title, number, slide=number)
-        elif len(blocks):
-            yield document(blocks.text(), title or heading)
+        if slides:
+            yield from blocks.document(blocks.first_heading() or title, number, slide=number)
+        else:
+            yield from blocks.document(title)
 
 
 def _as_html(root: Any) -> str:
@@ -223,7 +218,5 @@ def read_epub(source: Source, options: ReadOptions) -> Rows:
             path = posixpath.join(posixpath.dirname(package_name), unquote(item.get("href", "")))
             path = posixpath.normpath(path)
             if path in names and "nav" not in (item.get("properties") or "").split():
-                page = HtmlPage().parse(archive.read(path).decode("utf-8", "replace"))
-                if len(page.blocks):
-                    title = page.blocks.first_heading() or book
-                    yield document(page.blocks.text(), title, number, book=book, chapter=number)
+                blocks = HtmlPage().parse(archive.read(path).decode("utf-8", "replace")).blocks
+                yield from blocks.document(blocks.first_heading() or book, number, book=book, chapter=number)

@@ -72,7 +72,7 @@ def read_markdown(source: Source, options: ReadOptions) -> Rows:
     parser = MarkdownIt("commonmark").enable("table")
     parser.add_render_rule("image", _image_text)
     page = HtmlPage().parse(parser.render(text[front_matter.end() :] if front_matter else text))
-    yield document(page.blocks.text(), title[1].strip("\"'") if title else page.blocks.first_heading())
+    yield from page.blocks.document(title[1].strip("\"'") if title else "")
 
 
 def _image_text(renderer: Any, tokens: Any, index: int, options: Any, environment: Any) -> str:
@@ -101,6 +101,11 @@ class Blocks:
             marked = "> " * min(quote_depth, _MAX_DEPTH) + marks.get(kind, "") + text
         if text:
             self._blocks.append((kind, marked))
+
+    def document(self, title: str = "", line: int = 1, **payload: Any) -> Rows:
+        """The document of these blocks; none if there are none. The default title is the first heading."""
+        if self._blocks:
+            yield document(self.text(), title or self.first_heading(), line, **payload)
 
     def add_row(self, cells: list[str], *, is_header: bool = False, quote_depth: int = 0) -> None:
         """Adds a row, with a rule below a header. A single cell, or one with a paragraph, becomes plain blocks."""
@@ -166,7 +171,7 @@ class HtmlPage:
         self._is_first_row = False
         self.title = ""
         self.blocks = Blocks()
-        self._title_pieces: list[str] | None = None  # text of the title while its element is open
+        self._in_title = False
         self._pieces: list[str] = []  # text of the open block
         self._kind, self._level = "", 1
         self._cells: list[str] | None = None  # closed cells of the open row
@@ -193,8 +198,7 @@ class HtmlPage:
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Called by the parser where an element begins."""
         self._depth += 1
-        if tag == "title" and not self.title and self._title_pieces is None:
-            self._title_pieces = []
+        self._in_title |= tag == "title" and not self.title
         if self._skipped_depth:
             return
         if tag in _NOT_TEXT:
@@ -215,8 +219,8 @@ class HtmlPage:
 
     def end(self, tag: str) -> None:
         """Called by the parser where an element ends."""
-        if tag == "title" and self._title_pieces is not None:
-            self.title, self._title_pieces = " ".join("".join(self._title_pieces).split()), None
+        if tag == "title" and self._in_title:
+            self.title, self._in_title = " ".join(self.title.split()), False
         if self._skipped_depth == self._depth:
             self._skipped_depth = 0
         elif not self._skipped_depth:
@@ -229,8 +233,8 @@ class HtmlPage:
 
     def data(self, text: str) -> None:
         """Called by the parser with text."""
-        if self._title_pieces is not None:
-            self._title_pieces.append(text)
+        if self._in_title:
+            self.title += text
         if not self._skipped_depth:
             self._pieces.append(text)
 

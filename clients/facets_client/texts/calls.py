@@ -20,8 +20,7 @@ from facets_client.core.rows import Results
 from facets_client.core.values import FacetsArray
 from facets_client.errors import FacetsClientError
 from facets_client.generated.types import DTypeName, Method, TextTopics
-from facets_client.texts.messages import document_message, pair_score
-from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
+from facets_client.texts.results import Embeddings, Explanation, PairScore, Scores, Summary
 
 
 class AsyncTextCalls(AsyncCalls):
@@ -98,7 +97,7 @@ class AsyncTextCalls(AsyncCalls):
         """Scores how similar the two texts of each pair are; higher is more similar."""
         request = request_from(pb.ScoreRequest, locals())
         parts = await self._call_parts(request, "pairs", "max_pairs_per_request")
-        return join([from_message(part, Scores, pairs=tuple(map(pair_score, part.scores))) for part in parts])
+        return join([from_message(part, Scores, pairs=tuple(map(PairScore.of, part.scores))) for part in parts])
 
     async def summarize(
         self,
@@ -113,7 +112,12 @@ class AsyncTextCalls(AsyncCalls):
         if num_sentences is not None and max_words is not None:
             raise ValueError("num_sentences and max_words exclude each other, got both")
         check_iterable("documents", documents)
-        messages = [document_message(document) for document in documents]
+        messages = [
+            request_of(pb.SummaryDocument, text=document)
+            if isinstance(document, str)
+            else pb.SummaryDocument(sentences=request_of(pb.SentenceList, sentences=document))
+            for document in documents
+        ]
         request = request_from(pb.SummarizeRequest, locals(), documents=messages)
         parts = await self._call_parts(request, "documents", "max_texts_per_request")
         return Results(from_message(item, Summary) for part in parts for item in part.summaries)

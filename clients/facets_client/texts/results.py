@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from facets_proto.codec import from_message
+from facets_proto.v1 import texts_pb2 as pb
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -72,6 +75,19 @@ class PairScore(Drawn):
     second_tokens: tuple[TokenAttention, ...]
     label: str = ""  # equivalent, entails, neutral or contradicts; empty where the method does not decide
     differences: tuple[Difference, ...] = ()  # where the texts differ about the same things, largest weight first
+
+    @classmethod
+    def of(cls, message: pb.PairScore) -> Self:
+        """The score of a pair, with its explanation in one record."""
+        name = pb.InferenceLabel.Name(message.label) if message.label else ""
+        return from_message(
+            message.explanation,
+            cls,
+            score=message.score,
+            calibrated_score=message.calibrated_score if message.HasField("calibrated_score") else None,
+            label=name.removeprefix("INFERENCE_LABEL_").lower(),
+            differences=tuple(from_message(item, Difference) for item in message.differences),
+        )
 
     @property
     def differing(self) -> str:
