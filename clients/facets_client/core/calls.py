@@ -105,13 +105,13 @@ class AsyncCalls:
             getattr(request, field).extend(items[part])
             yield request, part.start
 
-    async def _call_pages(self, request: Any, field: str) -> list[Any]:
-        items: list[Any] = []
+    async def _pages(self, request: Any) -> AsyncIterator[Any]:
+        """The replies with all pages of a list."""
         while True:
             reply = await self._call(request)
-            items += getattr(reply, field)
+            yield reply
             if not reply.next_page_token:
-                return items
+                return
             request.page_token = reply.next_page_token
 
     async def _limits(self) -> Limits:

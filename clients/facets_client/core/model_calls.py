@@ -18,7 +18,8 @@ class AsyncModelCalls(AsyncCalls):
 
     async def models(self) -> Results[Model]:
         """All models, the default first."""
-        return Results(from_message(model, Model) for model in await self._call_pages(pb.ListModelsRequest(), "models"))
+        pages = self._pages(pb.ListModelsRequest())
+        return Results([from_message(model, Model) async for page in pages for model in page.models])
 
     async def model(self, name: str = "") -> Model:
         """One model with its limits; without a name the default model."""

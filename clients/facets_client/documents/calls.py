@@ -86,7 +86,8 @@ class AsyncCollectionCalls(AsyncCalls):
         self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None, language: str = ""
     ) -> Collection:
         """Creates an empty collection; AlreadyExistsError when the name is taken."""
-        request = request_from(pb.CreateCollectionRequest, locals())
+        fields = None if search_fields is None else list(search_fields.items())
+        request = request_from(pb.CreateCollectionRequest, locals(), search_fields=fields)
         return from_message((await self._call(request)).collection, Collection)
 
     async def get_collection(self, name: str) -> Collection:
@@ -106,8 +107,8 @@ class AsyncCollectionCalls(AsyncCalls):
 
     async def list_collections(self) -> Results[Collection]:
         """All collections, ordered by name."""
-        collections = await self._call_pages(pb.ListCollectionsRequest(), "collections")
-        return Results(from_message(collection, Collection) for collection in collections)
+        pages = self._pages(pb.ListCollectionsRequest())
+        return Results([from_message(found, Collection) async for page in pages for found in page.collections])
 
     async def delete_collection(self, name: str) -> WriteResult:
         """Deletes a collection with its documents."""
@@ -122,7 +123,8 @@ class AsyncCollectionCalls(AsyncCalls):
         The collection can be searched and written during the move. If the caller stops iterating, the collection is
         left unchanged; the next call continues. Yields the progress every few seconds; the last one is ``done``.
         """
-        request = request_from(pb.ReindexCollectionRequest, locals())
+        fields = None if search_fields is None else list(search_fields.items())
+        request = request_from(pb.ReindexCollectionRequest, locals(), search_fields=fields)
         done = False
         while not done:
             reply = await self._call(request)
@@ -190,27 +192,18 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
         session = await self._retry(
             lambda: self.open_upsert_session(collection, resume_token=resume_token, encoded_by=encoded_by)
         )
-        batches = self._batches(
-            documents,
-            least(batch_size, limits.max_documents_per_upsert),
-            least(limits.max_message_bytes, BATCH_BYTES),
-        )
+        batch_size = least(batch_size, limits.max_documents_per_upsert)
         num_unacked = 0
-        has_more = True
         try:
-            while has_more or num_unacked:
-                while has_more and num_unacked < session.max_unacked_batches:
-                    batch = await anext(batches, None)
-                    if batch is None:
-                        has_more = False
-                        await session.half_close()
-                    else:
-                        await session.send(batch)
-                        num_unacked += 1
-                if num_unacked:
-                    ack = await session.receive_ack()
+            async for batch in self._batches(documents, batch_size, least(limits.max_message_bytes, BATCH_BYTES)):
+                await session.send(batch)
+                num_unacked += 1
+                if num_unacked == session.max_unacked_batches:
+                    yield await session.receive_ack()
                     num_unacked -= 1
-                    yield ack
+            await session.half_close()
+            for _ in range(num_unacked):
+                yield await session.receive_ack()
         finally:
             await session.close()
 
@@ -350,19 +343,15 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
     ) -> AsyncIterator[Document]:
         """All documents that match, ordered by id, fetched page by page."""
         request = request_from(pb.ListDocumentsRequest, locals(), where=filter_message(where))
-        while True:
-            reply = await self._call(request)
-            warn_of(reply.warnings)
-            for document in reply.documents:
+        async for page in self._pages(request):
+            warn_of(page.warnings)
+            for document in page.documents:
                 yield from_message(document, Document)
-            if not reply.next_page_token:
-                return
-            request.page_token = reply.next_page_token
 
     async def list_sources(self, collection: str) -> dict[str, int]:
         """The files that documents came from, ordered by name -> number of their documents."""
-        sources = await self._call_pages(pb.ListSourcesRequest(collection=collection, page_size=1000), "sources")
-        return {source.source: source.num_documents for source in sources}
+        pages = self._pages(pb.ListSourcesRequest(collection=collection, page_size=1000))
+        return {found.source: found.num_documents async for page in pages for found in page.sources}
 
     @overload
     async def search(

@@ -150,15 +150,13 @@ def connect_to_ray(address: str) -> int:
 
 
 class Workers:
-    """Several workers, started on demand. Thread-safe."""
+    """Several workers. Thread-safe."""
 
     def __init__(self, start: Callable[[], Worker | RayWorker], number: int) -> None:
-        self._start = start
-        self._idle: queue.SimpleQueue[Worker | RayWorker | None] = queue.SimpleQueue()  # None: not started
-        for _ in range(number):
-            self._idle.put(None)
-        self._started: list[Worker | RayWorker] = []
-        self._is_closed = False
+        self._workers = [start() for _ in range(number)]
+        self._idle: queue.SimpleQueue[Worker | RayWorker] = queue.SimpleQueue()
+        for worker in self._workers:
+            self._idle.put(worker)
 
     def describe(self) -> EncodedBy:
         """Model and fields of the workers; InputError when the model cannot be loaded."""
@@ -178,18 +176,12 @@ class Workers:
 
     def close(self) -> None:
         """Ends all workers."""
-        self._is_closed = True
-        for worker in list(self._started):
+        for worker in self._workers:
             worker.close()
 
     def _ask(self, documents: Sequence[Sent]) -> Any:
         worker = self._idle.get()
         try:
-            if worker is None:
-                worker = self._start()
-                self._started.append(worker)
-            if self._is_closed:  # while it was starting
-                worker.close()
             return worker.ask(documents)
         finally:
             self._idle.put(worker)

@@ -105,13 +105,14 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
 
         Among several files, an unreadable one counts as one rejection.
         """
-        for index, file in enumerate(self.files):
-            self._bytes_before = sum(size or 0 for size in self._sizes[:index])
-            self._reader.position = 0
+        self._bytes_before = 0
+        for index, (file, size) in enumerate(zip(self.files, self._sizes, strict=True)):
             is_complete = True
             for record in self._read_file(index, file):
                 is_complete = is_complete and not (isinstance(record, Rejection) and record.reason in LOSSES)
                 yield replace(record, file=file.label)
+            self._bytes_before += size or 0
+            self._reader.position = 0
             yield FileEnd(file.label, is_complete and file.path != "-")
 
     def __exit__(self, *exc_info: object) -> None:

@@ -106,13 +106,13 @@ class Calls:
             getattr(request, field).extend(items[part])
             yield request, part.start
 
-    def _call_pages(self, request: Any, field: str) -> list[Any]:
-        items: list[Any] = []
+    def _pages(self, request: Any) -> Iterator[Any]:
+        """The replies with all pages of a list."""
         while True:
             reply = self._call(request)
-            items += getattr(reply, field)
+            yield reply
             if not reply.next_page_token:
-                return items
+                return
             request.page_token = reply.next_page_token
 
     def _limits(self) -> Limits:

@@ -96,7 +96,8 @@ class CollectionCalls(Calls):
             language: ISO 639-1 code ("de"); empty: detected in the first documents that are stored, "en" if they are
                 short or unclear. INVALID_ARGUMENT: unknown code; the message lists the known ones.
         """
-        request = request_from(pb.CreateCollectionRequest, locals())
+        fields = None if search_fields is None else list(search_fields.items())
+        request = request_from(pb.CreateCollectionRequest, locals(), search_fields=fields)
         return from_message((self._call(request)).collection, Collection)
 
     def get_collection(self, name: str) -> Collection:
@@ -120,8 +121,8 @@ class CollectionCalls(Calls):
 
     def list_collections(self) -> Results[Collection]:
         """All collections, ordered by name."""
-        collections = self._call_pages(pb.ListCollectionsRequest(), "collections")
-        return Results(from_message(collection, Collection) for collection in collections)
+        pages = self._pages(pb.ListCollectionsRequest())
+        return Results([from_message(found, Collection) for page in pages for found in page.collections])
 
     def delete_collection(self, name: str) -> WriteResult:
         """Deletes a collection with its documents.
@@ -147,7 +148,8 @@ class CollectionCalls(Calls):
             search_fields: New payload fields to search; unset: unchanged. Different fields require re-encoding with the
                 same model.
         """
-        request = request_from(pb.ReindexCollectionRequest, locals())
+        fields = None if search_fields is None else list(search_fields.items())
+        request = request_from(pb.ReindexCollectionRequest, locals(), search_fields=fields)
         done = False
         while not done:
             reply = self._call(request)
@@ -238,27 +240,18 @@ class DocumentCalls(CollectionCalls):
         session = self._retry(
             lambda: self.open_upsert_session(collection, resume_token=resume_token, encoded_by=encoded_by)
         )
-        batches = self._batches(
-            documents,
-            least(batch_size, limits.max_documents_per_upsert),
-            least(limits.max_message_bytes, BATCH_BYTES),
-        )
+        batch_size = least(batch_size, limits.max_documents_per_upsert)
         num_unacked = 0
-        has_more = True
         try:
-            while has_more or num_unacked:
-                while has_more and num_unacked < session.max_unacked_batches:
-                    batch = next(batches, None)
-                    if batch is None:
-                        has_more = False
-                        session.half_close()
-                    else:
-                        session.send(batch)
-                        num_unacked += 1
-                if num_unacked:
-                    ack = session.receive_ack()
+            for batch in self._batches(documents, batch_size, least(limits.max_message_bytes, BATCH_BYTES)):
+                session.send(batch)
+                num_unacked += 1
+                if num_unacked == session.max_unacked_batches:
+                    yield session.receive_ack()
                     num_unacked -= 1
-                    yield ack
+            session.half_close()
+            for _ in range(num_unacked):
+                yield session.receive_ack()
         finally:
             session.close()
 
@@ -428,14 +421,10 @@ class DocumentCalls(CollectionCalls):
             min_revision: Minimum revision to read; 0: any.
         """
         request = request_from(pb.ListDocumentsRequest, locals(), where=filter_message(where))
-        while True:
-            reply = self._call(request)
-            warn_of(reply.warnings)
-            for document in reply.documents:
+        for page in self._pages(request):
+            warn_of(page.warnings)
+            for document in page.documents:
                 yield from_message(document, Document)
-            if not reply.next_page_token:
-                return
-            request.page_token = reply.next_page_token
 
     def list_sources(self, collection: str) -> dict[str, int]:
         """The files that documents came from, ordered by name -> number of their documents.
@@ -443,8 +432,8 @@ class DocumentCalls(CollectionCalls):
         Args:
             collection: Name of the collection.
         """
-        sources = self._call_pages(pb.ListSourcesRequest(collection=collection, page_size=1000), "sources")
-        return {source.source: source.num_documents for source in sources}
+        pages = self._pages(pb.ListSourcesRequest(collection=collection, page_size=1000))
+        return {found.source: found.num_documents for page in pages for found in page.sources}
 
     @overload
     def search(

@@ -19,7 +19,8 @@ class ModelCalls(Calls):
 
     def models(self) -> Results[Model]:
         """All models, the default first."""
-        return Results(from_message(model, Model) for model in self._call_pages(pb.ListModelsRequest(), "models"))
+        pages = self._pages(pb.ListModelsRequest())
+        return Results([from_message(model, Model) for page in pages for model in page.models])
 
     def model(self, name: str = "") -> Model:
         """One model with its limits; without a name the default model.

@@ -134,8 +134,8 @@ class RelationCalls(Calls):
         Args:
             model: Model name; empty: the server's default model for relations.
         """
-        relations = self._call_pages(request_of(pb.ListRelationsRequest, model=model), "relations")
-        return Results(from_message(relation, Relation) for relation in relations)
+        pages = self._pages(request_of(pb.ListRelationsRequest, model=model))
+        return Results([from_message(relation, Relation) for page in pages for relation in page.relations])
 
     def add_relation(
         self, name: str, examples: Sequence[str], *, threshold: float | None = None, model: str = ""

@@ -92,8 +92,8 @@ class AsyncRelationCalls(AsyncCalls):
 
     async def list_relations(self, *, model: str = "") -> Results[Relation]:
         """The relations that a model knows, trained and added, by name."""
-        relations = await self._call_pages(request_of(pb.ListRelationsRequest, model=model), "relations")
-        return Results(from_message(relation, Relation) for relation in relations)
+        pages = self._pages(request_of(pb.ListRelationsRequest, model=model))
+        return Results([from_message(relation, Relation) async for page in pages for relation in page.relations])
 
     async def add_relation(
         self, name: str, examples: Sequence[str], *, threshold: float | None = None, model: str = ""
