@@ -1,7 +1,5 @@
 """The two clients: blocking, and for asyncio with the same methods."""
 
-from typing import Self
-
 from facets_client.core.model_calls import AsyncModelCalls
 from facets_client.documents.calls import AsyncDocumentCalls
 from facets_client.generated.document_calls import DocumentCalls
@@ -40,12 +38,6 @@ class FacetsClient(DocumentCalls, PaperCalls, RelationCalls, TextCalls, ModelCal
         (1, 10, 256)
     """
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
 
 class AsyncFacetsClient(AsyncDocumentCalls, AsyncPaperCalls, AsyncRelationCalls, AsyncTextCalls, AsyncModelCalls):
     """Client of a Facets server for one event loop; closed by ``async with`` or ``await close()``.
@@ -59,9 +51,3 @@ class AsyncFacetsClient(AsyncDocumentCalls, AsyncPaperCalls, AsyncRelationCalls,
         ...     async with AsyncFacetsClient("localhost:50051") as client:
         ...         print((await client.embed(["A dog."])).facet_embeddings.shape)
     """
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.close()

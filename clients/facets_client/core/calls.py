@@ -6,7 +6,7 @@ Written for asyncio; ``clients/generate_client.py`` makes the blocking version i
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from facets_proto.codec import from_message
 from facets_proto.v1 import models_pb2
@@ -37,6 +37,12 @@ class AsyncCalls:
         self._connection = Connection(target, timeout_s=timeout_s, api_key=api_key, tls=tls, metadata=metadata)
         self._channel = AsyncChannel(self._connection)
         self._known_limits: Limits | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.target!r})"

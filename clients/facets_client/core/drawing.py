@@ -118,18 +118,11 @@ def progress_bar(counted: str, *, quiet: bool) -> "Progress":
     from rich import progress
 
     console = Console(stderr=True, highlight=False)
-    columns: list[progress.ProgressColumn] = [progress.MofNCompleteColumn(), progress.TextColumn(counted)]
+    columns: list[progress.ProgressColumn] = [progress.SpinnerColumn("line"), progress.BarColumn()]
     if counted == "percent":
-        columns = [
-            progress.TextColumn("{task.percentage:>3.0f}%"),
-            progress.TextColumn("{task.description}", markup=False),
-        ]
-    columns = [
-        progress.SpinnerColumn("line"),
-        progress.BarColumn(),
-        *columns,
-        progress.TimeElapsedColumn(),
-        progress.TimeRemainingColumn(),
-    ]
+        columns += [progress.TaskProgressColumn(), progress.TextColumn("{task.description}", markup=False)]
+    else:
+        columns += [progress.MofNCompleteColumn(), progress.TextColumn(counted)]
+    columns += [progress.TimeElapsedColumn(), progress.TimeRemainingColumn()]
     is_shown = console.is_terminal or console.is_jupyter
     return progress.Progress(*columns, console=console, disable=quiet or not is_shown, transient=True)

@@ -47,7 +47,7 @@ class Rows(Drawn):
 
     @property
     def _entries(self) -> Sequence[Any]:
-        raise NotImplementedError
+        return self  # type: ignore[return-value]  # a list; `Listed` overrides it
 
     def to_dicts(self) -> list[dict[str, object]]:
         """The rows. Of several lists, ``input`` is the position of the query, text or paper, from 0."""
@@ -83,10 +83,6 @@ class Results(Rows, list[EntryT]):
     """A list whose entries are rows."""
 
     __slots__ = ()
-
-    @property
-    def _entries(self) -> Sequence[EntryT]:
-        return self
 
 
 class Listed(Rows, Sequence[EntryT]):

@@ -53,7 +53,7 @@ class IndexTask:
         self._busy_since = 0.0  # when the server started on the oldest batch in flight
         self._seen: set[int] = set()  # hashes of the ids that the input has
         self._num_stored: Counter[str] = Counter()  # documents of each file
-        self._complete: dict[str, bool] = {}  # files that ended -> whether all their ids are known
+        self._complete: list[str] = []  # files that were read to their end
         self._has_unknown: set[str] = set()  # files with rejected rows whose ids are not known
         self._has_stored = False  # whether documents of the input had been stored before
         self.notes: list[str] = []  # for the user
@@ -92,8 +92,7 @@ class IndexTask:
         self._num_stored.update(record.file for record in batch.records)
         self._num_stored.subtract(rejection.file for rejection in settled.rejections)
         self._has_unknown.update(rejection.file for rejection in batch.rejections if not rejection.id)
-        for end in batch.ends:
-            self._complete[end.file] = end.is_complete
+        self._complete += [end.file for end in batch.ends if end.is_complete]
         return settled
 
     def _receive_ack(self, batch: Batch[DocumentMessage]) -> Settled:
@@ -121,11 +120,10 @@ class IndexTask:
         """Ends the stream normally, and deletes what the files no longer contain."""
         if self._session:
             self._session.finish()
-        complete = [name for name, is_complete in self._complete.items() if is_complete]
-        if self._keep or not complete:
+        if self._keep or not self._complete:
             return
         stored = self._client.list_sources(self._collection)
-        for name in complete:
+        for name in self._complete:
             if name not in self._has_unknown and stored.get(name, 0) != self._num_stored[name]:
                 self._delete_unseen(name)
 

@@ -7,7 +7,7 @@ Written for asyncio; ``clients/generate_client.py`` makes the blocking version i
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from facets_proto.codec import from_message
 from facets_proto.v1 import models_pb2
@@ -38,6 +38,12 @@ class Calls:
         self._connection = Connection(target, timeout_s=timeout_s, api_key=api_key, tls=tls, metadata=metadata)
         self._channel = BlockingChannel(self._connection)
         self._known_limits: Limits | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.target!r})"

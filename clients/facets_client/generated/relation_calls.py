@@ -9,14 +9,7 @@ from facets_proto.v1 import relations_pb2 as pb
 from facets_client.core.requests import least, max_together, request_from, request_of
 from facets_client.core.rows import Results
 from facets_client.generated.calls import Calls
-from facets_client.generated.types import (
-    Entailment,
-    EntitySource,
-    PatternScore,
-    RankedTail,
-    Relation,
-    TextRelations,
-)
+from facets_client.generated.types import Entailment, EntitySource, PatternScore, RankedTail, Relation, TextRelations
 from facets_client.relations.messages import Spans, texts_with_entities
 
 

@@ -128,7 +128,7 @@ def _teams_messages(items: Sequence[Mapping[str, Any]]) -> Iterator[_Message]:
         name = next((str(who["displayName"]) for who in sender.values() if who and who.get("displayName")), "")
         text = str((item.get("body") or {}).get("content") or "")
         if item["body"].get("contentType") == "html":
-            text = HtmlPage().parse(text).blocks.text()
+            text = HtmlPage(text).blocks.text()
         channel = str((item.get("channelIdentity") or {}).get("channelId") or item.get("chatId") or "")
         thread = item.get("replyToId") or (item.get("id") if item.get("id") in answered else "")
         time = datetime.datetime.fromisoformat(item["createdDateTime"]).timestamp()

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -49,7 +48,7 @@ class Section:
 _ITEMS = {kind.__name__: kind for kind in (Section, Row, Rejection)}
 
 
-class ReaderProcess(AbstractContextManager["ReaderProcess"]):
+class ReaderProcess:
     """The child, which is started when it is needed and again after its end; ``position`` is in bytes of the file."""
 
     def __init__(self, options: ReadOptions) -> None:
@@ -92,9 +91,6 @@ class ReaderProcess(AbstractContextManager["ReaderProcess"]):
             self._process.kill()
             self._process.communicate()
             self._process = None
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def _replies(self, file: InputFile, skipped: Sequence[int]) -> Iterator[Section | Row | Rejection]:
         """Sections and their rows; raises the error that ends them."""

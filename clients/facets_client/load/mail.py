@@ -104,7 +104,7 @@ def _content(part: Any) -> str:
         text = data.decode(part.get_content_charset("utf-8"), "replace")
     except LookupError:  # an unknown character set
         text = data.decode("utf-8", "replace")
-    return HtmlPage().parse(text).main_text() if part.get_content_subtype() == "html" else text
+    return HtmlPage(text).main_text() if part.get_content_subtype() == "html" else text
 
 
 def _date(text: str) -> str:

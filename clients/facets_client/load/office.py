@@ -33,7 +33,7 @@ def read_docx(source: Source, options: ReadOptions) -> Rows:
     with ZipFile(file) as archive:
         title = _xml_title(archive, "docProps/core.xml")
     html = convert_to_html(file, style_map=_WORD_STYLES, convert_image=lambda image: []).value
-    yield from HtmlPage(first_row_is_header=True).parse(html).blocks.document(title)
+    yield from HtmlPage(html, first_row_is_header=True).blocks.document(title)
 
 
 def _open(source: Source, options: ReadOptions, kind: str) -> BinaryIO:
@@ -178,7 +178,7 @@ def read_opendocument(source: Source, options: ReadOptions) -> Rows:
         title = _xml_title(archive, "meta.xml")
     slides = list(body.iter("{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}page"))
     for number, part in enumerate(slides or [body], start=1):
-        blocks = HtmlPage(first_row_is_header=True).parse(_as_html(part)).blocks
+        blocks = HtmlPage(_as_html(part), first_row_is_header=True).blocks
         if slides:
             yield from blocks.document(blocks.first_heading() or title, number, slide=number)
         else:
@@ -218,5 +218,5 @@ def read_epub(source: Source, options: ReadOptions) -> Rows:
             path = posixpath.join(posixpath.dirname(package_name), unquote(item.get("href", "")))
             path = posixpath.normpath(path)
             if path in names and "nav" not in (item.get("properties") or "").split():
-                blocks = HtmlPage().parse(archive.read(path).decode("utf-8", "replace")).blocks
+                blocks = HtmlPage(archive.read(path).decode("utf-8", "replace")).blocks
                 yield from blocks.document(blocks.first_heading() or book, number, book=book, chapter=number)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from html import escape
-from typing import Any, Self
+from typing import Any
 
 from facets_client.load.rows import ReadOptions, Rejection, Row, Rows
 from facets_client.load.source import InputError, Source, detect_encoding
@@ -71,7 +71,7 @@ def read_markdown(source: Source, options: ReadOptions) -> Rows:
     title = _FRONT_MATTER_TITLE.search(front_matter[1]) if front_matter else None
     parser = MarkdownIt("commonmark").enable("table")
     parser.add_render_rule("image", _image_text)
-    page = HtmlPage().parse(parser.render(text[front_matter.end() :] if front_matter else text))
+    page = HtmlPage(parser.render(text[front_matter.end() :] if front_matter else text))
     yield from page.blocks.document(title[1].strip("\"'") if title else "")
 
 
@@ -151,7 +151,7 @@ def read_html(source: Source, options: ReadOptions) -> Rows:
     declared = _DECLARED_CHARSET.search(head[:4096])
     asked = options.encoding or (_ascii_superset(declared[1].decode()) if declared else "")
     encoding = detect_encoding(source.name, head, asked, options.note)
-    page = HtmlPage().parse(data.decode(encoding, "replace").removeprefix("\ufeff"))
+    page = HtmlPage(data.decode(encoding, "replace").removeprefix("\ufeff"))
     yield document(page.main_text(), page.title)
 
 
@@ -166,7 +166,9 @@ def _ascii_superset(encoding: str) -> str:
 class HtmlPage:
     """Target of an lxml parser that collects blocks and title of a page without a tree, which may be nested deeply."""
 
-    def __init__(self, *, first_row_is_header: bool = False) -> None:
+    def __init__(self, html: str, *, first_row_is_header: bool = False) -> None:
+        from lxml.etree import HTMLParser
+
         self._first_row_is_header = first_row_is_header
         self._is_first_row = False
         self.title = ""
@@ -180,15 +182,9 @@ class HtmlPage:
         self._depth = 0
         self._skipped_depth = 0  # depth of the open element that is skipped; 0: none
         self._main_parts: dict[str, list[int]] = {}  # depth, first block, and once closed the end
-
-    def parse(self, html: str) -> Self:
-        """Reads a page."""
-        from lxml.etree import HTMLParser
-
         parser = HTMLParser(target=self, encoding="utf-8", huge_tree=True)
         parser.feed(html.encode("utf-8", "replace"))
         parser.close()
-        return self
 
     def main_text(self) -> str:
         """The blocks of the first ``main``, else of the first ``article``, else all."""

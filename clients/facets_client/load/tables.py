@@ -9,15 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TextIO
 
-from facets_client.load.rows import (
-    MAX_EXACT_INTEGER,
-    MAX_ROW_BYTES,
-    ReadOptions,
-    Rejection,
-    Row,
-    Rows,
-    has_undecodable,
-)
+from facets_client.load.rows import MAX_EXACT_INTEGER, MAX_ROW_BYTES, ReadOptions, Rejection, Row, Rows, has_undecodable
 from facets_client.load.source import InputError, Source, detect_encoding
 
 _DELIMITERS = ",;\t|"
