@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from facets.errors import NotReadyError, OverloadedError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig
-from facets_server.runtime.fair_queue import FairLock, QueueFullError, Turns
+from facets_server.runtime.fair_queue import FairLock, Turns
 from facets_server.runtime.memory import MemoryBudget
 
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
@@ -30,7 +30,13 @@ class Admission:
         self.memory = MemoryBudget(config.max_memory_bytes)
         self._lock = threading.Lock()
         num_permits = config.max_concurrent_requests
-        self._permits = FairLock(num_permits, num_reserved=round(num_permits * _RESERVED))
+        self._permits = FairLock(
+            num_permits,
+            num_reserved=round(num_permits * _RESERVED),
+            max_waiting=config.max_queued_requests,
+            refusal=self._overloaded,
+        )
+        self.check_room = self._permits.check_room
         self.turns = Turns()
         self._streams: Counter[str] = Counter()  # by caller
         self._mean_call_s = 0.05
@@ -81,17 +87,12 @@ class Admission:
             with self._lock:
                 self._drain_listeners.remove(listener)
 
-    def check_room(self, call: CallContext) -> None:
-        """Raises OverloadedError, before the message is read, for a call that ``admit`` would refuse."""
-        if not self._permits.has_room(call, self.config.max_queued_requests):
-            raise self._overloaded()
-
     async def admit(self, call: CallContext) -> ExitStack:
-        """Takes a permit for a call; waits until the end of the call. Closing the stack gives it back."""
-        try:
-            await self._permits.acquired(call, max_waiting=self.config.max_queued_requests)
-        except QueueFullError as error:
-            raise self._overloaded() from error
+        """Takes a permit for a call; waits until the end of the call. Closing the stack gives it back.
+
+        Raises OverloadedError if too many wait, as ``check_room`` does before the message of a call is read.
+        """
+        await self._permits.acquired(call)
         permit = ExitStack()
         permit.callback(self._leave, call, time.monotonic())
         return permit

@@ -67,8 +67,6 @@ class PendingRows(Waiter, Generic[RowT]):
         self.wait()
         assert self._columns is not None
         waited_s, call = self.started - self.submitted, self.call
-        call.queue_ms += waited_s * 1000
-        call.inference_ms += self.inference_s * 1000
         call.stages.add("batch", self.submitted, waited_s, num_items=len(self.rows))
         call.stages.add("model", self.started, self.inference_s, num_items=len(self.rows))
         return self._columns

@@ -43,10 +43,10 @@ class Stage(NamedTuple):
 
 
 class Stages:
-    """The stages of one call, or of all messages of a stream; thread-safe."""
+    """The stages of one call, of a message of a stream, or of all its messages; thread-safe."""
 
-    def __init__(self, observe: Callable[[str, float], None] | None = None) -> None:
-        """Starts empty; ``observe`` is called with name and seconds of each stage that ends."""
+    def __init__(self, observe: Callable[[Stage], None] | None = None) -> None:
+        """Starts empty; ``observe`` is called with each stage that ends."""
         self.kept: list[Stage] = []  # the first stages, in the order in which they ended
         self._observe = observe
         self._seconds: dict[str, float] = {}
@@ -55,12 +55,16 @@ class Stages:
     def add(self, name: str, started: float, seconds: float, *, num_items: int = 0) -> None:
         """Records a stage that has ended."""
         assert name in STAGES, name
+        self.keep(Stage(name, started, seconds, num_items))
+
+    def keep(self, stage: Stage) -> None:
+        """Records a stage that has ended."""
         with self._lock:
-            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+            self._seconds[stage.name] = self._seconds.get(stage.name, 0.0) + stage.seconds
             if len(self.kept) < _MAX_KEPT_STAGES:
-                self.kept.append(Stage(name, started, seconds, num_items))
+                self.kept.append(stage)
         if self._observe is not None:
-            self._observe(name, seconds)
+            self._observe(stage)
 
     @contextmanager
     def measured(self, name: str, *, num_items: int = 0) -> Iterator[None]:
@@ -92,8 +96,6 @@ class CallContext:
     request_bytes: int = 0
     reply_bytes: int = 0
     started: float = field(default_factory=time.monotonic)
-    queue_ms: float = 0.0  # waiting for admission and for the model
-    inference_ms: float = 0.0  # forward passes
     num_items: int = 0  # texts, pairs or documents in the request
     stages: Stages = field(default_factory=Stages)
     memory: ExitStack = field(default_factory=ExitStack)  # of the message read last; closed: given back
@@ -101,11 +103,22 @@ class CallContext:
 
     def for_message(self) -> "CallContext":
         """The same call with its own clock and counters, for one message of a stream."""
-        return replace(self, started=time.monotonic(), queue_ms=0.0, inference_ms=0.0, num_items=0)
+        return replace(self, started=time.monotonic(), num_items=0, stages=Stages(self.stages.keep))
 
     def time_remaining(self) -> float | None:
         """Seconds until the deadline, >= 0; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def queue_ms(self) -> float:
+        """Milliseconds of waiting, for admission and for the model."""
+        spent = self.stages.seconds()
+        return (spent.get("queue", 0.0) + spent.get("batch", 0.0)) * 1000
+
+    @property
+    def inference_ms(self) -> float:
+        """Milliseconds of the model."""
+        return self.stages.seconds().get("model", 0.0) * 1000
 
     @property
     def total_ms(self) -> float:

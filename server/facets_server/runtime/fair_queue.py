@@ -7,6 +7,7 @@ time of the caller being served: it gets no credit for the time it was away. A l
 """
 
 import asyncio
+import math
 import os
 import threading
 import time
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from facets.errors import FacetsError, NotReadyError
+from facets.errors import FacetsError, NotReadyError, OverloadedError
 from facets.language.interruption import interrupted_by
 from facets_server.runtime.call_context import CallContext
 
@@ -27,20 +28,12 @@ _OVERDUE_S = 0.1
 _MAX_REMEMBERED_CALLERS = 1024  # callers without waiters whose virtual time is still ahead of the clock
 
 
-class QueueFullError(FacetsError):
-    """The queue holds the maximum number of waiters."""
-
-
 class Waiter(Future[None]):
-    """A call that waits for a turn; the owner of the queue or the end of the call ends the wait.
+    """A call that waits for a turn; the owner of the queue or the end of the call ends the wait."""
 
-    A waiter that ``may_give_way`` may be refused in favour of a caller with fewer waiters.
-    """
-
-    def __init__(self, call: CallContext, *, may_give_way: bool = False) -> None:
+    def __init__(self, call: CallContext) -> None:
         super().__init__()
         self.call = call
-        self.may_give_way = may_give_way
 
     def end(self, error: Exception | None = None) -> bool:
         """Ends the wait, with an error or successfully; returns False when it had ended before."""
@@ -178,9 +171,8 @@ class FairQueue(Generic[WaiterT]):
         with self.changed:
             largest, found = (len(self.waiters.get(call.caller, ())) + 1) / call.weight, None
             for waiters in self.waiters.values():
-                waiter = next((waiter for waiter in reversed(waiters) if waiter.may_give_way), None)
-                if waiter is not None and len(waiters) / waiter.call.weight > largest:
-                    largest, found = len(waiters) / waiter.call.weight, waiter
+                if (num := len(waiters) / waiters[-1].call.weight) > largest:
+                    largest, found = num, waiters[-1]
             return found
 
     def snapshot(self) -> list[WaiterT]:
@@ -201,12 +193,20 @@ class FairQueue(Generic[WaiterT]):
 class FairLock:
     """Lock that up to ``num_holders`` calls hold at a time; waiting callers take turns.
 
-    ``num_reserved`` places are kept for callers that hold fewer than this number.
+    ``num_reserved`` places are kept for callers that hold fewer than this number. When ``max_waiting`` calls wait, a
+    new call, or a waiter of a caller with more of them, fails with the error that ``refusal`` makes.
     """
 
-    def __init__(self, num_holders: int = 1, *, num_reserved: int = 0) -> None:
-        self._num_holders = num_holders
-        self._num_reserved = num_reserved
+    def __init__(
+        self,
+        num_holders: int = 1,
+        *,
+        num_reserved: int = 0,
+        max_waiting: float = math.inf,
+        refusal: Callable[[], OverloadedError] = lambda: OverloadedError("too many calls wait"),
+    ) -> None:
+        self._num_holders, self._num_reserved = num_holders, num_reserved
+        self._max_waiting, self._refusal = max_waiting, refusal
         self._held: Counter[str] = Counter()  # by caller
         self._queue: FairQueue[Waiter] = FairQueue()
 
@@ -225,35 +225,31 @@ class FairLock:
         with self._queue.changed:
             return not (self._held or self._queue.waiters)
 
-    def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
-        """Takes the lock in a worker thread; the taker calls ``release``. Raises as ``Waiter.wait``.
+    def acquire(self, call: CallContext) -> None:
+        """Takes the lock in a worker thread; the taker calls ``release``. Raises as ``Waiter.wait``."""
+        with call.stages.measured("queue"):
+            self._request(call).wait()
 
-        At ``max_waiting`` waiters, this call or a waiter of a caller with more waiters fails with QueueFullError.
-        """
-        started = time.monotonic()
-        self._request(call, max_waiting).wait()
-        _add_queue_time(call, started, time.monotonic() - started)
-
-    async def acquired(self, call: CallContext, *, max_waiting: int | None = None) -> None:
+    async def acquired(self, call: CallContext) -> None:
         """``acquire`` for a coroutine."""
-        started = time.monotonic()
-        waiter = self._request(call, max_waiting)
-        if waiter.done():
-            waiter.result()  # another thread may have refused it by now
-        else:
+        with call.stages.measured("queue"):
+            waiter = self._request(call)
+            if waiter.done():
+                waiter.result()  # another thread may have refused it by now
+                return
             try:
                 await waiter.ended()
             except asyncio.CancelledError:
                 if not waiter.cancelled() and waiter.exception() is None:  # granted just before
                     self.release(call)
                 raise
-        _add_queue_time(call, started, time.monotonic() - started)
 
-    def has_room(self, call: CallContext, max_waiting: int) -> bool:
-        """True when ``acquire`` would not refuse the call at once."""
+    def check_room(self, call: CallContext) -> None:
+        """Raises the refusal if ``acquire`` would do so at once."""
         with self._queue.changed:
-            has_room = self._may_have(call.caller) or len(self._queue) < max_waiting
-            return has_room or self._queue.gives_way(call) is not None
+            has_room = self._may_have(call.caller) or len(self._queue) < self._max_waiting
+            if not has_room and self._queue.gives_way(call) is None:
+                raise self._refusal()
 
     def release(self, call: CallContext) -> None:
         """Gives the lock back, straight to the waiter whose turn it is."""
@@ -267,24 +263,24 @@ class FairLock:
         """Refuses every call from now on; current holders keep the lock until they release it."""
         self._queue.close()
 
-    def _request(self, call: CallContext, max_waiting: int | None) -> Waiter:
+    def _request(self, call: CallContext) -> Waiter:
         """Returns a waiter that has ended if the lock is free, else one that has joined the queue."""
-        waiter, refused = Waiter(call, may_give_way=max_waiting is not None), None
+        waiter, refused = Waiter(call), None
         with self._queue.changed:
             # Waiters may exist while places are free: the free ones are reserved for other callers.
             if self._may_have(call.caller) and not self._queue.is_closed:
                 self._held[call.caller] += 1
                 waiter.end()
                 return waiter
-            if max_waiting is not None and len(self._queue) >= max_waiting:
+            if len(self._queue) >= self._max_waiting:
                 refused = self._queue.gives_way(call)
                 if refused is None:
-                    raise QueueFullError(f"{len(self._queue)} calls wait, the limit is {max_waiting}")
+                    raise self._refusal()
                 self._queue.remove(refused)
             self._queue.put(waiter)
         waiter.when_ended(lambda: self._queue.remove(waiter))
         if refused is not None:
-            refused.end(QueueFullError(f"{max_waiting} calls wait, and other callers have fewer of them"))
+            refused.end(self._refusal())
         return waiter
 
     def _may_have(self, caller: str) -> bool:
@@ -323,7 +319,7 @@ class Turns:
         finally:
             self.end(work)
             _thread.work = None
-            _add_queue_time(call, time.monotonic() - work.waited_s, work.waited_s)
+            call.stages.add("queue", time.monotonic() - work.waited_s, work.waited_s)
 
     def begin(self, work: "_Work") -> None:
         """Waits for the next turn of the work of this thread."""
@@ -409,8 +405,3 @@ def without_turn() -> Iterator[None]:
         yield
     finally:
         work.turns.begin(work)
-
-
-def _add_queue_time(call: CallContext, started: float, seconds: float) -> None:
-    call.queue_ms += seconds * 1000
-    call.stages.add("queue", started, seconds)

@@ -14,7 +14,7 @@ from typing import Any
 from facets.errors import OverloadedError
 from facets.language.interruption import Run, apart_in
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.fair_queue import FairLock, QueueFullError, without_turn
+from facets_server.runtime.fair_queue import FairLock, without_turn
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +29,10 @@ class HeavyWork:
     """Runs the work of ``facets.language.interruption.apart`` for one call at a time; waiting callers take turns."""
 
     def __init__(self, *, max_bytes: int = _MAX_BYTES, max_waiting: int = _MAX_WAITING) -> None:
-        self._max_bytes, self._max_waiting = max_bytes, max_waiting
-        self._lock = FairLock()
+        self._max_bytes = max_bytes
+        problem = f"{max_waiting} calls wait for such work, the limit: try again later"
+        refusal = partial(OverloadedError, problem, retry_after_s=_RETRY_AFTER_S)
+        self._lock = FairLock(max_waiting=max_waiting, refusal=refusal)
 
     @property
     def num_running(self) -> int:
@@ -45,11 +47,7 @@ class HeavyWork:
 
     @contextmanager
     def _taken(self, call: CallContext) -> Iterator[Run]:
-        try:
-            self._lock.acquire(call, max_waiting=self._max_waiting)
-        except QueueFullError as error:
-            problem = f"{self._max_waiting} calls wait for such work, the limit: try again later"
-            raise OverloadedError(problem, retry_after_s=_RETRY_AFTER_S) from error
+        self._lock.acquire(call)
         try:
             yield partial(self._run, call)
         finally:

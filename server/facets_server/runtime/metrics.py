@@ -28,7 +28,7 @@ from facets.documents import CollectionEngine, CollectionInfo
 from facets.errors import StorageError
 from facets.storage.backup import last_backup
 from facets_server.runtime.admission import Admission
-from facets_server.runtime.call_context import STAGES
+from facets_server.runtime.call_context import STAGES, Stage
 
 _TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _STAGE_BUCKETS = (0.0001, 0.00025, 0.0005, *_TIME_BUCKETS)
@@ -89,9 +89,9 @@ class CallMetrics:
             gauge = Gauge(name, title, registry=registry)
             gauge.set_function(partial(getattr, admission, attribute))
 
-    def stage(self, name: str, seconds: float) -> None:
-        """Counts one stage, a key of ``STAGES``."""
-        self._stages[name].observe(seconds)
+    def stage(self, stage: Stage) -> None:
+        """Counts one stage."""
+        self._stages[stage.name].observe(stage.seconds)
 
     def ended(self, method: str, code: str, seconds: float) -> None:
         """Counts one finished call; runs on the event loop."""

@@ -53,18 +53,15 @@ class ServedModel(ABC, Generic[EngineT]):
         """
         lock = lock or self._lock
         lock.acquire(call)
-        started = time.monotonic()
         try:
-            call.check()
-            yield self.engine
+            with call.stages.measured("model"):
+                call.check()
+                yield self.engine
             self.failures.num = 0
         except Exception as error:
             self.failures.num += not isinstance(error, FacetsError)
             raise
         finally:
-            seconds = time.monotonic() - started
-            call.inference_ms += seconds * 1000
-            call.stages.add("model", started, seconds)
             lock.release(call)
 
     @property

@@ -83,7 +83,6 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
             except FacetsError as error:
                 reply.error.CopyFrom(status_of(error, request_id=call.request_id))
             call.num_items += message_call.num_items
-            call.inference_ms += message_call.inference_ms
             yield reply
 
     def Explain(self, request: pb.ExplainRequest, call: CallContext) -> pb.ExplainResponse:

@@ -9,10 +9,10 @@ from collections import Counter
 import pytest
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
-from facets_server.runtime.fair_queue import FairLock, FairQueue, QueueFullError, Turns, Waiter, without_turn
+from facets_server.runtime.fair_queue import FairLock, FairQueue, Turns, Waiter, without_turn
 from waiting import wait_until
 
-from facets.errors import NotReadyError
+from facets.errors import NotReadyError, OverloadedError
 from facets.language.interruption import check_interrupted
 
 
@@ -92,16 +92,16 @@ def test_callers_ahead_of_the_others_are_remembered_longest():
 class Asker(threading.Thread):
     """Asks for a lock, holds it for a moment, and records the outcome."""
 
-    def __init__(self, lock, call, outcomes, **settings):
+    def __init__(self, lock, call, outcomes):
         super().__init__()
-        self._lock, self._call, self._outcomes, self._settings = lock, call, outcomes, settings
+        self._lock, self._call, self._outcomes = lock, call, outcomes
         waiting, num_outcomes = lock.num_waiting, len(outcomes)
         self.start()
         wait_until(lambda: lock.num_waiting > waiting or len(outcomes) > num_outcomes)
 
     def run(self):
         try:
-            self._lock.acquire(self._call, **self._settings)
+            self._lock.acquire(self._call)
         except Exception as error:
             self._outcomes.append(type(error))
         else:
@@ -147,16 +147,16 @@ def test_a_lock_keeps_places_for_new_callers():
 
 
 def test_in_a_full_queue_the_caller_with_most_waiters_gives_one_up():
-    lock, outcomes = FairLock(), []
+    lock, outcomes = FairLock(max_waiting=3), []
     lock.acquire(of("many"))
-    askers = [Asker(lock, of("many"), outcomes, max_waiting=3) for _ in range(4)]
-    assert outcomes == [QueueFullError]
-    askers.append(Asker(lock, of("other"), outcomes, max_waiting=3))
-    wait_until(lambda: outcomes == [QueueFullError] * 2)
+    askers = [Asker(lock, of("many"), outcomes) for _ in range(4)]
+    assert outcomes == [OverloadedError]
+    askers.append(Asker(lock, of("other"), outcomes))
+    wait_until(lambda: outcomes == [OverloadedError] * 2)
     assert lock.num_waiting == 3
     lock.release(of("many"))
     finished(*askers)
-    assert Counter(outcomes) == {QueueFullError: 2, "many": 2, "other": 1}
+    assert Counter(outcomes) == {OverloadedError: 2, "many": 2, "other": 1}
     assert lock.is_idle()
 
 
