@@ -31,7 +31,7 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.errors import status_of
-from facets_server.runtime.fair_queue import PendingReply
+from facets_server.runtime.fair_queue import Pending
 from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import ModelRegistry
 from facets_server.runtime.rooms import Service, load_models, services
@@ -131,7 +131,7 @@ class LocalChannel:
             if isinstance(request, health_pb2.HealthCheckRequest):
                 return self._check(request.service)
             reply = self._handler(call.method).unary_unary(request, call)
-            return reply.result() if isinstance(reply, PendingReply) else reply
+            return reply() if isinstance(reply, Pending) else reply
 
     def _stream(self, messages: Iterator[Message], call: CallContext) -> Iterator[Any]:
         with self._running(call), _client_errors(), self._admission.stream_slot(call):

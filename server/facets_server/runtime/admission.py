@@ -2,12 +2,13 @@
 
 Callers that wait for permits take turns, and one caller may use all permits but a reserved eighth. When the waiting
 room is full, the caller with the most waiting calls gives one up to a caller with fewer, else the new call is refused,
-with the time after which to retry. Messages of a stream wait instead: gRPC's flow control stops the sender.
+with the time after which to retry. Streams do not wait for a place, and a quarter is reserved; their messages wait:
+gRPC's flow control stops the sender.
 """
 
+import math
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -38,7 +39,10 @@ class Admission:
         )
         self.check_room = self._permits.check_room
         self.turns = Turns()
-        self._streams: Counter[str] = Counter()  # by caller
+        num_streams = config.max_streams
+        self._streams = FairLock(
+            num_streams, num_reserved=math.ceil(num_streams / 4), max_waiting=0, refusal=self._no_stream
+        )
         self._mean_call_s = 0.05
         self._is_draining = False
         self._last_end = time.monotonic()
@@ -57,7 +61,7 @@ class Admission:
     @property
     def num_streams(self) -> int:
         """Open streams."""
-        return self._streams.total()
+        return self._streams.num_held
 
     def is_idle(self) -> bool:
         """True when no call runs or waits and no stream is open."""
@@ -100,23 +104,20 @@ class Admission:
     @contextmanager
     def stream_slot(self, call: CallContext) -> Iterator[None]:
         """Holds a place for an open stream."""
-        limit = self.config.max_streams
-        caller_limit = max(1, limit * 3 // 4)
-        with self._lock:
-            if self._is_draining:
-                raise NotReadyError("the server is shutting down and opens no new streams")
-            if self.num_streams >= limit:
-                raise OverloadedError(f"all {limit} streams of the server are in use", retry_after_s=1.0)
-            if self._streams[call.caller] >= caller_limit:
-                problem = f"the caller has {caller_limit} streams open, the limit of one caller"
-                raise OverloadedError(problem, retry_after_s=1.0)
-            self._streams[call.caller] += 1
+        if self._is_draining:
+            raise NotReadyError("the server is shutting down and opens no new streams")
+        self._streams.acquire(call)
         try:
             yield
         finally:
-            with self._lock:
-                self._streams -= Counter((call.caller,))
-                self._last_end = time.monotonic()
+            self._last_end = time.monotonic()
+            self._streams.release(call)
+
+    def _no_stream(self) -> OverloadedError:
+        limit = self.config.max_streams
+        return OverloadedError(
+            f"{self.num_streams} streams are open, the limit is {limit}, three quarters of it for one caller"
+        )
 
     def _leave(self, call: CallContext, started: float) -> None:
         with self._lock:

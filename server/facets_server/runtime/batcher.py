@@ -147,12 +147,12 @@ class Batcher(Generic[RowT]):
             if self._num_waiting_calls() >= self._num_awaited:
                 self._changed.notify_all()
 
-        def leave() -> None:
+        def leave(_: object) -> None:
             num_rows = len(rows) - pending.next_row
             if num_rows and queue.remove(pending):
                 self._count_dropped(pending, num_rows=num_rows)
 
-        pending.when_ended(leave)
+        pending.add_done_callback(leave)
         return pending
 
     def close(self) -> None:

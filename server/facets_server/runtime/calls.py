@@ -1,7 +1,7 @@
 """Handles what all calls share: key, request id, message, admission, worker thread, errors, metrics and the log.
 
 Handlers run in worker threads with a ``CallContext``, may block and may raise any exception. A handler that only waits
-for a model returns a ``PendingReply``. A worker thread waits for it, or, for a small request, the event loop does,
+for a model returns a ``Pending``. A worker thread waits for it, or, for a small request, the event loop does,
 which saves two thread switches and half of the call's processor time.
 """
 
@@ -23,7 +23,7 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext, Stages, valid_request_id
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import grpc_status_of, status_row
-from facets_server.runtime.fair_queue import PendingReply, without_turn
+from facets_server.runtime.fair_queue import Pending, without_turn
 from facets_server.runtime.heavy import HeavyWork
 from facets_server.runtime.keys import Key, Keys, caller_of, collection_of
 from facets_server.runtime.message_limits import MessageLimits, memory_of, parsed
@@ -81,26 +81,24 @@ class Calls:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _wrapped(self, method: str, handler: Handler) -> Handler:
-        run = self._stream if handler.request_streaming else self._unary
-
         async def behave(_: object, context: Context) -> Any:
-            return await self._observed(run, method, handler, context)
+            return await self._observed(method, handler, context)
 
         if handler.request_streaming:
             return grpc.stream_stream_rpc_method_handler(behave)
         # A stream of requests for gRPC, so that we read the message, within bounds.
         return grpc.stream_unary_rpc_method_handler(behave)
 
-    async def _unary(self, method: str, handler: Handler, context: Context, call: CallContext) -> Any:
-        key = self._authenticated(method, context, call)
+    async def _unary(self, handler: Handler, context: Context, call: CallContext) -> Any:
+        key = self._authenticated(context, call)
         self._admission.check_room(call)
         data = await first_message(context, self._first)
         call.request_bytes = len(data)
         with ExitStack() as held:
             held.enter_context(self._admission.memory.taken(call, memory_of(len(data))))
             held.callback(lambda: call.memory.close())
-            decode = partial(self._decoded, method, handler, key, call)
-            is_quick, quick = self._quick.get(method), None
+            decode = partial(self._decoded, handler, key, call)
+            is_quick, quick = self._quick.get(call.method), None
             if is_quick is not None and len(data) <= MAX_QUICK_BYTES:
                 request = decode(data)
                 quick = request if is_quick(request) else None
@@ -111,20 +109,20 @@ class Calls:
                 return await _answer_on_loop(handler, quick, call)
         return await _on_worker(self._workers, partial(self._answer, handler, data, decode, call), permit.close)
 
-    async def _stream(self, method: str, handler: Handler, context: Context, call: CallContext) -> None:
-        key = self._authenticated(method, context, call)
+    async def _stream(self, handler: Handler, context: Context, call: CallContext) -> None:
+        key = self._authenticated(context, call)
         first = await next_message(context, self._first)
         bridge = StreamBridge(context, call, self._next)
         with ExitStack() as stack:
             stack.enter_context(self._admission.stream_slot(call))
             stack.callback(lambda: call.memory.close())
             leave = stack.pop_all().close
-        decode = partial(self._decoded, method, handler, key, call, is_of_stream=True)
+        decode = partial(self._decoded, handler, key, call, is_of_stream=True)
         work = partial(self._serve_stream, handler, bridge.messages(first, decode), bridge, call)
         await _on_worker(self._workers, work, leave)
 
     def _decoded(
-        self, method: str, handler: Handler, key: Key | None, call: CallContext, data: bytes, is_of_stream: bool = False
+        self, handler: Handler, key: Key | None, call: CallContext, data: bytes, is_of_stream: bool = False
     ) -> Message:
         """Counts, then decodes a message. Its memory is ``call.memory``; one of a stream waits for room."""
         num_values = self._limits.num_values(handler.request_deserializer, data)
@@ -136,14 +134,14 @@ class Calls:
         else:  # has the memory of its bytes
             call.memory = self._admission.memory.taken(call, memory_of(0, num_values))
         message: Message = parsed(handler.request_deserializer, data)
-        if key is not None and (collection := collection_of(method, message)):
+        if key is not None and (collection := collection_of(call.method, message)):
             key.check_collection(collection)
         return message
 
     def _answer(self, handler: Handler, data: bytes, decode: Callable[[bytes], Message], call: CallContext) -> bytes:
         with self._admission.turns.taken(call), self._heavy.of(call):
             reply = handler.unary_unary(decode(data), call)
-            answer = bytes(handler.response_serializer(reply.result() if isinstance(reply, PendingReply) else reply))
+            answer = bytes(handler.response_serializer(reply() if isinstance(reply, Pending) else reply))
         call.reply_bytes += len(answer)
         return answer
 
@@ -156,23 +154,24 @@ class Calls:
                 call.reply_bytes += len(answer)
                 bridge.send(answer)
 
-    def _authenticated(self, method: str, context: Context, call: CallContext) -> Key | None:
+    def _authenticated(self, context: Context, call: CallContext) -> Key | None:
         call.caller = caller_of(context, self._gateway_token)
         if self._keys is None:
             return None
         key = self._keys.find(metadata_of(context, "authorization"))
         call.caller, call.weight = key.caller, key.weight
-        key.check_method(method)
+        key.check_method(call.method)
         return key
 
-    async def _observed(self, run: Callable[..., Any], method: str, handler: Handler, context: Context) -> Any:
+    async def _observed(self, method: str, handler: Handler, context: Context) -> Any:
+        run = self._stream if handler.request_streaming else self._unary
         call = _call_of(method, context, self._metrics)
         if self._tracing is not None:
             self._tracing.begin(call, context)
         code, reason = grpc.StatusCode.CANCELLED, ""  # kept if the caller disconnects
         try:
             try:
-                reply = await run(method, handler, context, call)
+                reply = await run(handler, context, call)
                 code = grpc.StatusCode.OK
                 return reply
             except Exception as error:
@@ -210,7 +209,7 @@ async def _on_worker(workers: ThreadPoolExecutor, work: Callable[[], Any], when_
 
 
 async def _answer_on_loop(handler: Handler, request: Message, call: CallContext) -> bytes:
-    pending: PendingReply = handler.unary_unary(request, call)
+    pending: Pending[Any] = handler.unary_unary(request, call)
     await pending.waiter.ended()
     answer = bytes(handler.response_serializer(pending.finish()))
     call.reply_bytes += len(answer)

@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from facets.errors import FacetsError, NotReadyError, OverloadedError
 from facets.language.interruption import interrupted_by
@@ -45,10 +45,6 @@ class Waiter(Future[None]):
         except InvalidStateError:
             return False
         return True
-
-    def when_ended(self, callback: Callable[[], object]) -> None:
-        """Calls back when the wait ends, or immediately if it has ended."""
-        self.add_done_callback(lambda _: callback())
 
     def wait(self) -> None:
         """Waits in a worker thread; raises the error given to ``end``, or that of the call if it ends first."""
@@ -81,15 +77,18 @@ class Waiter(Future[None]):
             self.end(error)
 
 
+ResultT = TypeVar("ResultT")
+
+
 @dataclass(frozen=True, slots=True)
-class PendingReply:
-    """A reply that waits for a model; ``finish`` makes it once ``waiter`` has ended."""
+class Pending(Generic[ResultT]):
+    """A result that waits for a model; ``finish`` makes it once ``waiter`` has ended."""
 
     waiter: Waiter
-    finish: Callable[[], Any]
+    finish: Callable[[], ResultT]
 
-    def result(self) -> Any:
-        """Waits for the reply in a worker thread; raises as ``Waiter.wait``."""
+    def __call__(self) -> ResultT:
+        """Waits for the result in a worker thread; raises as ``Waiter.wait``."""
         self.waiter.wait()
         return self.finish()
 
@@ -278,7 +277,7 @@ class FairLock:
                     raise self._refusal()
                 self._queue.remove(refused)
             self._queue.put(waiter)
-        waiter.when_ended(lambda: self._queue.remove(waiter))
+        waiter.add_done_callback(lambda _: self._queue.remove(waiter))
         if refused is not None:
             refused.end(self._refusal())
         return waiter
@@ -331,7 +330,7 @@ class Turns:
             if not (turn.done() or self._is_watched):
                 self._is_watched = True
                 threading.Thread(target=self._watch, name="turns", daemon=True).start()
-        turn.when_ended(lambda: self._queue.remove(turn))
+        turn.add_done_callback(lambda _: self._queue.remove(turn))
         turn.wait_with_turn()
         work.waited_s += time.monotonic() - asked
         turn.result()

@@ -134,7 +134,7 @@ class Service:
     """One service, with its full name and its handlers by full name of the method.
 
     ``checks``: the service is SERVING while none of them raises; empty: no model serves it, so health lacks it.
-    The attribute ``quick_calls`` of a servicer, if any, maps the name of each method that returns a ``PendingReply`` to
+    The attribute ``quick_calls`` of a servicer, if any, maps the full name of each method that returns a ``Pending`` to
     a test for the small requests that the event loop may begin.
     """
 
@@ -144,8 +144,7 @@ class Service:
         base = next(base for base in type(servicer).__mro__ if base.__module__.endswith("_pb2_grpc"))
         # The generated code registers the handlers with this object, as with a server.
         getattr(sys.modules[base.__module__], f"add_{base.__name__}_to_server")(servicer, self)
-        quick: dict[str, Callable[[Any], bool]] = getattr(servicer, "quick_calls", {})
-        self.quick_calls = {f"/{self.name}/{method}": is_quick for method, is_quick in quick.items()}
+        self.quick_calls: dict[str, Callable[[Any], bool]] = getattr(servicer, "quick_calls", {})
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Ignores the same handlers without their names."""

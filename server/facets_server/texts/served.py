@@ -3,9 +3,8 @@
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,29 +18,17 @@ from facets.model.passage_model import PassageModel, QueryFacets
 from facets_server.runtime.batcher import Batcher, Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
+from facets_server.runtime.fair_queue import Pending
 from facets_server.runtime.models import ServedModel, TaskModels
 
 if TYPE_CHECKING:
     from facets_server.runtime.metrics import BatchMetrics
 
 _WARM_UP_TEXTS = ("A short text.", "A longer text that warms up the model with several more words than the first one.")
-RowT = TypeVar("RowT")
 
 _TEXTS_AT_A_TIME = 16  # tokenized between two checks of the deadline
 _CHARS_PER_TOKEN = 4  # of passages, approximate, for English text
 _WORD_CHARACTER = re.compile(r"\w")
-
-
-@dataclass(frozen=True, slots=True)
-class PendingTexts:
-    """Texts that wait for the model; made by ``ServedTexts.submit``."""
-
-    rows: PendingRows[Any]
-    read: Callable[[Columns], Encoded]
-
-    def __call__(self) -> Encoded:
-        """Waits for the embeddings; raises as ``PendingRows.columns``."""
-        return self.read(self.rows.columns())
 
 
 class ServedTexts(ServedModel[TextModel]):
@@ -50,6 +37,8 @@ class ServedTexts(ServedModel[TextModel]):
     ``relevance`` gives hits a confidence; None: hits have none. ``reader`` chooses the answers of searches, and is
     opened by the first of them; None: facets and words choose.
     """
+
+    _pads = False  # whether each row of a batch costs as much as its longest
 
     def __init__(
         self,
@@ -64,11 +53,12 @@ class ServedTexts(ServedModel[TextModel]):
         self.model = model
         self.relevance = relevance
         self._open_reader = reader
-        self._config = config
-        self._metrics = metrics
-        self._batchers: list[Batcher[Any]] = []
+        shared: dict[str, Any] = {"model": model.name, "metrics": metrics, "failures": self.failures}
+        self._lanes: dict[str, Batcher[Any]] = {
+            lane: Batcher(f"{model.name}-{lane}", encode, self._length, config, pads=self._pads, **shared)
+            for lane, encode in self._encoders().items()
+        }
         metrics.queue.labels(model.name).set_function(lambda: self.num_waiting)
-        self._open_lanes()
 
     @property
     def reader(self) -> AnswerReader | None:
@@ -78,27 +68,21 @@ class ServedTexts(ServedModel[TextModel]):
     @property
     def num_waiting(self) -> int:
         """Texts waiting for the model."""
-        return sum(batcher.num_waiting_texts for batcher in self._batchers)
-
-    def _add_batcher(
-        self, name: str, encode: Callable[[Sequence[RowT]], Columns], length: Callable[[RowT], int], *, pads: bool
-    ) -> Batcher[RowT]:
-        config, model = self._config, self.model.name
-        batcher = Batcher(
-            name, encode, length, config, model=model, pads=pads, metrics=self._metrics, failures=self.failures
-        )
-        self._batchers.append(batcher)
-        return batcher
+        return sum(batcher.num_waiting_texts for batcher in self._lanes.values())
 
     @abstractmethod
-    def _open_lanes(self) -> None:
-        """Adds the batchers."""
+    def _encoders(self) -> dict[str, Callable[[Sequence[Any]], Columns]]:
+        """What each lane, by name, does with rows."""
 
     @abstractmethod
-    def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+    def _length(self, row: Any) -> int:
+        """Number of tokens of a row, possibly approximate."""
+
+    @abstractmethod
+    def submit(self, texts: Sequence[str], call: CallContext) -> Pending[Encoded]:
         """Puts at least one checked text into the queue of the model."""
 
-    def submit_vectors(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+    def submit_vectors(self, texts: Sequence[str], call: CallContext) -> Pending[Encoded]:
         """Like ``submit``, but only vectors are needed; a model may omit the facets."""
         return self.submit(texts, call)
 
@@ -125,12 +109,12 @@ class ServedTexts(ServedModel[TextModel]):
 
     def has_answered(self) -> bool:
         """False after several failed batches in a row, or when a worker is gone."""
-        return all(batcher.is_healthy() for batcher in self._batchers)
+        return all(batcher.is_healthy() for batcher in self._lanes.values())
 
     def close(self) -> None:
         """Ends the workers."""
         super().close()
-        for batcher in self._batchers:
+        for batcher in self._lanes.values():
             batcher.close()
 
 
@@ -138,14 +122,15 @@ class ServedSentences(ServedTexts):
     """A model of sentences; texts and queries share one queue of token rows."""
 
     model: SentenceModel
+    _pads = True
 
-    def _open_lanes(self) -> None:
-        def encode(rows: Sequence[NDArray[np.int64]]) -> Columns:
-            return (self.model.encode_rows(rows),)
+    def _encoders(self) -> dict[str, Callable[[Sequence[Any]], Columns]]:
+        return {"texts": lambda rows: (self.model.encode_rows(rows),)}
 
-        self._batcher = self._add_batcher(self.model.name, encode, len, pads=True)
+    def _length(self, row: NDArray[np.int64]) -> int:
+        return len(row)
 
-    def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+    def submit(self, texts: Sequence[str], call: CallContext) -> Pending[Encoded]:
         """Tokenizes texts and puts them into the queue of the model."""
         rows: list[NDArray[np.int64]] = []
         with call.stages.measured("tokenize", num_items=len(texts)):
@@ -154,7 +139,8 @@ class ServedSentences(ServedTexts):
                 rows += self.model.tokenize(texts[start : start + _TEXTS_AT_A_TIME])
         stats = token_stats(self.model, texts, rows)
         call.num_items += len(texts)
-        return PendingTexts(self._batcher.submit(rows, call), lambda columns: Encoded(columns[0], stats))
+        pending = self._lanes["texts"].submit(rows, call)
+        return Pending(pending, lambda: Encoded(pending.columns()[0], stats))
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
         """True for texts in the tokenizer's cache; others wait for spaCy, which reads one text at a time."""
@@ -175,20 +161,21 @@ class ServedPassages(ServedTexts):
 
     model: PassageModel
 
-    def _open_lanes(self) -> None:
-        lanes = {"documents": self._documents, "queries": self._queries, "vectors": self._vectors}
-        self._lanes = {
-            name: self._add_batcher(f"{self.model.name}-{name}", encode, _estimated_tokens, pads=False)
-            for name, encode in lanes.items()
-        }
+    def _encoders(self) -> dict[str, Callable[[Sequence[Any]], Columns]]:
+        return {"documents": self._documents, "queries": self._queries, "vectors": self._vectors}
 
-    def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+    def _length(self, row: str) -> int:
+        return 2 + len(row) // _CHARS_PER_TOKEN
+
+    def submit(self, texts: Sequence[str], call: CallContext) -> Pending[Encoded]:
         """Puts texts into the document queue."""
-        return PendingTexts(self._queued("documents", texts, call), _encoded)
+        pending = self._queued("documents", texts, call)
+        return Pending(pending, lambda: _encoded(pending.columns()))
 
-    def submit_vectors(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+    def submit_vectors(self, texts: Sequence[str], call: CallContext) -> Pending[Encoded]:
         """Puts texts into the vector queue."""
-        return PendingTexts(self._queued("vectors", texts, call), _only_vectors)
+        pending = self._queued("vectors", texts, call)
+        return Pending(pending, lambda: _only_vectors(pending.columns()))
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
         """True if each text has a word: such texts are queued as they are, others are left to a worker thread."""
@@ -229,10 +216,6 @@ class ServedPassages(ServedTexts):
 
     def _vectors(self, texts: Sequence[str]) -> Columns:
         return self.model.embed(texts), self.model.num_tokens(texts)
-
-
-def _estimated_tokens(text: str) -> int:
-    return 2 + len(text) // _CHARS_PER_TOKEN
 
 
 def _encoded(columns: Columns) -> Encoded:

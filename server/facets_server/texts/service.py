@@ -10,7 +10,7 @@ from facets_proto.v1 import common_pb2, texts_pb2_grpc
 from facets_proto.v1 import texts_pb2 as pb
 from numpy.typing import NDArray
 
-from facets.documents.encoders import check_readable_by
+from facets.documents.encoders import Encoded, check_readable_by
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.texts.explanation import explain_encoded
@@ -21,7 +21,7 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, status_of
-from facets_server.runtime.fair_queue import PendingReply
+from facets_server.runtime.fair_queue import Pending
 from facets_server.runtime.messages import read_ahead
 from facets_server.runtime.requests import (
     check_list_of_texts,
@@ -31,7 +31,7 @@ from facets_server.runtime.requests import (
     check_texts,
     record_of,
 )
-from facets_server.texts.served import CallEncoder, PendingTexts, ServedTexts, TextModels
+from facets_server.texts.served import CallEncoder, ServedTexts, TextModels
 
 _DATA_TYPES: dict[int, type[np.floating]] = {
     common_pb2.DATA_TYPE_UNSPECIFIED: np.float32,
@@ -52,12 +52,12 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     @property
     def quick_calls(self) -> dict[str, Callable[[Any], bool]]:
         """Methods whose small requests the event loop may begin."""
-        return {"Embed": self._is_quick}
+        return {"/facets.v1.EmbeddingService/Embed": self._is_quick}
 
-    def Embed(self, request: pb.EmbedRequest, call: CallContext) -> PendingReply:
+    def Embed(self, request: pb.EmbedRequest, call: CallContext) -> Pending[pb.EmbedResponse]:
         """Facets of a batch of texts."""
         served, pending = self._submit(request, call)
-        return PendingReply(pending.rows, lambda: _embedded(served, pending, request, call))
+        return Pending(pending.waiter, lambda: _embedded(served, pending, request, call))
 
     def EmbedStream(
         self, requests: Iterator[pb.EmbedStreamRequest], call: CallContext
@@ -106,7 +106,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 
     def _submit(
         self, request: pb.EmbedRequest | pb.ExplainRequest, call: CallContext
-    ) -> tuple[ServedTexts, PendingTexts]:
+    ) -> tuple[ServedTexts, Pending[Encoded]]:
         served = (self.vector_models if _wants_vectors(request) else self.models).get(request.model)
         check_not_empty(request.texts, ("texts",))
         check_list_of_texts(request.texts, "texts", max_bytes=self.limits.max_text_bytes)
@@ -116,7 +116,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         return served, (served.submit_vectors if vectors_only else served.submit)(list(request.texts), call)
 
 
-_Outcome = tuple[ServedTexts, PendingTexts] | FacetsError  # texts that wait for the model, or why they do not
+_Outcome = tuple[ServedTexts, Pending[Encoded]] | FacetsError  # texts that wait for the model, or why they do not
 
 
 def _wants_vectors(request: pb.EmbedRequest | pb.ExplainRequest) -> bool:
@@ -124,7 +124,7 @@ def _wants_vectors(request: pb.EmbedRequest | pb.ExplainRequest) -> bool:
 
 
 def _embedded(
-    served: ServedTexts, pending: PendingTexts, request: pb.EmbedRequest, call: CallContext
+    served: ServedTexts, pending: Pending[Encoded], request: pb.EmbedRequest, call: CallContext
 ) -> pb.EmbedResponse:
     encoded = pending()
     wants_vectors = _wants_vectors(request)
