@@ -23,6 +23,7 @@ from facets.documents.filters import (
     Range,
     bounds_of,
     keys_of,
+    values_of,
 )
 from facets.storage.checksums import tables_with_checksums
 from facets.storage.postgres import PostgresSchema
@@ -220,10 +221,8 @@ def _tests(condition: Condition) -> Sequence[tuple[str, str, *tuple[object, ...]
     match condition:
         case Exists():
             return [("exists", "")]
-        case Equals(_, value):
-            return [("one of", "", [value])]
-        case OneOf(_, values):
-            return [("one of", "", list(values))]
+        case Equals() | OneOf():
+            return [("one of", "", [*values_of(condition)])]
         case Contains(_, value):
             return [("contains", "", [value])]
         case Range():

@@ -4,9 +4,9 @@ Such a filter is valid but finds nothing. Only the first documents are examined,
 collection of any size.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Scalar, bounds_of
+from facets.documents.filters import AllOf, AnyOf, Contains, Filter, NoneOf, values_of
 from facets.documents.records import CollectionRecord
 from facets.documents.types import FilterWarning
 from facets.documents.view import StoreView
@@ -51,17 +51,7 @@ def _uses(filter: Filter) -> Iterator[tuple[str, frozenset[str]]]:
         case AllOf(filters) | AnyOf(filters) | NoneOf(filters):
             for inner in filters:
                 yield from _uses(inner)
-        case Exists(field):
-            yield field, frozenset()
-        case Contains(field, _):
+        case Contains(field):
             yield field, frozenset({"lists"})
-        case Equals(field, value):
-            yield field, _kinds_of([value])
-        case OneOf(field, values):
-            yield field, _kinds_of(values)
         case _:
-            yield filter.field, _kinds_of([bound for _, bound in bounds_of(filter)])
-
-
-def _kinds_of(values: Sequence[Scalar]) -> frozenset[str]:
-    return frozenset(_KIND_OF_PYTHON_TYPE[type(value)] for value in values)
+            yield filter.field, frozenset(_KIND_OF_PYTHON_TYPE[type(value)] for value in values_of(filter))

@@ -117,31 +117,37 @@ def bounds_of(node: Range) -> list[tuple[str, float | str]]:
     return [(comparison, bound) for comparison, bound in bounds if bound is not None]
 
 
+def values_of(condition: Condition) -> Sequence[Scalar]:
+    """The values that a condition compares with."""
+    match condition:
+        case OneOf():
+            return condition.values
+        case Range():
+            return [bound for _, bound in bounds_of(condition)]
+        case Exists():
+            return []
+        case _:
+            return [condition.value]
+
+
 def _invalid(rule: str) -> InvalidInputError:
     return InvalidInputError(rule, path="where")
 
 
 def _check_node(node: Filter) -> Sequence[Filter]:
     """Checks one filter; returns the filters inside it."""
-    values: Sequence[Scalar] = ()
-    match node:
-        case AllOf(filters) | AnyOf(filters) | NoneOf(filters) if not isinstance(filters, str):
-            return filters
-        case Equals(_, value) | Contains(_, value):
-            values = [value]
-        case OneOf(path, values):
-            if isinstance(values, str) or not 1 <= len(values) <= MAX_FILTER_VALUES:
-                raise _invalid(f"must have 1 to {MAX_FILTER_VALUES} scalars as values of {path!r}")
-        case Range(path):
-            values = [bound for _, bound in bounds_of(node)]
-            if len({isinstance(bound, str) for bound in values}) != 1 or any(isinstance(one, bool) for one in values):
-                raise _invalid(f"must have bounds of one type, numbers or strings, for {path!r}")
-        case Exists():
-            pass
-        case _:
-            raise _invalid(f"must be one of the filter classes, got {type(node).__name__}")
+    if isinstance(node, (AllOf, AnyOf, NoneOf)) and not isinstance(node.filters, str):
+        return node.filters
+    if not isinstance(node, Condition):
+        raise _invalid(f"must be one of the filter classes, got {type(node).__name__}")
     if not keys_of(node.field):
         raise _invalid(f"must have paths of {PATH_RULE}, got {node.field!r}")
+    values = values_of(node)
+    if isinstance(node, OneOf) and (isinstance(values, str) or not 1 <= len(values) <= MAX_FILTER_VALUES):
+        raise _invalid(f"must have 1 to {MAX_FILTER_VALUES} scalars as values of {node.field!r}")
+    types = {str if isinstance(value, str) else bool if isinstance(value, bool) else float for value in values}
+    if isinstance(node, Range) and (len(types) != 1 or bool in types):
+        raise _invalid(f"must have bounds of one type, numbers or strings, for {node.field!r}")
     for value in values:
         if not (value is None or isinstance(value, (bool, int, float, str))):
             raise _invalid(f"must have a scalar as value of {node.field!r}, got {type(value).__name__}")

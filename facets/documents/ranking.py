@@ -81,15 +81,12 @@ class Scored:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class FoundText:
-    """A hit and how it met the query."""
+class FoundText(NamedTuple):
+    """The text of a hit."""
 
     searched: SearchedText
     facets: Floats  # `[K, D]`, unit norm
     spans: Ints | None  # of these facets, `[K, 2]`; None: not known
-    shares: Floats  # `[J]`, what each facet of the query added to the score
-    met: Ints  # `[J]`, the best facet of the document for each
 
 
 class Reasons(NamedTuple):
@@ -242,21 +239,14 @@ def _hits(
         places = np.searchsorted(rows, scored.rows).tolist()
         reasons = [Reasons((), None)] * len(places)
         if explained:
+            searched = [passages[row].searched(record.search_fields) for row in scored.rows.tolist()]
             found = [
-                FoundText(
-                    passages[row].searched(record.search_fields),
-                    units[stored.starts[index] : stored.starts[index + 1]],
-                    stored.spans[index],
-                    scored.met.shares[place],
-                    scored.met.document_facets[place],
-                )
-                for place, (row, index) in enumerate(zip(scored.rows.tolist(), places, strict=True))
+                FoundText(text, units[stored.starts[index] : stored.starts[index + 1]], stored.spans[index])
+                for text, index in zip(searched, places, strict=True)
             ]
-            reasons = explain(search, query, found, {} if words is None else words.rarities)
+            reasons = explain(search, query, found, scored.met, words)
         for place, (row, index) in enumerate(zip(scored.rows.tolist(), places, strict=True)):
-            passage, part_number, part = passages[row], 0, None
-            if passage.num_parts > 1:
-                part_number, part = passage.number, passage.part
+            passage, is_part = passages[row], passages[row].num_parts > 1
             found_words = () if terms is None or not explained else matched_words(terms, document_terms[index])
             hits[query].append(
                 SearchHit(
@@ -269,8 +259,8 @@ def _hits(
                     answer=reasons[place].answer,
                     signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
                     revision=passage.revision,
-                    part=part,
-                    part_number=part_number,
+                    part=passage.part if is_part else None,
+                    part_number=passage.number if is_part else 0,
                     num_parts=passage.num_parts,
                 )
             )
@@ -279,34 +269,35 @@ def _hits(
 
 
 def explain(
-    search: PreparedSearch, query: int, found: Sequence[FoundText], rarities: Mapping[int, float]
+    search: PreparedSearch, query: int, found: Sequence[FoundText], met: Meetings, words: LexicalScores | None
 ) -> list[Reasons]:
     """The reasons for the hits of one query, best hit first; facets of weight 0 are left out.
 
-    ``query``: its index in the search. ``rarities``: of its terms by their hash.
+    ``query``: its index in the search. ``met``: how its facets met those of the hits. ``words``: its scores by words.
     """
     query_JD, terms = search.facets[query], search.terms[query] if search.terms else None
-    query_terms = [term for term, _ in terms.words] if terms else []
-    weights = {term: rarities.get(hash, 0.0) for term, hash in zip(query_terms, hash_terms(query_terms), strict=True)}
-    words = QueryWords(terms.language if terms else "", weights)
+    asked = QueryWords("", {})
+    if terms is not None and words is not None:
+        known = [term for term, _ in terms.words]
+        rarities = [words.rarities.get(hash, 0.0) for hash in hash_terms(known)]
+        asked = QueryWords(terms.language, dict(zip(known, rarities, strict=True)))
     reasons, texts = list[Reasons](), list[Sentences]()
-    for one in found:
+    for one, shares_J, best_J in zip(found, met.shares, met.document_facets, strict=True):
         check_interrupted()
         spans_K2 = np.zeros((0, 2), dtype=np.int64) if one.spans is None else one.spans
         # Sentences are scored by the facet of the query that contributed most.
-        query_D = query_JD[int(one.shares.argmax())] if len(query_JD) else np.zeros(one.facets.shape[1], np.float32)
-        texts.append(sentences_in(one.searched, one.facets[: len(spans_K2)], spans_K2, query_D, words))
-        reasons.append(Reasons(_matches(query_JD, one), texts[-1].answer(words)))
+        query_D = query_JD[int(shares_J.argmax())] if len(query_JD) else np.zeros(one.facets.shape[1], np.float32)
+        texts.append(sentences_in(one.searched, one.facets[: len(spans_K2)], spans_K2, query_D, asked))
+        reasons.append(Reasons(_matches(query_JD, one, shares_J, best_J), texts[-1].answer(asked)))
     if search.reader is not None and search.request.texts:
         question = search.request.texts[query]
-        for place, answer in enumerate(read_answers(search.reader, question, texts[:MAX_READ_HITS], words)):
+        for place, answer in enumerate(read_answers(search.reader, question, texts[:MAX_READ_HITS], asked)):
             if answer is not None:
                 reasons[place] = Reasons(reasons[place].matches, *answer)
     return reasons
 
 
-def _matches(query_JD: Floats, found: FoundText) -> tuple[FacetMatch, ...]:
-    shares_J = found.shares
+def _matches(query_JD: Floats, found: FoundText, shares_J: Floats, best_J: Ints) -> tuple[FacetMatch, ...]:
     weights_J = np.linalg.norm(query_JD.astype(np.float64), axis=1)
     positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
     total = float(positive_J.sum()) or 1.0
@@ -314,11 +305,11 @@ def _matches(query_JD: Floats, found: FoundText) -> tuple[FacetMatch, ...]:
     return tuple(
         FacetMatch(
             first_facet=facet,
-            second_facet=int(found.met[facet]),
+            second_facet=int(best_J[facet]),
             cosine=float(cosines_J[facet]),
             contribution=float(positive_J[facet]) / total,
-            facet=found.facets[found.met[facet]],
-            second_span=None if found.spans is None else found.searched.span(*found.spans[found.met[facet]].tolist()),
+            facet=found.facets[best_J[facet]],
+            second_span=None if found.spans is None else found.searched.span(*found.spans[best_J[facet]].tolist()),
         )
         for facet in np.argsort(-shares_J, kind="stable").tolist()
         if weights_J[facet] > 0

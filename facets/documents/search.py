@@ -303,17 +303,12 @@ def rerank(
     digits = len(str(len(rows)))
     best = best_of(scored, {row: (row, f"{row:0{digits}d}") for row in rows.tolist()}, search)
     starts, places = encoded.starts, best.rows.tolist()
+    units = unit_rows(decode_units(encoded.codes).astype(np.float32))
     found = [
-        FoundText(
-            SearchedText(documents[row].text),
-            unit_rows(decode_units(encoded.codes[starts[row] : starts[row + 1]]).astype(np.float32)),
-            encoded.spans[row],
-            best.met.shares[place],
-            best.met.document_facets[place],
-        )
-        for place, row in enumerate(places)
+        FoundText(SearchedText(documents[row].text), units[starts[row] : starts[row + 1]], encoded.spans[row])
+        for row in places
     ]
-    reasons = explain(search, 0, found, {} if words is None else words.rarities)
+    reasons = explain(search, 0, found, best.met, words)
     ranked = [
         RankedText(**best.numbers_of(place), index=row, answer=why.answer, answer_confidence=None)
         for place, (row, why) in enumerate(zip(places, reasons, strict=True))
