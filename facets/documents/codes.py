@@ -105,12 +105,6 @@ class StoredFacets:
         """Unit-norm facets, ``[T, D]``; zero stays zero."""
         return decode_units(self.codes)
 
-    @property
-    def embeddings(self) -> list[Floats]:
-        """Facets of each document with magnitudes, ``[K, D]``."""
-        with_norms = self.units.astype(np.float32) * self.norms[:, None]
-        return [with_norms[start:end] for start, end in pairwise(self.starts.tolist())]
-
 
 def hash_terms(found: Sequence[str]) -> list[int]:
     """CRC-32 of each term. With 200,000 terms in a collection, one in 20,000 other terms collides with one of them."""

@@ -514,17 +514,16 @@ def _read_documents(
     searched = [record.searched(document.text, document.payload, document.parts) for document in documents]
     counts = np.array([len(parts) for parts in searched], dtype=np.int64)
     stored = view.facets(record, DocumentRows(rows, counts).parts)
-    facets, spans, with_facets = iter(stored.embeddings), iter(stored.spans), []
-    for document, parts in zip(documents, searched, strict=True):
-        part_facets = [next(facets) for _ in parts]
-        part_spans = [None if (own := next(spans)) is None else part.in_document(own) for part in parts]
-        known_spans = [own for own in part_spans if own is not None]
+    embeddings, ends, with_facets = stored.units.astype(np.float32) * stored.norms[:, None], np.cumsum(counts), []
+    for document, parts, end in zip(documents, searched, ends.tolist(), strict=True):
+        starts, known = stored.starts[end - len(parts) : end + 1], stored.spans[end - len(parts) : end]
+        spans = [part.in_document(own) for part, own in zip(parts, known, strict=True) if own is not None]
         with_facets.append(
             replace(
                 document,
-                facet_embeddings=np.concatenate(part_facets),
-                facet_spans=np.concatenate(known_spans) if len(known_spans) == len(parts) else None,
-                part_facets=tuple(map(len, part_facets)) if len(parts) > 1 else (),
+                facet_embeddings=embeddings[starts[0] : starts[-1]],
+                facet_spans=np.concatenate(spans) if len(spans) == len(parts) else None,
+                part_facets=tuple(np.diff(starts).tolist()) if len(parts) > 1 else (),
             )
         )
     return tuple(with_facets)

@@ -209,7 +209,9 @@ def _cut(text: str, start: int, end: int, pages: Ints) -> Iterator[tuple[int, in
     better = np.intersect1d(sentences, np.concatenate([breaks.astype(np.int64), pages]))
     while end - start > _MAX_SHARE * goal:
         low, high, aim = start + int(_MIN_SHARE * goal), start + int(_MAX_SHARE * goal), start + int(goal)
-        cut = _nearest(better, low, high, aim) or _nearest(sentences, low, high, aim) or _at_word(text, high, aim)
+        white = _WHITE.search(text, aim, high)
+        at_word = white.end() if white else aim
+        cut = _nearest(better, low, high, aim) or _nearest(sentences, low, high, aim) or at_word
         yield start, cut
         start = cut
     yield start, end
@@ -219,12 +221,6 @@ def _nearest(places: Ints, low: int, high: int, aim: int) -> int:
     """The position nearest to ``aim`` between ``low`` and ``high``; 0 if there is none."""
     within = places[np.searchsorted(places, low) : np.searchsorted(places, high, side="right")]
     return int(within[np.abs(within - aim).argmin()]) if len(within) else 0
-
-
-def _at_word(text: str, high: int, aim: int) -> int:
-    """The end of the first white space after ``aim``, or else ``aim``."""
-    white = _WHITE.search(text, aim, high)
-    return white.end() if white else aim
 
 
 def _with_words(text: str, parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
