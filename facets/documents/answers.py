@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, repeat
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from facets.language.markup import Hyphens, said
 from facets.language.sentences import sentences_of
 from facets.language.tables import Row
 from facets.language.terms import located_terms
+from facets.model.answer_reader import AnswerReader
 
 MAX_READ_HITS = 5  # of a query
 _MAX_READ_CHARS = 1200  # of all hits of a query together
@@ -71,19 +72,6 @@ _BLANK = " \t\r\n|*_"
 _FEWEST_WORDS = 4  # of prose: fewer are a fact, such as a name or a date
 _MAX_PROBLEM_CHARS = 1_000  # a longer text without labels holds more than a problem
 _MAX_RECORD_CHARS = 100_000  # characters of a text that are searched for labels
-
-
-class AnswerReader(Protocol):
-    """What chooses the answers; implemented by :class:`facets.model.answer_reader.AnswerReader`."""
-
-    def read(self, question: str, texts: Sequence[tuple[str, Sequence[str]]]) -> list[Floats]:
-        """Log-odds that each sentence answers, for each heading and its sentences."""
-
-    def answer_confidence(self, log_odds: float) -> float:
-        """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
-
-    def hit_confidence(self, confidence: float, log_odds: float) -> float:
-        """Calibrated probability that a hit answers, in [0, 1], from that without the reader and its best sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 
-from facets.documents.answers import AnswerReader
 from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
 from facets.documents.encoders import Encoder, Encoders, check_readable_by, described, encoders_of, problem_of
 from facets.documents.engine import CollectionEngine
@@ -35,6 +34,7 @@ from facets.errors import InvalidInputError, ModelMismatchError
 from facets.index.config import MAX_DOCUMENT_BYTES, EngineConfig
 from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import check_text
+from facets.model.answer_reader import AnswerReader
 from facets.model.contract import TextModel, check_readable
 
 _MAX_KEPT_MAPS = 4

@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 
 from facets.arrays import Floats, Ints, Ints32
-from facets.documents.answers import AnswerReader
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.parts import EncodedText
 from facets.documents.types import TokenStats
 from facets.errors import InvalidInputError, NotFoundError
 from facets.language.interruption import FifoLock
+from facets.model.answer_reader import AnswerReader
 from facets.model.contract import SentenceModel, TextModel
 from facets.model.loading import TASKS
 from facets.model.passage_model import PassageModel, QueryFacets

@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 from facets.arrays import Ints
-from facets.documents.answers import AnswerReader
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import (
     CollectionDiagnosis,
@@ -65,6 +64,7 @@ from facets.index.config import MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, E
 from facets.language.interruption import apart
 from facets.language.languages import language_of
 from facets.language.vocabulary import Vocabulary
+from facets.model.answer_reader import AnswerReader
 from facets.storage.directory import DirectoryLock
 from facets.storage.files import clear_errors, make_private_directory
 from facets.storage.sql import SqlDatabase

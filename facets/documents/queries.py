@@ -10,7 +10,6 @@ from typing import get_args
 import numpy as np
 
 from facets.arrays import Bools, Floats, Vectors
-from facets.documents.answers import AnswerReader
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoders import Encoder, check_readable_by
 from facets.documents.encoding import check_unicode, normalize
@@ -21,6 +20,7 @@ from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
 from facets.language.terms import QueryTerms, query_terms
 from facets.language.tokenizer import check_text
 from facets.language.vectors import WordVectors
+from facets.model.answer_reader import AnswerReader
 from facets.model.contract import FOREIGN, ModelInfo, check_readable, is_foreign
 
 _MIN_DIVERSE_CANDIDATES = 50  # minimum number of documents among which diverse ones are chosen

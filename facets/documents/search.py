@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 
 from facets.arrays import Floats, Ints
-from facets.documents.answers import AnswerReader
 from facets.documents.codes import decode_units, hash_terms, name_term, names_in, names_of
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import encode_documents
@@ -32,6 +31,7 @@ from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms
 from facets.language.terms import terms as terms_of
 from facets.language.vectors import unit_rows
+from facets.model.answer_reader import AnswerReader
 
 _MORE_CANDIDATES = 2  # factor for hybrid candidates: words may lift documents that facets alone rank lower
 _MAX_PHRASE_DOCUMENTS = 1000  # of the documents with all words of a phrase, only this many of the newest are searched
