@@ -1,6 +1,6 @@
 """Reads files in a child process with limits on its time and memory: a hostile file ends the child, not the program.
 
-The child is a fresh interpreter that reads one file after another. A request is a JSON object, the first one in its
+The child is a fresh interpreter that reads one file after another. A request is a line of JSON, the first one in its
 arguments, the others on lines of its standard input; replies are lines of JSON on its standard output, as fast as the
 parent takes them.
 """
@@ -14,12 +14,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from facets_client.load.formats import InputFile, format_of, safe_label
-from facets_client.load.rows import Limits, Member, Part, ReadOptions, Rejection, Row
+from facets_client.load.rows import Member, Part, ReadOptions, Rejection, Row
 from facets_client.load.source import InputError, Source, copy
 
 # An empty package saves the imports of the client.
@@ -94,9 +94,9 @@ class ReaderProcess:
 
     def _replies(self, file: InputFile, skipped: Sequence[int]) -> Iterator[Section | Row | Rejection]:
         """Sections and their rows; raises the error that ends them."""
-        request = {name: getattr(self._options, name) for name in ("format", "encoding", "delimiter", "text")}
-        request |= {"limits": asdict(self._options.limits), "path": file.path, "name": file.label, "skipped": skipped}
-        process = self._send(json.dumps(request), file.path == "-")
+        names = [field.name for field in fields(self._options) if field.name != "note"]
+        options = {name: getattr(self._options, name) for name in names}
+        process = self._send(json.dumps([options, file.path, file.label, skipped]), file.path == "-")
         name, is_whole = file.label, False
         try:
             assert process.stdout
@@ -142,11 +142,11 @@ class ReaderProcess:
         if process.poll() is None:
             process.kill()
         code = process.wait()
-        limits = self._options.limits
         if code == -signal.SIGXCPU:
-            return f"takes longer to read than the limit, {limits.time_s} s"
+            return f"takes longer to read than the limit, {self._options.time_s} s"
         cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return f"its reader ended with {cause}: it is damaged, or needs more than {limits.memory_bytes >> 20:,} MiB"
+        limit = self._options.memory_bytes >> 20
+        return f"its reader ended with {cause}: it is damaged, or needs more than {limit:,} MiB"
 
 
 class _ChildEndedError(InputError):
@@ -161,7 +161,7 @@ class _Reader:
         self._options = replace(options, note=lambda sentence: self._send("note", sentence))
         self._skipped = skipped
         self._num_members = 0
-        self._bytes_left = options.limits.unpacked_bytes
+        self._bytes_left = options.unpacked_bytes
         self._position = 0
 
     def read(self, path: str, name: str) -> None:
@@ -180,7 +180,7 @@ class _Reader:
         if isinstance(error, ImportError | InputError):
             return isinstance(error, ImportError), str(error), getattr(error, "hint", "")
         if isinstance(error, MemoryError):
-            limit = self._options.limits.memory_bytes >> 20
+            limit = self._options.memory_bytes >> 20
             return False, f"{name}: takes more memory to read than the limit, {limit:,} MiB", ""
         if isinstance(error, RuntimeError) and "password" in str(error):  # of zipfile
             return False, f"{name}: requires a password", ""
@@ -222,9 +222,9 @@ class _Reader:
         name = f"{container}/{safe_label(member.name)}"
         if self._num_members in self._skipped:
             return
-        limits = self._options.limits
-        if self._num_members > limits.num_members or depth > _MAX_DEPTH:
-            limit = f"{_MAX_DEPTH} levels" if depth > _MAX_DEPTH else f"{limits.num_members:,} files"
+        most = self._options.num_members
+        if self._num_members > most or depth > _MAX_DEPTH:
+            limit = f"{_MAX_DEPTH} levels" if depth > _MAX_DEPTH else f"{most:,} files"
             raise InputError(f"{container}: has more than {limit}")
         try:
             with tempfile.NamedTemporaryFile() as file:
@@ -235,7 +235,7 @@ class _Reader:
             self._send_item(Rejection(1, "unreadable_file", self._fault(name, error)[1]))
 
     def _allow_time(self) -> None:
-        limit = int(time.process_time()) + 1 + self._options.limits.time_s
+        limit = int(time.process_time()) + 1 + self._options.time_s
         resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
 
     def _send_item(self, item: Section | Row | Rejection) -> None:
@@ -261,11 +261,10 @@ def main(request: str) -> None:
     os.dup2(2, 1)  # libraries may print
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while request:
-        fields: dict[str, Any] = json.loads(request)
-        path, name, skipped = (fields.pop(key) for key in ("path", "name", "skipped"))
-        limits = Limits(**fields.pop("limits"))
-        resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
-        _Reader(replies, ReadOptions(**fields, limits=limits), skipped).read(path, name)
+        given, path, name, skipped = json.loads(request)
+        options = ReadOptions(**given)
+        resource.setrlimit(resource.RLIMIT_DATA, (options.memory_bytes, options.memory_bytes))
+        _Reader(replies, options, skipped).read(path, name)
         request = "" if path == "-" else sys.stdin.readline()
 
 

@@ -50,10 +50,10 @@ class Format:
 
 def read_zip(source: Source, options: ReadOptions) -> Items:
     """The files of an archive in the order of their names, without hidden ones; an export of Slack by conversation."""
-    with ZipFile(source.seekable(options.limits.unpacked_bytes)) as archive:
+    with ZipFile(source.seekable(options.unpacked_bytes)) as archive:
         names = sorted(info.filename for info in archive.infolist() if not info.is_dir())
-        if len(names) > options.limits.num_members:
-            raise InputError(f"{source.name}: has {len(names):,} files, the limit is {options.limits.num_members:,}")
+        if len(names) > options.num_members:
+            raise InputError(f"{source.name}: has {len(names):,} files, the limit is {options.num_members:,}")
         if is_slack_export(names):
             yield from slack_conversations(names, archive.read)
             return

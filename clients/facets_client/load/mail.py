@@ -128,7 +128,7 @@ def read_msg(source: Source, options: ReadOptions) -> Items:
     """One message of Outlook."""
     from oxmsg import Message
 
-    given: Any = Message.load(source.seekable(options.limits.unpacked_bytes))
+    given: Any = Message.load(source.seekable(options.unpacked_bytes))
     headers = {name.casefold(): value for name, value in given.message_headers.items()}
     headers |= {"subject": given.subject, "from": given.sender or ""}
     if given.sent_date:

@@ -42,7 +42,7 @@ def _open(source: Source, options: ReadOptions, kind: str) -> BinaryIO:
         is_old = head == _OLD_OFFICE
         got = "one that is encrypted, or of an old version: save it without a password" if is_old else "something else"
         raise InputError(f"{source.name}: expected a {kind}, got {got}")
-    return source.seekable(options.limits.unpacked_bytes)
+    return source.seekable(options.unpacked_bytes)
 
 
 def _xml(archive: ZipFile, name: str) -> Any:
@@ -97,7 +97,7 @@ def read_sheets(source: Source, options: ReadOptions) -> Items:
     """The sheets of a workbook: rows where a column holds texts, else documents with a table of up to 50 rows."""
     from python_calamine import CalamineWorkbook, SheetTypeEnum
 
-    workbook = CalamineWorkbook.from_filelike(_with_types(source.seekable(options.limits.unpacked_bytes)))
+    workbook = CalamineWorkbook.from_filelike(_with_types(source.seekable(options.unpacked_bytes)))
     for sheet in workbook.sheets_metadata:
         if sheet.typ == SheetTypeEnum.WorkSheet:
             rows = [[_cell(value) for value in row] for row in workbook.get_sheet_by_name(sheet.name).to_python()]

@@ -274,7 +274,7 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
     from pypdfium2 import PdfDocument, PdfiumError
 
     try:
-        pdf = PdfDocument(source.seekable(options.limits.unpacked_bytes))
+        pdf = PdfDocument(source.seekable(options.unpacked_bytes))
     except PdfiumError as error:
         is_locked = "password" in str(error).lower()
         problem = "requires a password" if is_locked else "expected a PDF; the file is damaged or of another kind"

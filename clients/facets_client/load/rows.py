@@ -30,24 +30,20 @@ _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "a num
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """What reading one file may take."""
-
-    time_s: int = 120  # processor time of a file, or of the next row of a table
-    memory_bytes: int = 2**30  # of the process that reads
-    unpacked_bytes: int = 4 * 2**30  # of an archive, and of a compressed file that must be unpacked before reading
-    num_members: int = 100_000  # files in an archive
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ReadOptions:
-    """How files are read; what is not set is detected for each file. ``note`` is called with notes for the user."""
+    """How files are read, and what reading one may take. A format, encoding or delimiter that is not set is detected.
+
+    ``note`` is called with notes for the user.
+    """
 
     format: FormatName | None = None
     encoding: str = ""
     delimiter: str = ""
     text: tuple[str, ...] = ()  # columns that hold a text: a sheet with one of them is a table of rows
-    limits: Limits = field(default=Limits())
+    time_s: int = 120  # processor time of a file, or of the next row of a table
+    memory_bytes: int = 2**30  # of the process that reads
+    unpacked_bytes: int = 4 * 2**30  # of an archive, and of a compressed file that must be unpacked before reading
+    num_members: int = 100_000  # files in an archive
     note: Callable[[str], None] = field(default=lambda sentence: None)
 
 

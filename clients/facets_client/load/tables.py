@@ -114,7 +114,7 @@ def read_parquet(source: Source, options: ReadOptions) -> Rows:
     import pyarrow.parquet
     from pyarrow import types
 
-    file = pyarrow.parquet.ParquetFile(source.seekable(options.limits.unpacked_bytes))
+    file = pyarrow.parquet.ParquetFile(source.seekable(options.unpacked_bytes))
     is_binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
     left_out = [column.name for column in file.schema_arrow if any(check(column.type) for check in is_binary)]
     if left_out:

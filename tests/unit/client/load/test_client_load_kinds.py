@@ -14,7 +14,7 @@ from importlib.util import find_spec
 import pytest
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.load.formats import InputFile, find_files
-from facets_client.load.rows import FileEnd, Limits, ReadOptions, Rejection
+from facets_client.load.rows import FileEnd, ReadOptions, Rejection
 from facets_client.load.source import InputError
 from made_docx import make_docx
 from made_pdf import make_pdf
@@ -309,7 +309,7 @@ def write(path, content):
 
 
 def read(path, **limits):
-    options = ReadOptions(limits=Limits(**limits))
+    options = ReadOptions(**limits)
     with DocumentFiles(find_files([str(path)], options), Columns(), options) as files:
         return list(files.read())
 
