@@ -33,8 +33,8 @@ UPLOAD_PATH = "/v1/collections/{collection}/files"
 UPLOAD_DESCRIPTION = (
     'Stores the documents of a file, or of a ZIP archive of files. Each line of the reply is {"progress": '
     '{"num_documents"}}, about once a second, and the last one {"result": {"name", "num_added", "num_changed", '
-    '"num_unchanged", "num_removed", "num_rejected", "num_documents", "rejected": [{"file", "line", "reason", '
-    '"message"}], "notes", "index_revision"}} or {"error"}.'
+    '"num_unchanged", "num_removed", "num_rejected", "num_documents", "rejected": [{"file", "line", "id", '
+    '"reason", "message"}], "notes", "index_revision"}} or {"error"}.'
 )
 FILE_TYPE = "application/octet-stream"  # web pages of other origins cannot send it without permission
 MAX_UPLOADS, MAX_UPLOADS_OF_CALLER = 4, 2  # at a time
