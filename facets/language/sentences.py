@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from facets.language.blocks import Block, Kind, blocks, is_plain_line
+from facets.language.blocks import Block, Kind, blocks
 from facets.language.interruption import check_interrupted
 from facets.language.markup import LINE_ENDS, PREFIX, STOPS, Hyphens, said
 from facets.language.stop_words import STOP_WORDS
-from facets.language.tables import Row
+from facets.language.tables import Row, stripped
 
 # Followed by a name or a number, so their full stop never ends a sentence.
 _TITLES = frozenset(
@@ -88,27 +88,18 @@ def sentences_of(text: str) -> list[Sentence]:
     sentence, unless it belongs to an abbreviation, an initial or a number, or lower case follows. A heading and a short
     row of a table are one sentence each, and so is each line of code.
     """
-    if is_plain_line(text):  # true of most texts
-        start, sentences = 0, []
-        for cut in _cuts(text, 0, len(text)):
-            check_interrupted()
-            if (span := _stripped(text, start, cut)) is not None:
-                part = text[slice(*span)]
-                sentences.append(Sentence(part, *span, part))
-                start = cut
-        return sentences
     hyphens = Hyphens(text)
-    sentences = []
+    sentences: list[Sentence] = []
     for block in blocks(text):
         start = block.said_start
         cells = block.row.cuts if block.row else ()
         for cut in _ends(text, block):
             check_interrupted()
-            if (span := _stripped(text, start, cut)) is not None:
+            if span := stripped(text, start, cut):
                 if read := said(text, *span, hyphens=hyphens, cells=cells):
                     sentences.append(Sentence(text[slice(*span)], *span, read, block.kind, block.row))
                 start = _BETWEEN.match(text, cut).end()  # type: ignore[union-attr]  # it always matches
-    if not sentences and (span := _stripped(text, 0, len(text))):
+    if not sentences and (span := stripped(text, 0, len(text))):
         part = text[slice(*span)]
         sentences.append(Sentence(part, *span, part))  # only marks
     return sentences
@@ -136,13 +127,6 @@ def _cuts(text: str, start: int, end: int) -> Iterator[int]:
         if is_boundary(text, match.start(), match.end(), start=start, end=end):
             yield match.end()
     yield end
-
-
-def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
-    part = text[start:end]
-    start += len(part) - len(part.lstrip())
-    part = part.strip()
-    return (start, start + len(part)) if part else None
 
 
 def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bool:

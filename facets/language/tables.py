@@ -18,10 +18,13 @@ _LOOKED_AT = 20  # rows below the first one that show whether it is the header
 
 
 class Range(NamedTuple):
-    """A range of a text."""
+    """A range of a text; False if it is empty."""
 
     start: int
     end: int
+
+    def __bool__(self) -> bool:
+        return self.end > self.start
 
 
 class Row(NamedTuple):
@@ -44,9 +47,7 @@ def read_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
     names: tuple[str, ...] = ()
     if _has_header([[text[slice(*cell)] for cell in row] for row in rows[: 1 + _LOOKED_AT]], is_ruled=is_ruled):
         hyphens = Hyphens(text)
-        names = tuple(
-            said(text, *cell, hyphens=hyphens)[:_LONGEST_NAME] if cell.end > cell.start else "" for cell in rows[0]
-        )
+        names = tuple(said(text, *cell, hyphens=hyphens)[:_LONGEST_NAME] if cell else "" for cell in rows[0])
     mark = " | " if separator in (_BAR, _TAB) else ""
     return [
         _row(cells, names if number and len(cells) == len(names) else (), mark, is_header=bool(names) and not number)
@@ -56,14 +57,15 @@ def read_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
 
 def _cells(text: str, start: int, end: int, separator: re.Pattern[str]) -> list[Range]:
     bounds = [(start, start), *(match.span() for match in separator.finditer(text, start, end)), (end, end)]
-    cells = [_stripped(text, before[1], after[0]) for before, after in pairwise(bounds)]
+    cells = [stripped(text, before[1], after[0]) for before, after in pairwise(bounds)]
     if separator is _BAR:  # bars may stand around a row, too
         cells = cells[text[start] == "|" :]
         cells = cells[: len(cells) - (text[end - 1] == "|")]
     return cells or [Range(end, end)]
 
 
-def _stripped(text: str, start: int, end: int) -> Range:
+def stripped(text: str, start: int, end: int) -> Range:
+    """A range without white space around it."""
     content = text[start:end]
     start += len(content) - len(content.lstrip())
     return Range(start, start + len(content.strip()))
@@ -87,7 +89,7 @@ def _has_header(rows: Sequence[Sequence[str]], *, is_ruled: bool) -> bool:
 
 def _row(cells: list[Range], names: tuple[str, ...], mark: str, *, is_header: bool) -> Row:
     cuts: list[Cut] = []
-    said_cells = [number for number, cell in enumerate(cells) if cell.end > cell.start]
+    said_cells = [number for number, cell in enumerate(cells) if cell]
     left = _MAX_NAMES_CHARS
     for before, number in pairwise(said_cells):
         name = names[number] if names else ""

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save
 
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.interruption import check_interrupted
-from facets.language.vocabulary import Vocabulary, num_words_of
+from facets.language.vocabulary import Vocabulary
 from facets.storage.files import content_hash, write_whole
 
 if TYPE_CHECKING:
@@ -237,11 +237,6 @@ class WordVectors:
         if key:
             _loaded[key] = loaded
         return loaded
-
-
-def num_words_in(folder: Path) -> int:
-    """Number of whole words in a folder of word vectors, which are not loaded; raises CheckpointError."""
-    return num_words_of(folder / _VOCABULARY_FILE)
 
 
 def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from facets.arrays import Ints
 from facets.config import Name, Settings
 from facets.language.tokenizer import Tokenizer
-from facets.language.vectors import WordVectors, num_words_in
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import num_words_of
 from facets.model.contract import ModelDescription
 from facets.model.passage_encoding import length_batches
 
@@ -45,7 +46,7 @@ class ModelConfig(Settings):
             max_tokens=max_tokens,
             revision=revision,
             space=space or f"{self.name}@{revision}",
-            vocabulary_size=num_words_in(words),
+            vocabulary_size=num_words_of(words / "vocabulary.tsv"),
         )
 
 
