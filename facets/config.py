@@ -87,7 +87,7 @@ class FacetModelConfig(Settings):
     encoder: Literal["transformer", "backbone"] = "transformer"
     cross_attention: bool = True  # False for phrases
     backbone: str = ""  # sentence-transformers model, when encoder is "backbone"
-    tune_backbone: bool = False
+    tune_backbone: Literal[False] = False  # training leaves the backbone as it is
 
     @model_validator(mode="after")
     def _check(self) -> Self:

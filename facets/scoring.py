@@ -155,7 +155,7 @@ def coverage_gain(powers_SU: Tensor, summed_U: Tensor, weights_U: Tensor, *, rep
 
 
 def probability_weights(probabilities: Tensor, *, alpha: float = ALPHA) -> Tensor:
-    """``alpha / (alpha + p(w))``, in (0, 1]: frequent words get less weight (Chang 2022, section 3.2.2.3)."""
+    """``alpha / (alpha + p(w))``, in (0, 1]: frequent words get less weight (Chang 2022, section 3.2.2.3, eq. B.4)."""
     return alpha / (alpha + probabilities)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.arrays import Floats, Ints, Vectors
+from facets.arrays import Ints
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.stop_words import STOP_WORDS
 from facets.storage.files import write_whole
@@ -19,7 +19,6 @@ _NUM_BEGINNINGS = 25_000
 _MIN_BEGINNING = 3
 # Number of words outside the vocabulary whose pieces are cached.
 _MAX_CACHED_SPLITS = 100_000
-_NU = 1e-4  # nu in eq. B.4
 
 
 class Vocabulary:
@@ -185,11 +184,6 @@ def _lines(path: Path) -> list[str]:
         raise CheckpointError(f"cannot read the vocabulary {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise CheckpointError(f"{path}: expected UTF-8, got a bad byte at offset {error.start}") from error
-
-
-def rarity_weights(probabilities_V: Vectors) -> Floats:
-    """Weights of words in an average, ``nu / (nu + p(w))``, ``[V]`` in (0, 1] (Chang 2022, eq. B.4)."""
-    return (_NU / (_NU + probabilities_V)).astype(np.float32)
 
 
 def _is_stop_word(word: str) -> bool:

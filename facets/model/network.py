@@ -272,19 +272,16 @@ class BackboneEncoder(nn.Module):
     """A pretrained transformer over its own word pieces, then a linear map to the decoder's width.
 
     Token rows are ids of the backbone's word pieces without special pieces; those are added here, and the closing piece
-    is <eos>. The weights of a frozen backbone are not part of the checkpoint; those of a tuned one are.
+    is <eos>. The backbone is frozen, and its weights are not part of the checkpoint.
     """
 
     def __init__(self, config: FacetModelConfig) -> None:
         super().__init__()
         backbone = Backbone(config.backbone)
         self.pieces = backbone.pieces
-        self._tuned = config.tune_backbone
-        network = backbone.encoder().requires_grad_(config.tune_backbone)
-        self.width = network.config.width
-        # A list hides the weights of a frozen backbone from the state dictionary.
-        self._frozen = [] if config.tune_backbone else [network]
-        self.backbone = network if config.tune_backbone else None
+        # A list hides the weights from the state dictionary.
+        self._frozen = [backbone.encoder().requires_grad_(False)]
+        self.width = backbone.config.width
         self.output = nn.Linear(self.width, config.hidden_dim)
 
     def tokenize(self, texts: Sequence[str], max_tokens: int) -> list[Ints]:
@@ -305,7 +302,6 @@ class BackboneEncoder(nn.Module):
 
     def _states(self, rows_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, RaggedBatch]:
         """States of all pieces, special ones included, ``[T, W]``, and the batch they belong to."""
-        network = self.backbone if self.backbone is not None else self._frozen[0].to(rows_BL.device)
         ids_BL = functional.pad(rows_BL, (1, 1))
         ids_BL[:, 0] = self.pieces.first_id
         ids_BL = ids_BL.scatter(1, lengths_B.unsqueeze(1) + 1, self.pieces.last_id)
@@ -318,9 +314,8 @@ class BackboneEncoder(nn.Module):
             positions=positions_T,
             max_length=int(lengths_B.max()) + 2,
         )
-        network.train(self.training and self._tuned)
-        with torch.set_grad_enabled(self._tuned and torch.is_grad_enabled()):
-            return network(batch), batch
+        with torch.no_grad():
+            return self._frozen[0].to(rows_BL.device)(batch), batch
 
 
 class FacetDecoder(nn.Module):

@@ -214,8 +214,6 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
         config = read_config(folder, CheckpointConfig)
         tensors = read_weights(folder)
-        if config.task != "papers":
-            raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
         words = WordVectors.load(folder)
         part = read_papers_part(folder)
         for kind, vectors in part.tables.vectors.items():

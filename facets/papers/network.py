@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.config import FacetModelConfig
-from facets.language.vocabulary import rarity_weights
-from facets.model.network import Block, FacetDecoder, TransformerEncoder, WordTable, padding_mask
+from facets.model.network import Block, FacetDecoder, TokenEmbedding, TransformerEncoder, WordTable, padding_mask
 from facets.papers.records import CandidateKind
+from facets.scoring import probability_weights
 
 _KEY_DIM = 64
 
@@ -31,29 +31,24 @@ class EncodedPapers(NamedTuple):
         return self.facets * magnitudes.unsqueeze(-1)
 
 
-class TypedTokenEmbedding(nn.Module):
+class TypedTokenEmbedding(TokenEmbedding):
     """Unit word vectors of typed rows plus a learned vector for the word's type, title or abstract (B.5)."""
 
     def __init__(self, words: WordTable, *, train_words: bool) -> None:
-        super().__init__()
-        self.words, width = words, words.vectors.shape[1]
+        super().__init__(words)
+        width = words.vectors.shape[1]
         if train_words:
             vectors_VW = words.vectors.clone()
             del words.vectors
             words.vectors = nn.Parameter(vectors_VW)
-        self.special = nn.Parameter(torch.randn(2, width) * width**-0.5)  # <unk>, <eos>
         self.types = nn.Parameter(torch.randn(2, width) * 0.5 * width**-0.5)  # title, abstract
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """Vectors ``[B, L + 1, W]`` of typed rows ``[B, L]``, with <eos> after the last word."""
-        num_words = len(self.words.vectors)
-        words_BL, types_BL = rows_BL % (num_words + 1), rows_BL // (num_words + 1)
-        vectors_BLW = self.words(words_BL.clamp_max(num_words - 1))
-        is_unknown_BL1 = (words_BL == num_words).unsqueeze(-1)
-        vectors_BLW = torch.where(is_unknown_BL1, self.special[0], vectors_BLW)
-        vectors_BLW = functional.pad(vectors_BLW + functional.embedding(types_BL, self.types), (0, 0, 0, 1))
-        is_eos_BL1 = (torch.arange(vectors_BLW.shape[1], device=rows_BL.device) == lengths_B[:, None]).unsqueeze(-1)
-        return torch.where(is_eos_BL1, self.special[1], vectors_BLW)
+        num_rows = len(self.words.vectors) + 1
+        types_BLW = functional.pad(functional.embedding(rows_BL // num_rows, self.types), (0, 0, 0, 1))
+        is_eos_BL = torch.arange(types_BLW.shape[1], device=rows_BL.device) == lengths_B[:, None]
+        return super().forward(rows_BL % num_rows, lengths_B) + types_BLW.masked_fill(is_eos_BL.unsqueeze(-1), 0.0)
 
 
 class MagnitudeHead(nn.Module):
@@ -104,7 +99,7 @@ class PaperNetwork(nn.Module):
         num_facets, hidden, word_dim = config.num_facets, config.hidden_dim, words.vectors.shape[1]
         shape = config.replaced(dim=word_dim)
         self.encoder = TransformerEncoder(shape, words)
-        self.encoder.embedding = TypedTokenEmbedding(words, train_words=train_words)  # type: ignore[assignment]
+        self.encoder.embedding = TypedTokenEmbedding(words, train_words=train_words)
         self.decoder = FacetDecoder(config.replaced(dim=hidden))
         self.output_maps = nn.Parameter(
             torch.randn(num_facets, hidden, config.dim) * 0.3 * (hidden * config.dim) ** -0.5
@@ -117,7 +112,7 @@ class PaperNetwork(nn.Module):
             self.facet_queries.weight.mul_(3.0)
         self.magnitudes = MagnitudeHead(config)
         self.word_map = nn.Linear(word_dim, config.dim, bias=False)  # H of eq. B.4
-        weights_V = torch.from_numpy(rarity_weights(probabilities_V.numpy()))
+        weights_V = probability_weights(probabilities_V).float()
         self.log_word_weights = nn.Parameter(weights_V.log(), requires_grad=train_words)
 
     @property

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.language.vectors import WordVectors, unit_rows
-from facets.language.vocabulary import rarity_weights
 from facets.model.network import WordTable
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.records import CandidateKind
+from facets.scoring import probability_weights
 from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss
 from facets_lab.papers.data import PaperBatch, PaperCorpus, PaperStream, PaperTrainingConfig, word_counts
 from facets_lab.training.loop import LOSS, Trainer
@@ -268,7 +268,7 @@ def _starting_point(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """A projection of word averages, ``[W, D]``, that spreads papers evenly, and the averages, ``[I, W]``."""
     probabilities = words.vocabulary.probabilities
-    weighted_VW = words.unit_vectors * rarity_weights(probabilities)[:, None]
+    weighted_VW = words.unit_vectors * probability_weights(torch.from_numpy(probabilities)).float().numpy()[:, None]
     counts_IV = word_counts(corpus.rows, corpus.offsets, len(words))
     averages_IW = unit_rows(np.asarray(counts_IV @ weighted_VW))
     values, axes = np.linalg.eigh(averages_IW.T @ averages_IW / max(1, len(averages_IW)))
