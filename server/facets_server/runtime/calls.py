@@ -9,11 +9,11 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -22,12 +22,12 @@ from facets.errors import FacetsError
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext, Stages, valid_request_id
 from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.errors import grpc_status_of, status_row
+from facets_server.runtime.errors import CallCancelledError, grpc_status_of, status_row
 from facets_server.runtime.fair_queue import Pending, without_turn
 from facets_server.runtime.heavy import HeavyWork
 from facets_server.runtime.keys import Key, Keys, caller_of, collection_of
 from facets_server.runtime.message_limits import MessageLimits, memory_of, parsed
-from facets_server.runtime.messages import StreamBridge, WaitLimit, first_message, metadata_of, next_message
+from facets_server.runtime.messages import WaitLimit, first_message, metadata_of, next_message
 from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.observability import AccessLog, Tracing
 from facets_server.runtime.rooms import Service
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 MAX_QUICK_BYTES = 2048  # largest request that the event loop decodes
 _MAX_DEADLINE_S = 365 * 24 * 3600.0  # gRPC returns a huge number for calls without a deadline
 
+ResultT = TypeVar("ResultT")
 Handler = Any  # grpc.RpcMethodHandler; its four behaviours have four types
 Context = Any  # grpc.aio.ServicerContext
 IsQuick = Callable[[Any], bool]  # whether the handler of a small request neither waits for a lock nor for a disk
@@ -112,14 +113,35 @@ class Calls:
     async def _stream(self, handler: Handler, context: Context, call: CallContext) -> None:
         key = self._authenticated(context, call)
         first = await next_message(context, self._first)
-        bridge = StreamBridge(context, call, self._next)
+        loop = asyncio.get_running_loop()
+
+        def on_loop(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
+            try:
+                with without_turn():
+                    return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+            except (grpc.aio.BaseError, CancelledError) as error:
+                raise CallCancelledError("the caller cancelled the stream") from error
+
+        def messages() -> Iterator[Message]:
+            data = first
+            while data is not None:
+                yield self._decoded(handler, key, call, data, is_of_stream=True)
+                data = on_loop(next_message(context, self._next))
+            if call.over.done():
+                raise CallCancelledError("the caller cancelled the stream")
+
+        def serve() -> None:
+            with self._admission.turns.taken(call):
+                for reply in handler.stream_stream(messages(), call):
+                    answer = handler.response_serializer(reply)
+                    call.reply_bytes += len(answer)
+                    on_loop(context.write(answer))
+
         with ExitStack() as stack:
             stack.enter_context(self._admission.stream_slot(call))
             stack.callback(lambda: call.memory.close())
             leave = stack.pop_all().close
-        decode = partial(self._decoded, handler, key, call, is_of_stream=True)
-        work = partial(self._serve_stream, handler, bridge.messages(first, decode), bridge, call)
-        await _on_worker(self._workers, work, leave)
+        await _on_worker(self._workers, serve, leave)
 
     def _decoded(
         self, handler: Handler, key: Key | None, call: CallContext, data: bytes, is_of_stream: bool = False
@@ -144,15 +166,6 @@ class Calls:
             answer = bytes(handler.response_serializer(reply() if isinstance(reply, Pending) else reply))
         call.reply_bytes += len(answer)
         return answer
-
-    def _serve_stream(
-        self, handler: Handler, requests: Iterator[Message], bridge: StreamBridge, call: CallContext
-    ) -> None:
-        with self._admission.turns.taken(call):
-            for reply in handler.stream_stream(requests, call):
-                answer = handler.response_serializer(reply)
-                call.reply_bytes += len(answer)
-                bridge.send(answer)
 
     def _authenticated(self, context: Context, call: CallContext) -> Key | None:
         call.caller = caller_of(context, self._gateway_token)

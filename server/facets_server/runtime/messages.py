@@ -1,14 +1,12 @@
 """Metadata and messages of calls, read on the event loop within bounds.
 
-The oldest silent call is ended when a new one exceeds the bound, so silent calls cannot keep others out. A worker
-thread serves a stream through a ``StreamBridge``.
+The oldest silent call is ended when a new one exceeds the bound, so silent calls cannot keep others out.
 """
 
 import asyncio
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import CancelledError
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -19,7 +17,7 @@ from google.protobuf.message import Message
 from facets.errors import InvalidInputError, NotReadyError, OverloadedError
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
+from facets_server.runtime.errors import DeadlineExceededError
 from facets_server.runtime.fair_queue import without_turn
 
 _RETRY_AFTER_S = 1.0
@@ -93,36 +91,6 @@ async def next_message(context: Context, waits: WaitLimit) -> bytes | None:
 def metadata_of(context: Context, name: str) -> str:
     """The first value of a name in the metadata of a call; empty: none."""
     return next((str(value) for key, value in context.invocation_metadata() if key == name), "")
-
-
-class StreamBridge:
-    """Reads and writes the messages of one stream from a worker thread; created on the event loop."""
-
-    def __init__(self, context: Context, call: CallContext, waits: WaitLimit) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._context = context
-        self._call = call
-        self._waits = waits
-
-    def messages(self, first: bytes | None, decode: Callable[[bytes], ValueT]) -> Iterator[ValueT]:
-        """Yields all messages until the caller closes its side, first ``first``, already received (None: none)."""
-        data = first
-        while data is not None:
-            yield decode(data)
-            data = self._on_loop(next_message(self._context, self._waits))
-        if self._call.over.done():
-            raise CallCancelledError("the caller cancelled the stream")
-
-    def send(self, data: bytes) -> None:
-        """Sends a message; waits until the connection has taken it."""
-        self._on_loop(self._context.write(data))
-
-    def _on_loop(self, coroutine: Coroutine[Any, Any, ValueT]) -> ValueT:
-        try:
-            with without_turn():
-                return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-        except (grpc.aio.BaseError, CancelledError) as error:
-            raise CallCancelledError("the caller cancelled the stream") from error
 
 
 def read_ahead(
