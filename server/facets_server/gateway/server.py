@@ -103,50 +103,35 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
     return LimitedProtocol
 
 
-class Gateway(uvicorn.Server):
-    """A gateway to one gRPC server. Create and use it on one event loop.
+def make_server(upstream: Upstream, config: ServerConfig) -> uvicorn.Server:
+    """The HTTP server before ``upstream``; it stops when ``should_exit`` is set: after the last reply or ``drain_s``.
 
-    It stops after a signal, or when ``should_exit`` is set: after the last reply, or after ``drain_s`` seconds.
+    Raises ConfigError if its certificates cannot be used.
     """
-
-    def __init__(self, target: str, config: ServerConfig, *, token: str = "") -> None:
-        """Reads the certificates. ``target`` is the address of the gRPC server, ``token`` the secret shared with it.
-
-        Raises:
-            ConfigError: The certificates of the gateway cannot be used.
-        """
-        self._upstream = Upstream(target, token)
-        http, security = config.http, config.security
-        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages quote clients' input
-        settings = uvicorn.Config(
-            create_app(self._upstream, config),
-            http=limited_protocol(http.max_connections, http.read_timeout_s),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,  # clients can forge them
-            server_header=False,
-            limit_concurrency=http.max_connections + 1,
-            timeout_keep_alive=_KEEP_ALIVE_S,
-            timeout_graceful_shutdown=max(1, round(config.drain_s)),
-            ssl_certfile=security.tls_certificate,
-            ssl_keyfile=security.tls_key,
-            ssl_ca_certs=None if security.tls_client_ca is None else str(security.tls_client_ca),
-            ssl_cert_reqs=ssl.CERT_NONE if security.tls_client_ca is None else ssl.CERT_REQUIRED,
-        )
-        try:
-            settings.load()
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"the certificates of the gateway cannot be used: {error}") from error
-        super().__init__(settings)
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answers requests until it is stopped."""
-        try:
-            await super().serve(sockets)
-        finally:
-            await self._upstream.close()
+    http, security = config.http, config.security
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages quote clients' input
+    settings = uvicorn.Config(
+        create_app(upstream, config),
+        http=limited_protocol(http.max_connections, http.read_timeout_s),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # clients can forge them
+        server_header=False,
+        limit_concurrency=http.max_connections + 1,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=max(1, round(config.drain_s)),
+        ssl_certfile=security.tls_certificate,
+        ssl_keyfile=security.tls_key,
+        ssl_ca_certs=None if security.tls_client_ca is None else str(security.tls_client_ca),
+        ssl_cert_reqs=ssl.CERT_NONE if security.tls_client_ca is None else ssl.CERT_REQUIRED,
+    )
+    try:
+        settings.load()
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"the certificates of the gateway cannot be used: {error}") from error
+    return uvicorn.Server(settings)
 
 
 async def main() -> None:
@@ -155,8 +140,9 @@ async def main() -> None:
     config = ServerConfig(**order["config"])
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("facets_server").setLevel(config.log_level)
+    upstream = Upstream(order["target"], order["token"])
     try:
-        gateway = Gateway(order["target"], config, token=order["token"])
+        server = make_server(upstream, config)
     except ConfigError as error:
         sys.exit(f"facets-server: {error}")
 
@@ -165,12 +151,13 @@ async def main() -> None:
     def on_input() -> None:
         if not os.read(sys.stdin.fileno(), 4096):
             loop.remove_reader(sys.stdin.fileno())
-            gateway.should_exit = True
+            server.should_exit = True
 
     loop.add_reader(sys.stdin.fileno(), on_input)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    await gateway.serve([socket.socket(fileno=order["socket"])])
+    await server.serve([socket.socket(fileno=order["socket"])])
+    await upstream.close()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
-"""RelationService: relations between entities, and which sentence pattern entails which."""
+"""RelationService: relations between entities, and which sentence pattern entails which.
 
-from collections.abc import Iterable, Sequence
+Long requests are processed in parts, so that others do not wait for them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from facets_proto.codec import message_of, to_message
@@ -9,29 +12,83 @@ from facets_proto.v1 import relations_pb2_grpc
 
 from facets.errors import InvalidInputError
 from facets.relations.assertion import AssertionStatus
-from facets.relations.results import EntityMention, EntityPair
+from facets.relations.engine import RelationEngine
+from facets.relations.results import EntityMention, EntityPair, PatternScore
 from facets_server.relations.entities import EntityFinders
 from facets_server.relations.requests import (
     DEFAULT_TOP_K,
     FIELDS,
+    Entities,
     check_relations,
     check_slots,
     entities_of,
     num_scores_of,
     texts_of,
 )
-from facets_server.relations.served import RelationModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import in_request
+from facets_server.runtime.models import ServedModel, TaskModels
 from facets_server.runtime.requests import check_list_of_texts, check_pairs, page_of
+
+_TEXTS_AT_A_TIME = 32
+_PATTERNS_AT_A_TIME = 256
+_WARM_UP = pb.ScoreRelationsRequest(patterns=["$ARG1 , the partner of fellow $ARG2"])
+
+
+class ServedRelations(ServedModel[RelationEngine]):
+    """One model for relations; one call at a time."""
+
+    def extract(
+        self, texts: Sequence[str], entities: Entities, request: pb.ExtractRelationsRequest, call: CallContext
+    ) -> Iterator[tuple[list[EntityMention], Sequence[EntityPair]]]:
+        """Yields the entities of each text of a request in text order, and its entity pairs."""
+        most = request.max_relations_per_pair if request.HasField("max_relations_per_pair") else 1
+        for start in range(0, len(texts), _TEXTS_AT_A_TIME):
+            part = texts[start : start + _TEXTS_AT_A_TIME]
+            with in_request(FIELDS, start=start):
+                spans = entities(part, start)
+                with self.exclusive(call) as engine:
+                    pairs = engine.extract(
+                        part,
+                        spans=spans,
+                        relations=list(request.relations) or None,
+                        max_relations_per_pair=most,
+                        top_k=request.top_k if request.HasField("top_k") else most,
+                        evidence=request.evidence,
+                    )
+            for text, text_spans, text_pairs in zip(part, spans, pairs, strict=True):
+                yield (
+                    [EntityMention(text[s.start : s.end], s.start, s.end, s.type) for s in sorted(text_spans)],
+                    text_pairs,
+                )
+
+    def score(
+        self, request: pb.ScoreRelationsRequest, call: CallContext, *, top_k: int | None
+    ) -> Iterator[PatternScore]:
+        """Yields the scores of each pattern of a request; ``top_k`` None: of every candidate."""
+        patterns, relations = list(request.patterns), list(request.relations) or None
+        for start in range(0, len(patterns), _PATTERNS_AT_A_TIME):
+            part = patterns[start : start + _PATTERNS_AT_A_TIME]
+            with in_request(FIELDS, start=start), self.exclusive(call) as engine:
+                scores = engine.score(part, relations, top_k=top_k, evidence=request.evidence)
+            yield from scores
+
+    def probe(self, call: CallContext) -> None:
+        """Scores a fixed pattern."""
+        list(self.score(_WARM_UP, call, top_k=1))
+
+    def close(self) -> None:
+        """Refuses further work and closes the file of the added relations."""
+        super().close()
+        self.engine.close()
 
 
 @dataclass(frozen=True)
 class RelationService(relations_pb2_grpc.RelationServiceServicer):
     """Finds relations, fills slots, scores patterns, adds relations."""
 
-    models: RelationModels
+    models: TaskModels[ServedRelations]
     finders: EntityFinders
     limits: LimitsConfig
 

@@ -86,7 +86,7 @@ def _model(
     def relations() -> ServedModel[Any]:
         from facets.relations.engine import RelationEngine
         from facets.relations.model import RelationModel
-        from facets_server.relations.served import ServedRelations
+        from facets_server.relations.service import ServedRelations
 
         model = load(folder, RelationModel)
         return ServedRelations(model, RelationEngine(model, data_dir=additions(model.name)))

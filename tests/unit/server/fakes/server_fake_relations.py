@@ -1,7 +1,7 @@
 """The engine of relations around a made model: patterns are alike by words they share in one order of arguments."""
 
 import numpy as np
-from facets_server.relations.served import ServedRelations
+from facets_server.relations.service import ServedRelations
 from server_fakes import FakeInfo
 
 from facets.language.tokenizer import Tokenizer

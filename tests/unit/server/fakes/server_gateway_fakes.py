@@ -5,11 +5,12 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
+import uvicorn
 from facets_server.gateway.app import create_app
 from facets_server.gateway.errors import CallError
 from facets_server.gateway.process import listen_for_http
-from facets_server.gateway.server import Gateway
-from facets_server.gateway.upstream import Caller
+from facets_server.gateway.server import make_server
+from facets_server.gateway.upstream import Caller, Upstream
 from facets_server.runtime.config import AdmissionConfig, HttpConfig, SecurityConfig, ServerConfig
 from google.protobuf.message import Message
 from starlette.testclient import TestClient
@@ -77,11 +78,13 @@ def listening(
         drain_s=1.0,
     )
     bound = listen_for_http(config)
-    gateways: list[Gateway] = []
+    gateways: list[uvicorn.Server] = []
 
     async def serve() -> None:
-        gateways.append(Gateway(target, config))
+        upstream = Upstream(target, "")
+        gateways.append(make_server(upstream, config))
         await gateways[0].serve([bound])
+        await upstream.close()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
