@@ -122,7 +122,7 @@ def test_expired_and_cancelled_rows_are_dropped_and_their_permits_given_back(mak
         batcher, recorder, [([row(2)], cancelled), ([row(3)], expired), ([row(4)], CallContext())]
     )
     for one in pending:
-        one.when_ended(lambda: released.append(1))
+        one.add_done_callback(released.append)
     pending[2].columns()
     with pytest.raises(CallCancelledError):
         pending[0].columns()
