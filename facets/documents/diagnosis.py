@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +22,7 @@ from facets.language.languages import DEFAULT_LANGUAGE, language_of
 from facets.language.terms import located_terms
 from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from facets.model.contract import ModelInfo
+from facets.model.contract import ModelInfo
 
 MAX_DIAGNOSE_QUERIES = 1_000
 _MAX_DOCUMENTS = 100_000  # on a map; more are sampled
@@ -55,7 +52,7 @@ class CollectionDiagnosis:
     missed_ids: tuple[str, ...] = ()  # documents that the index misses, most frequently missed first, at most 20
     index_kind: str = ""  # index that the queries were searched with; empty without queries
     index_revision: int  # revision that was read
-    model: "ModelInfo | None" = None  # that encoded the queries
+    model: ModelInfo | None = None  # that encoded the queries
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

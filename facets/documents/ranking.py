@@ -115,12 +115,12 @@ def rank(
 
     Returns None if a candidate no longer exists, because index and view are at different revisions.
     """
-    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *candidate_rows]))
-    first_rows_and_ids = view.first_rows_and_ids(rows)
-    if len(first_rows_and_ids) < len(rows):
+    all_rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *candidate_rows]))
+    first_rows_and_ids = view.first_rows_and_ids(all_rows)
+    if len(first_rows_and_ids) < len(all_rows):
         return None
     best, request = list[Scored](), search.request
-    met_by_query = _meet(view, live, record, search, candidate_rows)
+    met_by_query = _meet(view, live, record, search, candidate_rows, all_rows)
     for query, (rows, met, words) in enumerate(zip(candidate_rows, met_by_query, word_scores, strict=True)):
         terms = search.terms[query] if search.terms else None
         scored = score(rows, met, terms, words, search=search, space=record.space, num_searched=num_searched)
@@ -178,13 +178,13 @@ def _meet(
     record: CollectionRecord,
     search: PreparedSearch,
     candidate_rows: Sequence[Ints],
+    all_rows: Ints,
 ) -> list[Meetings]:
     """Exact facet scores of the candidates of each query, from the codes in the index, or else in the store."""
     query_QJD = search.facets
     none = np.empty((0, record.dim), dtype=np.float16)
     if not query_QJD.shape[1]:
         return [meet(query_QJD[0], none, np.arange(len(rows) + 1)) for rows in candidate_rows]
-    all_rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *candidate_rows]))
     met_by_query = [[meet(query_JD, none, starts_of([]))] for query_JD in query_QJD]
     for start in range(0, len(all_rows), _FACETS_READ_AT_A_TIME):
         chunk = all_rows[start : start + _FACETS_READ_AT_A_TIME]

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.arrays import Floats, Vectors
-
-if TYPE_CHECKING:
-    from facets.model.contract import ModelInfo
+from facets.model.contract import ModelInfo
 
 MAX_COLLECTION_NAME_LENGTH = 64  # characters of [a-z0-9_-], the first one [a-z0-9]
 MAX_ID_BYTES = 512  # UTF-8 bytes of a document id
@@ -250,5 +248,5 @@ class SearchResult:
     index_kind: str  # `exact`, `faiss-ivf-int8`, ...
     left_out: str = ""  # what could not be searched and why, so that words alone found the candidates; empty: nothing
     warnings: tuple[FilterWarning, ...] = ()
-    model: "ModelInfo | None" = None  # that encoded the queries
+    model: ModelInfo | None = None  # that encoded the queries
     recall: float | None = None  # recent recall of approximate searches of the collection, if that is measured
