@@ -39,6 +39,7 @@ _SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
 EXIT_OK, EXIT_CANNOT_OPEN, EXIT_BAD_SETTING = 0, 1, 2
 _MODULES = ("torch", "faiss", "spacy", "pydantic", "grpc_health", "grpc_reflection", "prometheus_client")
 
+DataDir = Annotated[Path | None, typer.Option(help="Folder of the documents (default ./facets-data).")]
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
 
@@ -70,7 +71,7 @@ def serve(
     socket: Annotated[
         Path | None, typer.Option(help="Unix socket to listen on instead, for your own programs; without HTTP.")
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the documents (default ./facets-data).")] = None,
+    data_dir: DataDir = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -115,7 +116,6 @@ def serve(
         _fail(error, EXIT_CANNOT_OPEN)
 
 
-DataDir = Annotated[Path | None, typer.Option(help="Folder of the documents (default ./facets-data).")]
 ConfigFile = Annotated[Path | None, typer.Option(help="Configuration file (TOML) that names the folder.")]
 
 

@@ -14,7 +14,7 @@ from facets_server.runtime.errors import ITEM, FieldNames, in_request
 from facets_server.runtime.requests import check_list_of_texts, check_not_empty, check_texts, record_of
 
 DEFAULT_TOP_K = 10
-_MAX_NAME_BYTES = 4096
+MAX_NAME_BYTES = 4096
 # Arguments of the library -> fields of the requests.
 FIELDS: FieldNames = {
     "texts": ("texts", ITEM, "text"),
@@ -34,14 +34,14 @@ def check_slots(request: pb.FillSlotsRequest) -> None:
     """Checks the bytes of heads and relations; raises InvalidInputError."""
     check_not_empty(request.slots, ("slots",))
     sides = ((i, slot, side) for i, slot in enumerate(request.slots) for side in ("head", "relation"))
-    check_texts(((("slots", i, side), getattr(slot, side)) for i, slot, side in sides), max_bytes=_MAX_NAME_BYTES)
+    check_texts(((("slots", i, side), getattr(slot, side)) for i, slot, side in sides), max_bytes=MAX_NAME_BYTES)
 
 
 def num_scores_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> int | None:
     """Checks a request; the most relations of each pattern, None: every candidate. Raises InvalidInputError."""
     check_not_empty(request.patterns, ("patterns",))
     check_list_of_texts(request.patterns, "patterns", max_bytes=limits.max_text_bytes)
-    check_relations(request.relations)
+    check_list_of_texts(request.relations, "relations", max_bytes=MAX_NAME_BYTES)
     top_k = request.top_k if request.HasField("top_k") else None if request.relations else DEFAULT_TOP_K
     num_relations = len(request.relations) or top_k or 0
     num_scores = len(request.patterns) * min(num_relations, top_k or num_relations)
@@ -82,8 +82,3 @@ def entities_of(request: _WithTexts, finders: EntityFinders, limits: LimitsConfi
         finder = finders.get(source, names, has_spans=first is not None)
     spans = [text.entities for text in sources.texts]
     return lambda texts, start: spans[start : start + len(texts)] if finder is None else finder.find(texts)
-
-
-def check_relations(names: Sequence[str]) -> None:
-    """Checks the bytes of the relations that a request names; raises InvalidInputError."""
-    check_list_of_texts(names, "relations", max_bytes=_MAX_NAME_BYTES)

@@ -18,8 +18,8 @@ from facets_server.relations.entities import EntityFinders
 from facets_server.relations.requests import (
     DEFAULT_TOP_K,
     FIELDS,
+    MAX_NAME_BYTES,
     Entities,
-    check_relations,
     check_slots,
     entities_of,
     num_scores_of,
@@ -96,7 +96,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         """Relations between the entities of a batch of texts."""
         served = self.models.get(request.model)
         texts = texts_of(request, self.limits)
-        check_relations(request.relations)
+        check_list_of_texts(request.relations, "relations", max_bytes=MAX_NAME_BYTES)
         entities = entities_of(request, self.finders, self.limits)
         call.num_items = len(texts)
         found = served.extract(texts, entities, request, call)

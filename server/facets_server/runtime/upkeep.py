@@ -107,26 +107,21 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
         raise ConfigError("the documents are in PostgreSQL, whose own backups hold them: see docs/run/cluster.md")
     if not _taking.acquire(blocking=False):
         raise OverloadedError("this server is taking a backup, expected one at a time: try again when it is complete")
+    lines, removed = list[str](), list[str]()
     try:
-        return _take(config, config.backup_dir.absolute(), say)
+        destination = config.backup_dir.absolute() / f"{datetime.now(tz=UTC):{_NAMED}}"
+        is_whole = back_up_directory(config.data_dir, destination, lines.append)
+        for line in lines:
+            say(line)
+        backup = next(backup for backup in backups_in(destination.parent) if backup.folder == str(destination))
+        try:
+            for folder in remove_older(destination, _NAMES, keep=config.backup_keep) if config.backup_keep else ():
+                removed.append(str(folder))
+                say(f"{folder} removed: {config.backup_keep} are kept")
+        except StorageError as error:  # the new backup is good
+            logger.warning("an old backup stays: %s", error)
     finally:
         _taking.release()
-
-
-def _take(config: ServerConfig, folder: Path, say: Say) -> TakenBackup:
-    destination = folder / f"{datetime.now(tz=UTC):{_NAMED}}"
-    lines: list[str] = []
-    is_whole = back_up_directory(config.data_dir, destination, lines.append)
-    for line in lines:
-        say(line)
-    backup = next(backup for backup in backups_in(destination.parent) if backup.folder == str(destination))
-    removed = []
-    try:
-        for folder in remove_older(destination, _NAMES, keep=config.backup_keep) if config.backup_keep else ():
-            removed.append(str(folder))
-            say(f"{folder} removed: {config.backup_keep} are kept")
-    except StorageError as error:  # the new backup is good
-        logger.warning("an old backup stays: %s", error)
     return TakenBackup(backup=backup, problems=() if is_whole else lines, removed_folders=removed)
 
 
