@@ -47,8 +47,8 @@ from facets_server.runtime.metrics import disk_of
 from facets_server.runtime.rooms import STREAMS_FILE
 
 logger = logging.getLogger(__name__)
-_NAMED = "%Y-%m-%dT%H-%M-%SZ"
-_NAMES = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]-[0-9][0-9]-[0-9][0-9]Z"  # as the format gives them
+_NAMED = "%Y-%m-%dT%H-%M-%S.%fZ"
+_NAMES = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]-[0-9][0-9]-[0-9][0-9].[0-9]*Z"  # of these
 _SNAPSHOTS = "indexes/*.index"
 _ANSWER_S = 2.0
 _DOCUMENTS = "documents.sqlite3"

@@ -85,13 +85,13 @@ def test_a_new_backup_makes_the_oldest_of_this_store_go(make_server, tmp_path, m
         return models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
 
     assert not take().removed_folders and not take().removed_folders
-    assert list(take().removed_folders) == [str(folder / "2026-05-01T00-00-00Z")]
+    assert list(take().removed_folders) == [str(folder / "2026-05-01T00-00-00.000000Z")]
     assert status(running).data_dir == str(running.config.data_dir)
     assert status(running).backup_keep == 2 and len(status(running).backups) == 2
     with monkeypatch.context() as patched:  # what is damaged makes nothing go, and does not count afterwards
         patched.setattr(upkeep, "problems_of", lambda path, schema: ["page 3 is damaged"])
         assert take().problems and not list(folder.glob("*.part"))
-    assert list(take().removed_folders) == [str(folder / "2026-05-02T00-00-00Z")]
+    assert list(take().removed_folders) == [str(folder / "2026-05-02T00-00-00.000000Z")]
     assert sorted(path.name[:10] for path in folder.iterdir()) == ["2026-05-03", "2026-05-04", "2026-05-05"]
 
 
