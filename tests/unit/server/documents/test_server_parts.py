@@ -52,7 +52,7 @@ def test_a_long_text_is_cut_where_its_sections_begin_and_found_by_part(stub):
     hit = search(stub, "garage")[0]
     assert (hit.id, list(hit.part.headings), hit.num_parts) == ("book", ["Weights"], 4)
     assert hit.text == BOOK[hit.part.start : hit.part.end] and "garage" in hit.text and "guitar" not in hit.text
-    assert hit.text[hit.answer.start : hit.answer.end] == WEIGHTS.strip()
+    assert hit.text[hit.answer.start : hit.answer.end].startswith(WEIGHTS.strip())
     assert all(match.second_span.end <= len(hit.text) for match in hit.evidence)
     assert [(other.id, other.num_parts, other.HasField("part")) for other in search(stub, "garage")[1:]] == [
         ("short", 1, False)
