@@ -90,13 +90,13 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
         if self._first is not None:
             return
         asked = self._options.format
-        for form in {FORMATS[asked] if asked else format_of_name(file.label) for file in self.files}:
-            if form:
-                form.require_reader()
+        forms = {FORMATS[asked] if asked else format_of_name(file.label) for file in self.files}
+        if len(forms) == 1 and (form := forms.pop()):  # of several formats, files without a reader are rejected
+            form.require_reader()
         documents = self._documents(self.files[0])
         try:
             self._first = itertools.chain(list(itertools.islice(documents, 1)), documents)
-        except InputError as error:  # it is read again and rejected when its turn comes
+        except (InputError, ImportError) as error:  # it is read again and rejected when its turn comes
             if len(self.files) == 1 or isinstance(error, ColumnError):
                 raise
 

@@ -433,3 +433,22 @@ def test_columns_within_objects(tmp_path, columns, text, payload):
     assert (
         record.reason == "invalid_text" if text is None else (record.item.text, record.item.payload) == (text, payload)
     )
+
+
+def test_a_missing_reader_costs_only_its_files(tmp_path, monkeypatch):
+    def missing(extra, *modules):
+        raise ImportError(f"{modules} not installed")
+
+    monkeypatch.setattr("facets_client.load.formats.require_extra", missing)
+    for name in ("a.parquet", "b.txt"):
+        (tmp_path / name).write_text("The pool opens at nine.")
+    files = [InputFile(str(tmp_path / name), name) for name in ("a.parquet", "b.txt")]
+    with (
+        DocumentFiles(files, Columns(), ReadOptions()) as several,
+        DocumentFiles(files[:1], Columns(), ReadOptions()) as one,
+    ):
+        several.check()
+        rejected, _, document, _ = several.read()
+        assert (rejected.reason, rejected.file, document.file) == ("unreadable_file", "a.parquet", "b.txt")
+        with pytest.raises(ImportError, match="pyarrow"):
+            one.check()
