@@ -60,14 +60,14 @@ def test_entities_are_recognized_when_none_are_given(client):
 def test_the_command_line_shows_relations(run):
     entities = [argument for name in NAMES for argument in ("--entity", name)]
     shown, _ = run("relations", TEXT, *entities, "--top-k", "1", "--unrelated", "--evidence")
-    assert TEXT.partition(" . ")[0] in shown and "birthPlace" in shown and "facet 0" in shown
+    assert "birthPlace" in shown and "similar" in shown
     line, _ = run("--json", "relations", TEXT, *entities, "-r", "birthPlace", "--top-k", "1")
     answer = json.loads(line)
     assert answer["text"] == TEXT and answer["num_pairs"] == 4
     assert all(pair["pattern_score"]["relations"][0]["relation"] == "birthPlace" for pair in answer["pairs"])
     line, _ = run("--json", "relations", TEXT, *entities, "--head", "Ana Bo", "-r", "spouse")
     assert json.loads(line)["tails"][0]["tail"] == NAMES[0]
-    assert "best mention" in run("relations", TEXT, *entities, "--head", "Ana Bo", "-r", "spouse")[0]
+    assert NAMES[0] in run("relations", TEXT, *entities, "--head", "Ana Bo", "-r", "spouse")[0]
     line, _ = run("--json", "relations", "--pattern", BORN, "--top-k", "2")
     assert len(json.loads(line)["relations"]) == 2
     assert "no relation" in run("relations", "--pattern", BORN)[0]

@@ -1,6 +1,6 @@
 """``facets relations`` and ``facets entail``."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
@@ -17,12 +17,7 @@ from facets_client.cli.options import (
     pairs_from,
     texts_from,
 )
-from facets_client.cli.output import print_table, stdout
 from facets_client.cli.settings import ask
-from facets_client.core.drawing import count_of, line, shortened
-from facets_client.generated.types import PatternScore, RankedTail, RelationScore, TextRelations
-
-_SENTENCE_CHARS = 70
 
 
 def relations(
@@ -44,7 +39,7 @@ def relations(
     top_k: Annotated[int | None, Option(help="Maximum relations per pair, or entities found by --head.")] = None,
     most: Annotated[int | None, Option("--most", help="Maximum relations between two entities, both ways.")] = None,
     unrelated: Annotated[bool, Option("--unrelated", help="Also show pairs without a relation.")] = False,
-    evidence: Annotated[bool, Option("--evidence", help="Show nearest training patterns and facets.")] = False,
+    evidence: Annotated[bool, Option("--evidence", help="Show similar training patterns and known pairs.")] = False,
     list_all: Annotated[bool, Option("--list", help="List the relations, each with an example.")] = False,
     add: Annotated[str | None, Option(metavar="NAME", help="Add a relation defined by each --pattern.")] = None,
     threshold: Annotated[float | None, Option(help="With --add: minimum score, -1 to 1.")] = None,
@@ -81,8 +76,7 @@ def relations(
     elif delete is not None:
         run(lambda client: client.delete_relation(delete, model=model))
     elif patterns:
-        show = partial(_print_pattern_scores, evidence=evidence)
-        run(lambda client: client.score_relations(patterns, relations=relation or (), **options), show)
+        run(lambda client: client.score_relations(patterns, relations=relation or (), **options))
     else:
         asked = list(texts_from(texts, file))
         options |= _entity_options(asked, entity, gazetteer, span, ner)
@@ -90,17 +84,17 @@ def relations(
             options |= {"max_relations_per_pair": most, "include_unrelated": unrelated}
             run(
                 lambda client: client.extract_relations(asked, relations=relation or (), **options),
-                partial(_print_pairs, asked, evidence=evidence),
-                lambda found: [{"text": text, **asdict(answer)} for text, answer in zip(asked, found, strict=True)],
+                as_json=lambda found: [
+                    {"text": text, **asdict(answer)} for text, answer in zip(asked, found, strict=True)
+                ],
             )
         elif len(relation or ()) != 1:
             raise typer.BadParameter(f"--head expects exactly one --relation, got {len(relation or ())}")
         else:
             slot = (head, (relation or [""])[0])
             run(
-                lambda client: client.fill_slots([slot], asked, **options)[0],
-                partial(_print_tails, asked, evidence=evidence),
-                lambda tails: {"head": head, "relation": slot[1], "tails": tails},
+                lambda client: client.fill_slots([slot], asked, **options),
+                as_json=lambda found: {"head": head, "relation": slot[1], "tails": found[0]},
             )
 
 
@@ -125,92 +119,6 @@ def _span(text: str) -> tuple[int, int]:
     if not (start.isdecimal() and end.isdecimal()):
         raise typer.BadParameter(f"--span expects START:END in characters, got {text!r}")
     return int(start), int(end)
-
-
-def _print_pairs(texts: Sequence[str], found: Sequence[TextRelations], *, evidence: bool) -> None:
-    rows = []
-    for text, answer in zip(texts, found, strict=True):
-        for pair in answer.pairs:
-            pattern = pair.pattern_score
-            sentence = text[pair.sentence_start : pair.sentence_end]
-            answers = [(_relation_name(score), score.probability) for score in pattern.relations]
-            if not pair.relations:
-                answers.append((f"(no relation){_cue(pattern)}", pattern.no_relation_probability))
-            rows += [
-                (pair.head.text, name, pair.tail.text, f"{share:.2f}", shortened(sentence, _SENTENCE_CHARS))
-                for name, share in answers
-            ]
-    if rows:
-        print_table(("head", "relation", "tail", "confidence", "sentence"), rows)
-    num_pairs, num_not_asserted = (
-        sum(getattr(answer, name) for answer in found) for name in ("num_pairs", "num_not_asserted")
-    )
-    num_relations = sum(len(pair.relations) for answer in found for pair in answer.pairs)
-    entities = count_of(sum(len(answer.entities) for answer in found), "entity", "entities")
-    note = f"{count_of(num_relations, 'relation')} in {count_of(num_pairs, 'ordered pair')} of {entities}"
-    if num_not_asserted:
-        note += f"; {num_not_asserted} not asserted (--unrelated shows them)"
-    elif not num_pairs:
-        note += ": no sentence has two entities near each other"
-    stdout().print(line(note))
-    for pair in [pair for answer in found for pair in answer.pairs] if evidence else ():
-        _print_evidence(f"{pair.head.text} / {pair.tail.text}: {pair.pattern_score.pattern}", pair.pattern_score)
-
-
-def _print_tails(texts: Sequence[str], tails: Sequence[RankedTail], *, evidence: bool) -> None:
-    rows = []
-    for tail in tails:
-        text, pair = tail.mentions[0].text, tail.mentions[0].pair
-        sentence = shortened(texts[text][pair.sentence_start : pair.sentence_end], _SENTENCE_CHARS)
-        name = tail.tail if tail.accepted else f"{tail.tail} (below threshold)"
-        mention = f"{pair.tail.text} [{pair.tail.start}:{pair.tail.end}]: {sentence}"
-        rows.append((name, tail.probability, tail.score, len(tail.mentions), text + 1, mention))
-    if rows:
-        print_table(("tail", "confidence", "score", "mentions", "text", "best mention"), rows)
-    else:
-        stdout().print(line("no entity is in a sentence with the head"))
-    for tail in tails if evidence else ():
-        pattern = tail.mentions[0].pair.pattern_score
-        _print_evidence(f"{tail.tail}: {pattern.pattern}", pattern)
-
-
-def _print_pattern_scores(scores: Sequence[PatternScore], *, evidence: bool) -> None:
-    for pattern in scores:
-        unseen = "" if pattern.known else ", not seen in training"
-        rows: list[tuple[object, ...]] = [
-            (_relation_name(score), score.probability, score.score, score.universal_schema_score)
-            for score in pattern.relations
-        ]
-        rows.append(("(no relation)", pattern.no_relation_probability, None, None))
-        stdout().print(line(f"{pattern.pattern}{unseen}{_cue(pattern)}", "bold"))
-        print_table(("relation", "confidence", "score", "look-up"), rows)
-        if evidence:
-            _print_evidence("", pattern)
-
-
-def _print_evidence(title: str, pattern: PatternScore) -> None:
-    """Prints what each relation was seen with in training, and the relations near each facet."""
-    lists: list[tuple[str, Iterable[str]]] = []
-    for score in pattern.relations:
-        similar = (f"{item.pattern} ({item.score:.2f})" for item in score.similar_patterns)
-        lists.append((f"{score.relation} in training:", similar))
-        lists.append((f"{score.relation} of:", (f"{head} - {tail}" for head, tail in score.known_pairs)))
-    for facet in pattern.facets:
-        nearest = (f"{item.relation} ({item.cosine:.2f})" for item in facet.relations)
-        lists.append((f"facet {facet.facet} is near", nearest))
-    if title:
-        stdout().print(line(title, "bold"))
-    for start, items in lists:
-        if listed := ", ".join(items):
-            stdout().print(line(f"  {start} {listed}"))
-
-
-def _relation_name(score: RelationScore) -> str:
-    return score.relation if score.accepted else f"{score.relation} (below threshold)"
-
-
-def _cue(pattern: PatternScore) -> str:
-    return f", {pattern.assertion} by {pattern.assertion_cue!r}" if pattern.assertion_cue else ""
 
 
 def entail(

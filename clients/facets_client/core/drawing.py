@@ -1,12 +1,13 @@
 """Results as people see them, drawn once, by rich: on a terminal, as text, and as HTML in notebooks."""
 
 import io
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,7 +15,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-MAX_ROWS = 20  # shown of a list
+_MAX_ROWS = 20  # of a list in a notebook or a repr; a terminal gets all
 _CELL_CHARS = 300
 _WIDTH = 120
 # Text and background are the notebook's own, so that every theme works.
@@ -26,11 +27,11 @@ class Drawn:
 
     __slots__ = ()
 
-    def _parts(self) -> Iterable[RenderableType]:
+    def _parts(self, max_rows: int) -> Iterable[RenderableType]:
         raise NotImplementedError
 
-    def __rich__(self) -> Group:
-        return Group(*self._parts())
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[RenderableType]:
+        return self._parts(_MAX_ROWS if console.record else sys.maxsize)
 
     def __repr__(self) -> str:
         return "\n".join(map(str.rstrip, _rendered(self).export_text().splitlines())).strip("\n")

@@ -1,5 +1,6 @@
 """Results as rows: dictionaries, a DataFrame, a table."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
@@ -8,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.rule import Rule
 
-from facets_client.core.drawing import MAX_ROWS, Drawn, line, more, table_of
+from facets_client.core.drawing import Drawn, line, more, table_of
 from facets_client.core.extras import require_extra
 from facets_client.core.values import OfPair, OfPattern
 
@@ -21,7 +22,8 @@ _SHOWN = frozenset(
     "input index id name title model task space pattern premise hypothesis head tail relation label words text answer "
     "score probability confidence likelihood novelty reason num_documents num_damaged "
     "language num_facets dim max_tokens is_default index_kind example examples num_pairs threshold "
-    "evidence.nearest_words evidence.nearest_papers assertion no_relation_probability recall missed_ids".split()
+    "evidence.nearest_words evidence.nearest_papers accepted similar_patterns known_pairs assertion "
+    "pattern_score.assertion_cue no_relation_probability recall missed_ids".split()
 )
 _SHOWN_PARTS = ("payload.", "limits.", "encoder_settings.", "vectors.", "revision")
 
@@ -31,7 +33,7 @@ class Record(Drawn):
 
     __slots__ = ()
 
-    def _parts(self) -> Iterator[RenderableType]:
+    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
         row = columns_of(self)
         yield table_of(("field", "value"), [(name, row[name]) for name in _shown_columns([row], _SHOWN_PARTS)])
 
@@ -60,11 +62,11 @@ class Rows(Drawn):
 
         return pandas.DataFrame(self.to_dicts())
 
-    def _parts(self) -> Iterator[RenderableType]:
+    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
         """A table of the rows, or the entries if they are drawn themselves."""
         is_drawn = any(isinstance(entry, Drawn) and not isinstance(entry, Record | Rows) for entry in self._entries)
         items = self._entries if is_drawn else self.to_dicts()
-        shown = items[:MAX_ROWS]
+        shown = items[:max_rows]
         if not shown:
             yield line("nothing")
         elif is_drawn:
@@ -74,9 +76,9 @@ class Rows(Drawn):
             columns = _shown_columns(shown, _SHOWN_PARTS[:1])
             if len(self._entries) == 1 and "input" in columns:
                 columns.remove("input")
-            heads = [name.removeprefix("evidence.").removeprefix("num_").replace("_", " ") for name in columns]
+            heads = [re.sub(r"^(evidence\.|pattern_score\.|num_)", "", name).replace("_", " ") for name in columns]
             yield table_of(heads, [[row.get(name) for name in columns] for row in shown])
-        yield from more(len(items) - MAX_ROWS)
+        yield from more(len(items) - max_rows)
 
 
 class Results(Rows, list[EntryT]):
@@ -117,10 +119,12 @@ def columns_of(record: object) -> dict[str, object]:
             value = columns_of(value)
         elif isinstance(value, tuple | list):
             kind = get_args(field.type)[0]
-            names = [name for name in ("word", "title") if name in getattr(kind, "__slots__", ())]
-            if kind not in (str, int, float) and not names:
+            name = next((name for name in ("word", "title", "pattern") if name in getattr(kind, "__slots__", ())), "")
+            if kind == tuple[str, str]:
+                value = map(" - ".join, value)
+            elif kind not in (str, int, float) and not name:
                 continue  # a list of records
-            value = ", ".join(str(getattr(item, *names) if names else item) for item in value)
+            value = ", ".join(str(getattr(item, name) if name else item) for item in value)
         if isinstance(value, Mapping):
             row |= {f"{field.name}.{name}": inner for name, inner in value.items()}
         elif not isinstance(value, np.ndarray):
@@ -138,6 +142,8 @@ def _rows_of(entry: Any, place: dict[str, object]) -> Iterator[dict[str, object]
     """The rows of an entry; ``place`` is added to those of a list."""
     if isinstance(entry, OfPair | OfPattern):
         items, place = entry.relations, columns_of(entry)
+        if not items:
+            yield place
     elif isinstance(entry, tuple | Rows):
         items = entry if isinstance(entry, tuple) else tuple(entry._entries)
     else:

@@ -22,11 +22,6 @@ class OfPattern(Generic[ScoreT]):
     __slots__ = ()
     relations: tuple[ScoreT, ...]
 
-    @property
-    def best(self) -> ScoreT | None:
-        """The most probable accepted relation; None: no relation."""
-        return next((score for score in self.relations if score.accepted), None)
-
 
 class OfPair(Generic[ScoreT]):
     """Base of a pair of entities with the score of the pattern between them."""

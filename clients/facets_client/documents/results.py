@@ -8,7 +8,7 @@ from typing import Any, Self
 from rich.console import RenderableType
 from rich.text import Text
 
-from facets_client.core.drawing import MAX_ROWS, clean, indented, line, more, shortened, table_of
+from facets_client.core.drawing import clean, indented, line, more, shortened, table_of
 from facets_client.core.evidence import ANSWER_STYLE, marked, match_line
 from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
 from facets_client.load.rows import Rejection
@@ -70,12 +70,12 @@ class SearchResult(SearchResultFields):
 
     __slots__ = ()
 
-    def _parts(self) -> Iterator[RenderableType]:
+    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
         if not self.hits:
             yield line("nothing found")
-        for rank, hit in enumerate(self.hits[:MAX_ROWS], start=1):
+        for rank, hit in enumerate(self.hits[:max_rows], start=1):
             yield from hit_parts(rank, hit, explain=True)
-        yield from more(len(self.hits) - MAX_ROWS)
+        yield from more(len(self.hits) - max_rows)
 
 
 class SearchResults(SearchFields):
@@ -83,10 +83,10 @@ class SearchResults(SearchFields):
 
     __slots__ = ()
 
-    def _parts(self) -> Iterator[RenderableType]:
-        for number, result in enumerate(self.results[:MAX_ROWS], start=1):
+    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
+        for number, result in enumerate(self.results[:max_rows], start=1):
             yield from (line(f"query {number}"), result)
-        yield from more(len(self.results) - MAX_ROWS)
+        yield from more(len(self.results) - max_rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from facets_proto.v1 import texts_pb2 as pb
 from rich.console import RenderableType
 from rich.text import Text
 
-from facets_client.core.drawing import MAX_ROWS, Drawn, count_of, line, more, table_of
+from facets_client.core.drawing import Drawn, count_of, line, more, table_of
 from facets_client.core.evidence import attention_line, match_line
 from facets_client.core.rows import Listed
 from facets_client.core.values import FacetsArray
@@ -48,10 +48,10 @@ class Explanation(Drawn, ExplanationFields):
 
     __slots__ = ()
 
-    def _parts(self) -> Iterator[RenderableType]:
+    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
         closest: dict[int, tuple[float, int]] = {}  # token -> cosine and number of its closest facet
         rows = []
-        for facet in self.facets[:MAX_ROWS]:
+        for facet in self.facets[:max_rows]:
             for item in facet.tokens:
                 closest[item.token] = max(closest.get(item.token, (0.0, 0)), (item.cosine, facet.facet))
             words = ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words)
@@ -61,7 +61,7 @@ class Explanation(Drawn, ExplanationFields):
         truncated = ", the end of the text was not read" if stats.truncated else ""
         yield line(f"{count_of(stats.num_tokens, 'token')}, {stats.num_unknown_tokens} unknown{truncated}")
         yield table_of(("facet", "nearest words (cosine)", "attends to"), rows)
-        yield from more(len(self.facets) - MAX_ROWS)
+        yield from more(len(self.facets) - max_rows)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,7 +94,7 @@ class PairScore(Drawn):
         """The differences on one line, such as ``open / closed (antonym)``; empty when there are none."""
         return ", ".join(dict.fromkeys(f"{item.first} / {item.second} ({item.kind})" for item in self.differences))
 
-    def _parts(self) -> Iterator[RenderableType]:
+    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
         score = f"{self.score:.4f}"
         if self.calibrated_score is not None:
             score = f"{self.calibrated_score:.2f} ({score})"
@@ -129,7 +129,7 @@ class Summary(Drawn, SummaryFields):
     def __str__(self) -> str:
         return self.text
 
-    def _parts(self) -> Iterator[RenderableType]:
+    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
         rows = [(item.sentence + 1, item.gain, " ".join(item.text.split())) for item in self.sentences]
         yield table_of(("sentence", "gain", "text"), rows)
         if not self.has_prose:

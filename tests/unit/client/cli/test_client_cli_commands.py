@@ -174,8 +174,11 @@ def test_files_of_any_format_are_read_as_facets_index_reads_them(facets, world, 
     assert [text.split("\n")[0] for text in texts["a.html"] + texts["a.docx"]] == ["One here."] * 2
 
 
-def test_collections_are_created_and_deleted(facets):
+def test_collections_are_created_listed_and_deleted(facets, world):
     assert "created collection second with model fake" in facets("collections", "create", "second").stderr
+    for number in range(30):
+        world.make(f"c{number}")
+    assert all(f"c{number} " in facets("collections").stdout for number in (0, 29))
     assert "0 documents" in facets("collections", "delete", "second", "--yes").stderr
 
 
