@@ -20,7 +20,8 @@ WIDTH = 120
 _RECORDS = """
     ModelVersion Timings TokenStats TruncatedDocument NearestWord Span AttendedToken FacetWords TokenAttention
     FacetMatch EncoderSettings Limits Model Backup TakenBackup ServerStatus
-    Difference EmbeddingsFields ExplanationFields SummarySentence SummaryFields Topic TextTopics
+    Difference PairExplanation PairScoreFields ScoresFields
+    EmbeddingsFields ExplanationFields SummarySentence SummaryFields Topic TextTopics
     SearchField FilterWarning Neighbours VectorReport MapTheme Collection RankedText ReindexProgress DocumentPart
     Document FoundDocuments SearchHit SearchResultFields SearchFields CollectionDiagnosis CollectionMap RerankedTexts
     EntityMention FacetMeeting SimilarPattern RelationScore NearRelation FacetRelations PatternScore
@@ -39,9 +40,11 @@ _MESSAGES = {
     "ExplanationFields": "TextExplanation",
     "FoundCandidates": "FindCandidatesResponse",
     "FoundDocuments": "GetDocumentsResponse",
+    "PairScoreFields": "PairScore",
     "PaperRankings": "RankPapersResponse",
     "ReindexProgress": "ReindexCollectionResponse",
     "RerankedTexts": "RerankResponse",
+    "ScoresFields": "ScoreResponse",
     "SearchFields": "SearchResponse",
     "SearchResultFields": "SearchResult",
     "ServerStatus": "GetServerStatusResponse",
@@ -62,6 +65,7 @@ _BASES = {
     "PatternScore": "OfPattern[RelationScore]",
     "Relation": "Record",
     "RerankedTexts": "Listed[RankedText]",
+    "ScoresFields": "Listed[PairScoreFields]",
     "SearchFields": "Listed[SearchResultFields]",
     "SearchResultFields": "Listed[SearchHit]",
     "TextRelations": "Listed[EntityPair]",
@@ -83,6 +87,7 @@ _WITHOUT = {
 _MAY_LACK = """
     Collection.create_time Document.facet_embeddings Document.facet_spans Document.token_stats EmbedResponse.facet_spans
     FacetMatch.second_span FacetWords.span GetServerStatusResponse.last_backup_time Model.encoder_settings
+    PairScore.explanation
     PaperOptions.candidates RankedCandidate.evidence RankedPaper.evidence RankedPaper.position RankedText.answer
     RelationScore.meeting SearchHit.answer
 """.split()

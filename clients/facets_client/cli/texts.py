@@ -26,7 +26,7 @@ from facets_client.cli.settings import ask, call_with, settings_of
 from facets_client.core.drawing import count_of, line, progress_bar, shortened
 from facets_client.core.values import FacetsArray
 from facets_client.generated.types import Method, TextTopics
-from facets_client.texts.results import PairScore, Scores, Summary
+from facets_client.texts.results import Scores, Summary, differing
 
 
 def embed(
@@ -134,14 +134,14 @@ def similarity(
     ask(context, lambda client: call_with(client.similarity, options), show, as_json)
 
 
-def _print_scores(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> None:
+def _print_scores(pairs: Sequence[tuple[str, str]], scores: Scores) -> None:
     """Prints a row per pair; columns for calibrated scores, labels and differences only if there are any."""
     rows = [
         (
             f"{score.score:.4f}",
             score.calibrated_score,
             score.label,
-            score.differing,
+            differing(score),
             *(shortened(text, 60) for text in pair),
         )
         for pair, score in zip(pairs, scores, strict=True)

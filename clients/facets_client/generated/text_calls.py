@@ -120,7 +120,12 @@ class TextCalls(Calls):
         """
         request = request_from(pb.ScoreRequest, locals())
         parts = self._call_parts(request, "pairs", "max_pairs_per_request")
-        return join([from_message(part, Scores, pairs=tuple(map(PairScore.of, part.scores))) for part in parts])
+        return join(
+            [
+                from_message(part, Scores, scores=tuple(from_message(score, PairScore) for score in part.scores))
+                for part in parts
+            ]
+        )
 
     def summarize(
         self,

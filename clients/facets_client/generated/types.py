@@ -371,6 +371,62 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class PairExplanation:
+    """Pair explanation.
+
+    Attributes:
+        matches: Facet matches, largest contribution first. MAX_FACET: the match that is the score. Others:
+            contributions to the mutual reconstruction of the facets, which is the score of CODEBOOK and only
+            illustrates word-based methods.
+        first_tokens: Tokens of the first text with their weights in the score.
+        second_tokens: Tokens of the second text with their weights in the score.
+    """
+
+    matches: tuple[FacetMatch, ...]
+    first_tokens: tuple[TokenAttention, ...]
+    second_tokens: tuple[TokenAttention, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairScoreFields:
+    """Pair score fields.
+
+    Attributes:
+        score: The score, with the range of the method.
+        calibrated_score: The score on a human scale from 0, unrelated, to 1, equivalent; only if requested.
+            FAILED_PRECONDITION: the model has no curve for the method.
+        explanation: Matching facets and tokens; only if requested.
+        label: What the first text says about the second; only by ALIGNMENT.
+        differences: Differences, largest first, at most 8; only by ALIGNMENT.
+    """
+
+    score: float
+    calibrated_score: float | None
+    explanation: PairExplanation | None
+    label: str
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ScoresFields(Listed[PairScoreFields]):
+    """Scores fields.
+
+    Attributes:
+        scores: Entry i belongs to pairs[i].
+        method: The method used, never unspecified.
+        attention: True if words were weighed by their closest facet.
+        model: The model that answered.
+        timings: Timings of the call.
+    """
+
+    scores: tuple[PairScoreFields, ...]
+    method: str
+    attention: bool
+    model: ModelVersion
+    timings: Timings
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddingsFields:
     """Embeddings fields.
 

@@ -91,7 +91,12 @@ class AsyncTextCalls(AsyncCalls):
         """Scores how similar the two texts of each pair are; higher is more similar."""
         request = request_from(pb.ScoreRequest, locals())
         parts = await self._call_parts(request, "pairs", "max_pairs_per_request")
-        return join([from_message(part, Scores, pairs=tuple(map(PairScore.of, part.scores))) for part in parts])
+        return join(
+            [
+                from_message(part, Scores, scores=tuple(from_message(score, PairScore) for score in part.scores))
+                for part in parts
+            ]
+        )
 
     async def summarize(
         self,

@@ -1,28 +1,20 @@
 """Results of text calls."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
-from facets_proto.codec import from_message
-from facets_proto.v1 import texts_pb2 as pb
 from rich.console import RenderableType
 from rich.text import Text
 
 from facets_client.core.drawing import Drawn, count_of, line, more, table_of
 from facets_client.core.evidence import attention_line, match_line
-from facets_client.core.rows import Listed
 from facets_client.core.values import FacetsArray
 from facets_client.generated.types import (
-    Difference,
     EmbeddingsFields,
     ExplanationFields,
-    FacetMatch,
-    ModelVersion,
+    PairScoreFields,
+    ScoresFields,
     SummaryFields,
-    Timings,
-    TokenAttention,
 )
 
 _MATCHES_SHOWN = 5
@@ -64,56 +56,33 @@ class Explanation(Drawn, ExplanationFields):
         yield from more(len(self.facets) - max_rows)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PairScore(Drawn):
-    """Score of one pair of texts; matches and tokens are empty unless requested."""
+def differing(score: PairScoreFields) -> str:
+    """The differences on one line, such as ``open / closed (antonym)``; empty when there are none."""
+    return ", ".join(dict.fromkeys(f"{item.first} / {item.second} ({item.kind})" for item in score.differences))
 
-    score: float  # higher is more similar; the range depends on the method
-    calibrated_score: float | None  # on the requested human scale; None unless requested
-    matches: tuple[FacetMatch, ...]  # facets that matched, largest contribution first
-    first_tokens: tuple[TokenAttention, ...]
-    second_tokens: tuple[TokenAttention, ...]
-    label: str = ""  # equivalent, entails, neutral or contradicts; empty where the method does not decide
-    differences: tuple[Difference, ...] = ()  # where the texts differ about the same things, largest weight first
 
-    @classmethod
-    def of(cls, message: pb.PairScore) -> Self:
-        """The score of a pair, with its explanation in one record."""
-        name = pb.InferenceLabel.Name(message.label) if message.label else ""
-        return from_message(
-            message.explanation,
-            cls,
-            score=message.score,
-            calibrated_score=message.calibrated_score if message.HasField("calibrated_score") else None,
-            label=name.removeprefix("INFERENCE_LABEL_").lower(),
-            differences=tuple(from_message(item, Difference) for item in message.differences),
-        )
+class PairScore(Drawn, PairScoreFields):
+    """Score of one pair of texts."""
 
-    @property
-    def differing(self) -> str:
-        """The differences on one line, such as ``open / closed (antonym)``; empty when there are none."""
-        return ", ".join(dict.fromkeys(f"{item.first} / {item.second} ({item.kind})" for item in self.differences))
+    __slots__ = ()
 
     def _parts(self, max_rows: int) -> Iterator[RenderableType]:
         score = f"{self.score:.4f}"
         if self.calibrated_score is not None:
             score = f"{self.calibrated_score:.2f} ({score})"
-        yield line(f"{score}  {self.label}  {self.differing}".rstrip(), "bold")
-        for tokens in filter(None, (self.first_tokens, self.second_tokens)):
+        yield line(f"{score}  {self.label}  {differing(self)}".rstrip(), "bold")
+        if self.explanation is None:
+            return
+        for tokens in filter(None, (self.explanation.first_tokens, self.explanation.second_tokens)):
             yield attention_line(tokens)
-        for match in self.matches[:_MATCHES_SHOWN]:
+        for match in self.explanation.matches[:_MATCHES_SHOWN]:
             yield Text(f"{match.contribution:>4.0%}  ").append_text(match_line(match, "1st", "2nd"))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Scores(Listed[PairScore]):
+class Scores(ScoresFields):
     """Scores of some pairs; entry i belongs to pairs[i]."""
 
-    pairs: tuple[PairScore, ...]
-    method: str
-    attention: bool
-    model: ModelVersion
-    timings: Timings
+    __slots__ = ()
 
 
 class Summary(Drawn, SummaryFields):

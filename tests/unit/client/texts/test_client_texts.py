@@ -15,6 +15,7 @@ from facets_client.generated.types import (
     FacetWords,
     ModelVersion,
     NearestWord,
+    PairExplanation,
     SummarySentence,
     TextTopics,
     Timings,
@@ -75,13 +76,15 @@ def test_similarity(client, world):
     scores = client.similarity(pairs, method="sif", attention=True, explain=True, calibrated=True)
     assert (len(scores), scores.method, scores.attention, world.count("Score")) == (10, "sif", True, 3)
     assert (scores[-1].score, scores[-1].calibrated_score) == (0.5, 1.0)
-    assert scores[0].matches[0].first_words[0].word == "dog" and scores[0].first_tokens[0].text == "a 0"
+    explanation = scores[0].explanation
+    assert explanation.matches[0].first_words[0].word == "dog" and explanation.first_tokens[0].text == "a 0"
     (plain,) = client.similarity([("a", "b")])
-    assert (plain.calibrated_score, plain.matches) == (None, ())
+    assert (plain.calibrated_score, plain.explanation) == (None, None)
 
 
 EXPLANATION = Explanation(TOKENS, (FacetWords(0, WORDS, (AttendedToken(1, 0.4),)),), TokenStats(3, 0, False, 3))
-PAIR = PairScore(0.25, 0.8, (FacetMatch(0, 3, 0.7, 1.0, WORDS, WORDS),), TOKENS, TOKENS, "neutral")
+MATCH = FacetMatch(0, 3, 0.7, 1.0, WORDS, WORDS)
+PAIR = PairScore(0.25, 0.8, PairExplanation((MATCH,), TOKENS, TOKENS), "neutral", ())
 SUMMARY = Summary((SummarySentence("A < B.", 2, 10, 16, 0, 0.5),), 7, 3, has_prose=True)
 TOPICS = Results([TextTopics((Topic(WORDS, 0.5, 0.25),), np.ones((1, 4))) for _ in range(2)])
 
