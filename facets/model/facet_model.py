@@ -27,7 +27,7 @@ from facets.model.checkpoint import (
     write_checkpoint,
 )
 from facets.model.contract import ModelDescription
-from facets.model.network import BackboneEncoder, FacetNetwork, WordTable
+from facets.model.network import FacetNetwork, WordTable
 from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.shipped import borrowed_folder
 
@@ -76,14 +76,11 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
     def tokenize(self, texts: Sequence[str]) -> list[Ints]:
         """Token rows of each text, ``[L]`` int64 with L <= ``max_tokens``: the input of ``encode_rows``.
 
-        A word missing from the vocabulary becomes pieces; row ``len(words)`` stands for an unknown word. With a
-        backbone, rows are ids of the backbone's word pieces.
+        A word missing from the vocabulary becomes pieces; row ``len(words)`` stands for an unknown word.
         """
         check_sequence(texts, "tokenize")
         said = [read(text).text for text in texts]
         limit = self.max_tokens
-        if isinstance(self.network.encoder, BackboneEncoder):
-            return self.network.encoder.tokenize(said, limit)
         split_rows = self.words.vocabulary.split_rows
         return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(said, most=limit)]
 
@@ -107,7 +104,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
     def embed(self, texts: Sequence[str]) -> Floats:
         """One embedding per text, ``[len(texts), H]``: the mean of the states of its tokens, without <eos>.
 
-        A backbone gives its own sentence embedding, as its sentence-transformers model would. Raises as ``encode``.
+        Raises as ``encode``.
 
         References:
             Chang 2022, section 3.2.2.5 (Ours Emb).

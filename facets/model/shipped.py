@@ -13,7 +13,6 @@ PACKAGE_GROUP = "facets.models"
 # The models that have their own package.
 SHIPPED = (
     "facets-en",
-    "facets-minilm-en",
     "facets-papers-en",
     "facets-passages-en",
     "facets-passages-small-en",

@@ -17,11 +17,11 @@ from pydantic import Field, model_validator
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig, Settings, Share
 from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer
-from facets.model.network import Backbone
 from facets.model.passage_encoding import length_batches
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets.storage.files import write_atomically
 from facets_lab.documents.beir import PairRecord
+from facets_lab.documents.teacher import Teacher
 from facets_lab.evaluation.files import Record, read_records
 from facets_lab.training.corpus import expand_files, in_blocks, read_titled_documents
 from facets_lab.training.loop import BatchSize, ConfigFile, OptimizerConfig, TrainingConfig
@@ -232,7 +232,7 @@ def prepare(config: PassageDataConfig, folder: Path) -> PreparedPassages:
 
 
 def _make_arrays(groups: Sequence[Sequence[Passage]], config: PassageDataConfig) -> dict[str, NDArray[np.generic]]:
-    teacher, tokenizer = Backbone(config.teacher), Tokenizer()
+    teacher, tokenizer = Teacher(config.teacher), Tokenizer()
     encoder = teacher.encoder().bfloat16()
     passages = [passage for group in groups for passage in group]
     sentences = [tokenizer.sentences(passage.text)[: config.max_sentences] for passage in passages]

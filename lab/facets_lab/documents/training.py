@@ -18,12 +18,12 @@ from facets.errors import ConfigError
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.loading import load
-from facets.model.network import Backbone
 from facets.model.passage_checkpoint import PassageModelConfig, write_encoder
 from facets.model.passage_model import PassageModel
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, Texts, vectors_of
 from facets_lab.documents.head import train_head
+from facets_lab.documents.teacher import Teacher
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.files import parse_count, read_table
 from facets_lab.losses.passages import distillation_loss
@@ -56,7 +56,7 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
         if self._data.num_groups <= config.validation_groups:
             raise ConfigError(f"{config.data} has {self._data.num_groups} groups, expected > validation_groups")
         torch.manual_seed(config.seed)
-        teacher = Backbone(config.teacher)
+        teacher = Teacher(config.teacher)
         if teacher.config.replaced(num_layers=config.model.num_layers) != config.model:
             raise ConfigError(
                 f"model must match {teacher.folder} except in num_layers: {teacher.config}, got {config.model}"
@@ -163,7 +163,7 @@ def passages(
 
 def export_passage_model(trainer: PassageTrainer, result: TrainingResult, out: Path) -> None:
     """Writes a model folder."""
-    config, teacher = trainer.config, Backbone(trainer.config.teacher)
+    config, teacher = trainer.config, Teacher(trainer.config.teacher)
     facts = {name: value for name, value in config.to_dict().items() if name in _TRAINING_FACTS}
     exported = PassageModelConfig(
         name=config.name,
@@ -178,7 +178,7 @@ def export_passage_model(trainer: PassageTrainer, result: TrainingResult, out: P
     words.save(out, quantized=True)
 
 
-def encode_words(path: Path, teacher: Backbone, *, max_words: int) -> WordVectors:
+def encode_words(path: Path, teacher: Teacher, *, max_words: int) -> WordVectors:
     """The teacher's vectors of the first ``max_words`` words of a file of words and counts, each encoded separately."""
     table = list(read_table(path, {"word": str, "count": parse_count}))
     words, counts = [word for word, _ in table], [count for _, count in table]

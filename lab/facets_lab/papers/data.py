@@ -64,7 +64,6 @@ class PaperTrainingConfig(TrainingConfig):
     def _check(self) -> Self:
         limit = self.model.max_tokens
         self.require("input_tokens", self.input_tokens <= limit, f"<= model.max_tokens ({limit})")
-        self.require("model", self.model.encoder != "backbone", "one without a backbone")
         return self
 
 

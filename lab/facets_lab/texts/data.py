@@ -1,10 +1,10 @@
 """Training batches of sentence and phrase models: texts as inputs, neighbouring words as targets.
 
 Every batch is drawn from the seed and its position, so resuming is exact. Shape suffixes: B texts, L tokens of a text,
-N targets, V words, T word pieces of a text.
+N targets, V words.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Annotated, Literal, Self
@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 
 from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Share
 from facets.errors import ConfigError
-from facets.model.network import BackboneEncoder
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import BatchSize, TrainingConfig
 
@@ -23,7 +22,6 @@ _BATCHES_PER_CHUNK = 64  # sorted by length together, for little padding while b
 _MAX_NEIGHBOUR_TOKENS = 64  # tokens of a neighbouring sentence from which targets are drawn
 _PHRASE_LENGTHS = (0.35, 0.45, 0.2)  # shares of phrases of one, two, three words
 _WINDOW = 5  # words on either side of a phrase that are its neighbours (Chang 2022, section 3.2.2.1)
-_UNKNOWN_PIECE = "[UNK]"
 _TRIES = 16  # drawn for each phrase: stop words and documents of the other split are rejected
 
 
@@ -236,28 +234,3 @@ class PhraseStream:
         mask = np.concatenate([left_mask, right_mask], axis=1) & ~self._corpus.vocabulary.is_stop[targets]
         negatives = np.roll(np.arange(len(starts)), rng.integers(1, len(starts)))
         return SentenceBatch(rows, lengths, np.where(mask, targets, 0), mask, negatives)
-
-
-def word_pieces(
-    encoder: BackboneEncoder,
-    words: Sequence[str],
-    rows_BL: NDArray[np.int64],
-    lengths_B: NDArray[np.int64],
-    *,
-    max_pieces: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Word rows of texts as the word pieces of a backbone, ``[B, T]`` padded with 0, and their number ``[B]``.
-
-    ``words`` are the ``V`` words of the rows; row ``V`` is unknown.
-    """
-    known = [*words, _UNKNOWN_PIECE]
-    texts = [
-        " ".join(known[row] for row in rows[:length]) for rows, length in zip(rows_BL.tolist(), lengths_B, strict=True)
-    ]
-    empty = np.array([encoder.pieces.unknown_id])  # for a text whose words have no pieces
-    ids = [row if len(row) else empty for row in encoder.tokenize(texts, max_pieces)]
-    num_pieces = np.array([len(row) for row in ids])
-    pieces_BT = np.zeros((len(ids), num_pieces.max()), dtype=np.int64)
-    for row, text_ids in enumerate(ids):
-        pieces_BT[row, : len(text_ids)] = text_ids
-    return pieces_BT, num_pieces

@@ -16,10 +16,10 @@ from facets.errors import ConfigError
 from facets.language.vectors import WordVectors
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
-from facets.model.network import BackboneEncoder, FacetNetwork, WordTable
+from facets.model.network import FacetNetwork, WordTable
 from facets.texts.words import fit_common_components
 from facets_lab.losses.texts import nnsc_loss
-from facets_lab.texts.data import PhraseStream, SentenceBatch, SentenceStream, SentenceTrainingConfig, word_pieces
+from facets_lab.texts.data import PhraseStream, SentenceBatch, SentenceStream, SentenceTrainingConfig
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import (
     LOSS,
@@ -71,7 +71,6 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         word_vectors_VD = torch.from_numpy(words.unit_vectors)
         self.network = FacetNetwork(config.model, WordTable(word_vectors_VD)).to(self.device)
         self._targets_VD = word_vectors_VD.to(self.device)
-        self._words = words.vocabulary.words
 
     def batches(self, start_step: int) -> Iterator[SentenceBatch]:
         """See ``Trainer``."""
@@ -88,12 +87,8 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         return {LOSS: sum(losses) / len(batches)}
 
     def _loss(self, batch: SentenceBatch, *, kmeans: bool, accuracy: tuple[float, int]) -> Tensor:
-        rows, lengths = batch.rows, batch.lengths
-        encoder, limit = self.network.encoder, self.config.model.max_tokens
-        if isinstance(encoder, BackboneEncoder):
-            rows, lengths = word_pieces(encoder, self._words, rows, lengths, max_pieces=limit)
         with self.autocast():
-            facets_BKD = self.network(self.tensor(rows), self.tensor(lengths))
+            facets_BKD = self.network(self.tensor(batch.rows), self.tensor(batch.lengths))
         return nnsc_loss(
             facets_BKD,
             self._targets_VD[self.tensor(batch.targets)],

@@ -22,20 +22,19 @@ def test_every_model_of_the_checkout_is_shipped_and_no_baseline() -> None:
 
 
 def test_a_package_holds_the_folder_and_names_it_for_the_library(tmp_path: Path) -> None:
-    project = staged("facets-minilm-en", tmp_path)
-    module = "multifacet_model_minilm_en"
-    assert project["name"] == package_of("facets-minilm-en")
-    assert project["entry-points"] == {PACKAGE_GROUP: {"facets-minilm-en": module}}
-    held = {file.name for file in (tmp_path / "facets-minilm-en" / module / "facets-minilm-en").iterdir()}
-    assert held == {file.name for file in (MODELS / "facets-minilm-en").iterdir()}
-    assert {"LICENSE", "NOTICE", "README.md"} <= {file.name for file in (tmp_path / "facets-minilm-en").iterdir()}
+    project = staged("facets-passages-en", tmp_path)
+    module = "multifacet_model_passages_en"
+    assert project["name"] == package_of("facets-passages-en")
+    assert project["entry-points"] == {PACKAGE_GROUP: {"facets-passages-en": module}}
+    held = {file.name for file in (tmp_path / "facets-passages-en" / module / "facets-passages-en").iterdir()}
+    assert held == {file.name for file in (MODELS / "facets-passages-en").iterdir()}
+    assert {"LICENSE", "NOTICE", "README.md"} <= {file.name for file in (tmp_path / "facets-passages-en").iterdir()}
 
 
 @pytest.mark.parametrize(
     ("name", "lenders"),
     [
         ("facets-en", []),
-        ("facets-minilm-en", ["facets-en"]),
         ("facets-relations-en", ["facets-passages-en"]),
         ("facets-papers-en", ["facets-passages-small-en", "facets-passages-en"]),
     ],

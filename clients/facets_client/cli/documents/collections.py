@@ -39,7 +39,7 @@ def collections(context: typer.Context) -> None:
     \b
     Examples:
       facets collections create papers --search-field title --search-field authors:1
-      facets collections reindex news --model facets-minilm-en
+      facets collections reindex news --model facets-passages-en
       facets collections delete news --yes
     """
     if context.invoked_subcommand is None:

@@ -97,11 +97,11 @@ def test_what_nobody_has_is_refused_with_what_is_here(packages: Path, name: str)
 
 def test_what_a_model_borrows_lies_beside_it_or_is_found_by_name(packages: Path, tmp_path: Path) -> None:
     lender = install(packages, model="facets-en", module="toy_model_lender")
-    borrower = install(packages, model="facets-minilm-en", module="toy_model_borrower")
+    borrower = install(packages, model="toy-borrower", module="toy_model_borrower")
     assert borrowed_folder(borrower, "../facets-en") == lender
     beside = tmp_path / "models" / "facets-en"
     beside.mkdir(parents=True)
-    assert borrowed_folder(tmp_path / "models" / "facets-minilm-en", "../facets-en") == beside
+    assert borrowed_folder(tmp_path / "models" / "toy-borrower", "../facets-en") == beside
     assert borrowed_folder(lender, ".") == lender
     assert borrowed_folder(borrower, "../no-such-model") == borrower.parent / "no-such-model"
 

@@ -15,13 +15,13 @@ from facets_lab.documents.data import (
     read_groups,
     vectors_of,
 )
+from facets_lab.documents.teacher import Teacher
 from facets_lab.documents.training import PassageTrainer, export_passage_model
 from facets_lab.training.loop import TrainingLoop, TrainingResult, train
 
 from facets.config import SentenceEncoderConfig
 from facets.errors import ConfigError, InvalidInputError
 from facets.model import load
-from facets.model.network import Backbone
 from facets.model.passage_model import PassageModel
 from facets.model.passage_network import RaggedBatch, average_states
 
@@ -65,7 +65,7 @@ def data(raw_texts: Path, teacher_folder: Path) -> Path:
 def test_prepared_texts_know_their_owners_and_the_teachers_vectors(
     data: Path, raw_texts: Path, teacher_folder: Path
 ) -> None:
-    texts, teacher = PreparedPassages(data).texts, Backbone(str(teacher_folder))
+    texts, teacher = PreparedPassages(data).texts, Teacher(str(teacher_folder))
     passages, sentences = texts["passage"], texts["sentence"]
     assert len(passages) == 8 * 2 + 6 + 6
     assert sorted(len(passages.of(group)) for group in range(10)) == [2] * 8 + [6] * 2
@@ -91,7 +91,7 @@ def test_a_run_becomes_a_model_that_loads(data: Path, teacher_folder: Path, tmp_
     export_passage_model(trainer, result, tmp_path / "model")
     model = load(tmp_path / "model", PassageModel)
     text = "The cat sat on the old mat."
-    batch = RaggedBatch.of(Backbone(str(teacher_folder)).ids([text], 48))
+    batch = RaggedBatch.of(Teacher(str(teacher_folder)).ids([text], 48))
     expected = average_states(trainer.network(batch), batch).detach().numpy()
     np.testing.assert_allclose(model.embed([text]), expected, atol=2e-2)
     assert model.space == teacher_folder.name

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from facets_lab.texts.data import PhraseStream, SentenceStream, SentenceTrainingConfig, word_pieces
+from facets_lab.texts.data import PhraseStream, SentenceStream, SentenceTrainingConfig
 from facets_lab.texts.training import SentenceTrainer, export_sentence_model
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import TrainingLoop, train
@@ -16,7 +16,6 @@ from toy_texts import make_toy_corpus, packed_corpus, toy_sentence_config
 import facets
 from facets.config import FacetModelConfig
 from facets.errors import CheckpointError
-from facets.model.network import BackboneEncoder
 
 Settings = Callable[..., SentenceTrainingConfig]
 
@@ -136,15 +135,3 @@ def test_validation_documents_are_never_trained_on(corpus: PackedCorpus, stream_
     batches = stream.training_batches(0)
     trained = {int(row) for _ in range(30) for row in next(batches).rows.flat} & names
     assert held_out and trained and not held_out & trained
-
-
-def test_pieces_of_a_text_are_those_of_its_words() -> None:
-    encoder = BackboneEncoder(FacetModelConfig(encoder="backbone", backbone="all-MiniLM-L6-v2"))
-    words = ["goatherds", "the", "qwxzvbnm", "."]
-    rows, lengths = np.array([[1, 0, 4, 3], [2, 1, 0, 0], [0, 0, 0, 0]]), np.array([4, 2, 0])
-    pieces, counts = word_pieces(encoder, words, rows, lengths, max_pieces=6)
-    unknown = [encoder.pieces.unknown_id]
-    of_word = [ids.tolist() for ids in encoder.pieces.ids(words)] + [unknown]
-    for row, length, found, count in zip(rows, lengths, pieces, counts, strict=True):
-        expected = [piece for word in row[:length] for piece in of_word[word]][:6] or unknown
-        assert found[:count].tolist() == expected and not found[count:].any()

@@ -99,8 +99,6 @@ def loaded(tmp_path: Path, text: str) -> SentenceTrainingConfig:
     [
         ('[model]\ncross_attention = "no"', 'model.cross_attention must be a valid boolean, got "no"'),
         ("[model]\nhidden_dim = 36", r"model.hidden_dim must be a multiple of 2 x num_heads \(8\), got 36"),
-        ('[model]\nencoder = "rnn"', "model.encoder must be 'transformer' .*, got \"rnn\""),
-        ('[model]\nbackbone = "b"', "model.backbone must be set exactly when encoder is 'backbone', got \"b\""),
         ("[model]\nfacets = 3", "model.facets is no setting: did you mean num_facets"),
         ("num_step = 3", "num_step is no setting: did you mean num_steps"),
         ("input_tokens = 200", r"input_tokens must be <= model.max_tokens \(128\), got 200"),
