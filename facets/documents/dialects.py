@@ -168,9 +168,7 @@ class Dialect:
     payload_columns: str  # columns of `documents` that hold the payload
     blob: Callable[[str], str]  # a column of bytes or text as bytes
     num_bytes: Callable[[str], str]  # the size of a column in bytes
-    # The JSON type of a payload field, NULL where it is missing. Here and in `conditions`, {field} is the field.
-    json_type: str
-    # Conditions on a field, each with at most one parameter, a JSON value: the field comes before the parameter.
+    # Conditions on {field}, a payload field, each with at most one parameter, a JSON value, after the field.
     conditions: Mapping[str, str]
 
     def payload_values(self, payload: str) -> tuple[str, ...]:
@@ -181,7 +179,7 @@ class Dialect:
         """Facet codes for the row in ``facets``, and chunks for ``facet_parts``; PostgreSQL needs no chunks."""
         return (codes, []) if self.is_shared else split_codes(codes, num_other_bytes)
 
-    def on_field(self, template: str, path: str, *values: object) -> Sql:
+    def _on_field(self, template: str, path: str, *values: object) -> Sql:
         """An expression with a payload field, and with values as JSON."""
         keys: Parameters = list(keys_of(path))
         field = f"(fields{' -> ?::text' * len(keys)})"  # `->` with a text looks into objects only
@@ -203,7 +201,7 @@ class Dialect:
                 return f"(NOT {expression})", parameters
             case _:
                 terms = [
-                    self.on_field(self.conditions[test].replace("{comparison}", comparison), filter.field, *value)
+                    self._on_field(self.conditions[test].replace("{comparison}", comparison), filter.field, *value)
                     for test, comparison, *value in _tests(filter)
                 ]
                 expression, parameters = _joined(terms, " AND ", if_empty="1 = 1")
@@ -243,7 +241,6 @@ SQLITE = Dialect(
     payload_columns="payload",
     blob="CAST({} AS BLOB)".format,
     num_bytes="length(CAST({} AS BLOB))".format,
-    json_type="json_type({field})",
     conditions={
         "exists": "json_type({field}) IS NOT NULL",
         "one of": "(replace(json_type({field}), 'integer', 'real'), ifnull(json_extract({field}), 0)) "
@@ -268,7 +265,6 @@ POSTGRES = Dialect(
     payload_columns="payload, fields",
     blob="{}".format,
     num_bytes="octet_length({})".format,
-    json_type="jsonb_typeof({field})",
     conditions={
         "exists": "{field} IS NOT NULL",
         "one of": "{field} IN (SELECT jsonb_array_elements(?::jsonb))",

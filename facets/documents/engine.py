@@ -29,7 +29,6 @@ from facets.documents.diagnosis import (
 )
 from facets.documents.encoding import check_collection_name, check_ids, check_source, check_unicode, encode_documents
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
-from facets.documents.filter_warnings import filter_warnings
 from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
 from facets.documents.queries import SearchRequest, prepare_search
@@ -271,7 +270,7 @@ class CollectionEngine:
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             record = self.record(name, record)
             with self._store.view() as view:
-                warnings = filter_warnings(view, view.collection(name), where)
+                warnings = view.filter_warnings(view.collection(name), where)
             write = self._store.delete(record, ids=ids, where=where, source=source)
             self._indexes.wrote(record, write)
         return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
@@ -327,7 +326,7 @@ class CollectionEngine:
             listing = (record.created_us, where, source)
             after = _read_page_token(page_token, store_id=self._store.store_id, listing=listing)
             rows = view.page(record, after=after, limit=page_size + 1, where=where, source=source)
-            warnings = () if page_token else filter_warnings(view, record, where)
+            warnings = () if page_token else view.filter_warnings(record, where)
             if include_document:
                 ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
                 num_documents = max(1, int(np.searchsorted(ends, MAX_READ_BYTES, side="right")))
@@ -361,7 +360,7 @@ class CollectionEngine:
             record = view.collection(name)
             revision = view.check_revision(min_revision)
             num_documents = record.num_documents if where is None else view.count(record, where)
-            warnings = filter_warnings(view, record, where)
+            warnings = view.filter_warnings(record, where)
         return CountResult(num_documents=num_documents, index_revision=revision, warnings=warnings)
 
     def search(
@@ -401,7 +400,7 @@ class CollectionEngine:
                 warnings: tuple[FilterWarning, ...] = ()
                 if request.where is not None:
                     with self._store.view() as view:
-                        warnings = filter_warnings(view, view.collection(name), request.where)
+                        warnings = view.filter_warnings(view.collection(name), request.where)
                 # The collection may have been written after `revision` was read.
                 return replace(result, index_revision=max(revision, result.index_revision), warnings=warnings)
             attempt += 1

@@ -4,14 +4,18 @@ A field is named by its path in the payload: object keys joined by dots, such as
 dot stands in double quotes, as in ``"v1.0".year``. A value whose type differs from the filter's never matches:
 ``Equals("year", 1)`` does not match ``true`` or ``"1"``. Integers and floats are one type. A missing value matches
 nothing, so ``NoneOf([Equals(...)])`` matches documents without it.
+
+A filter on an unknown field, or with a value of another type than the documents', is valid but finds nothing: it gets a
+warning.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TypeAlias
 
+from facets.documents.types import FilterWarning, JsonValue
 from facets.errors import InvalidInputError
 from facets.index.config import MAX_FILTER_NODES
 
@@ -94,6 +98,11 @@ Filter: TypeAlias = Condition | AllOf | AnyOf | NoneOf
 
 MAX_FILTER_DEPTH = 32  # nested filters
 MAX_FILTER_VALUES = 10_000  # values of one OneOf
+_NAMED_DOCUMENTS = 100  # documents whose field names are suggested for an unknown one
+_KINDS: Mapping[type, str] = {
+    **{bool: "booleans", int: "numbers", float: "numbers", str: "strings", type(None): "null"},
+    **{list: "lists", dict: "objects"},
+}
 
 
 def validate(filter: Filter | None) -> None:
@@ -170,3 +179,60 @@ def keys_of(path: str) -> list[str]:
 def path_of(keys: Sequence[str]) -> str:
     """The path of these keys, the reverse of :func:`keys_of`; no path if a key has quotes or the like."""
     return ".".join(f'"{key}"' if "." in key else key for key in keys)
+
+
+def filter_warnings(
+    where: Filter, payloads: Sequence[Mapping[str, JsonValue]], *, are_all: bool
+) -> tuple[FilterWarning, ...]:
+    """At most one warning for each use of a field, in the order of the filter.
+
+    ``payloads``: of some documents, without any there are no warnings; ``are_all``: of all documents.
+    """
+    warnings = []
+    for field, expected in dict.fromkeys(_uses(where)) if payloads else ():
+        found = set(_kinds_of(payloads, keys_of(field)))
+        if not found:
+            from facets.language.near_names import NearNames
+
+            near = NearNames(names := _names_in(payloads[:_NAMED_DOCUMENTS])).find(field, top_k=1)
+            hint = f": did you mean {names[near[0]]!r}?" if near else ""
+            message = f"no {'' if are_all else 'examined '}document has a field {field!r}{hint}"
+            warnings.append(FilterWarning(field=field, message=message))
+        elif expected and not expected & found:
+            found_kinds, expected_kinds = (" and ".join(sorted(kinds)) for kinds in (found, expected))
+            message = f"{field!r} is compared with {expected_kinds}, the documents contain {found_kinds}"
+            warnings.append(FilterWarning(field=field, message=message))
+    return tuple(warnings)
+
+
+def _uses(filter: Filter) -> Iterator[tuple[str, frozenset[str]]]:
+    """Each use of a field in a filter, with the kinds of values that it expects; no kinds: any."""
+    match filter:
+        case AllOf(filters) | AnyOf(filters) | NoneOf(filters):
+            for inner in filters:
+                yield from _uses(inner)
+        case Contains(field):
+            yield field, frozenset({"lists"})
+        case _:
+            yield filter.field, frozenset(_KINDS[type(value)] for value in values_of(filter))
+
+
+def _kinds_of(payloads: Sequence[Mapping[str, JsonValue]], keys: Sequence[str]) -> Iterator[str]:
+    """The kinds of the values of a field."""
+    for payload in payloads:
+        holder: object = payload
+        for key in keys[:-1]:
+            holder = holder.get(key) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and keys[-1] in holder:
+            yield _KINDS[type(holder[keys[-1]])]
+
+
+def _names_in(payloads: Sequence[Mapping[str, JsonValue]]) -> list[str]:
+    """Paths of the fields of payloads, outer ones first."""
+    names = dict[str, None]()
+    level = [(list[str](), payload) for payload in payloads]
+    while level:
+        inside = [([*keys, key], value) for keys, item in level for key, value in item.items()]
+        names |= dict.fromkeys(path for path in (path_of(keys) for keys, _ in inside) if keys_of(path))
+        level = [(keys, value) for keys, value in inside if isinstance(value, dict)]
+    return list(names)

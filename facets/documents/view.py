@@ -6,7 +6,6 @@ Every value is compared with its checksum. Shape letters: N documents, T facets 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from facets.documents.codes import (
 )
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
 from facets.documents.fields import SearchedText, field_texts, searched_part
-from facets.documents.filters import Filter, keys_of, path_of
+from facets.documents.filters import Filter, filter_warnings
 from facets.documents.records import (
     COLLECTION_COLUMNS,
     CollectionRecord,
@@ -32,11 +31,13 @@ from facets.documents.records import (
     check_revision,
     collection_from,
 )
-from facets.documents.types import Document, DocumentPart, StoredDocument
+from facets.documents.types import Document, DocumentPart, FilterWarning, StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
 from facets.index.lexical import TermCounts
 from facets.storage.checksums import row_checksum
 from facets.storage.sql import SqlConnection
+
+_EXAMINED_DOCUMENTS = 300  # for warnings about a filter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,26 +187,14 @@ class StoreView:
         cursor = self.connection.execute(f"SELECT count(*) FROM documents WHERE {condition}", parameters)
         return int(cursor.fetchone()[0])
 
-    def json_types(self, record: CollectionRecord, field: str, limit: int) -> set[str]:
-        """JSON types, as the database names them, of a payload field in the first ``limit`` documents."""
-        expression, parameters = self.sql.on_field(self.sql.json_type, field)
-        some_documents = "(SELECT * FROM documents WHERE collection = ? LIMIT ?) AS some_documents"
-        cursor = self.connection.execute(
-            f"SELECT DISTINCT {expression} FROM {some_documents}", (*parameters, record.number, limit)
-        )
-        return {name for (name,) in cursor if name is not None}
-
-    def field_names(self, record: CollectionRecord, limit: int) -> list[str]:
-        """Paths of the payload fields of the first ``limit`` documents, as filters write them."""
+    def filter_warnings(self, record: CollectionRecord, where: Filter | None) -> tuple[FilterWarning, ...]:
+        """Likely mistakes in a filter, judged by the first documents: that takes milliseconds at any size."""
+        if where is None:
+            return ()
         statement = f"SELECT {self.sql.blob('payload')} FROM documents WHERE collection = ? LIMIT ?"
-        cursor = self.connection.execute(statement, (record.number, limit))
-        level: list[tuple[tuple[str, ...], Any]] = [((), json.loads(payload)) for (payload,) in cursor]
-        names = dict[str, None]()
-        while level:
-            level = [((*keys, key), item[key]) for keys, item in level for key in item]
-            names |= dict.fromkeys(path for path in (path_of(keys) for keys, _ in level) if keys_of(path))
-            level = [(keys, item) for keys, item in level if isinstance(item, dict)]
-        return list(names)
+        cursor = self.connection.execute(statement, (record.number, _EXAMINED_DOCUMENTS))
+        payloads = [json.loads(_decoded(payload)) for (payload,) in cursor]
+        return filter_warnings(where, payloads, are_all=record.num_documents <= _EXAMINED_DOCUMENTS)
 
     def document_rows(self, record: CollectionRecord, where: Filter | None = None, source: str = "") -> DocumentRows:
         """The documents that match."""
