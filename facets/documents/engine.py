@@ -32,7 +32,7 @@ from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
 from facets.documents.queries import SearchRequest, prepare_search
-from facets.documents.records import CollectionInfo, CollectionModel, CollectionRecord, DocumentRows
+from facets.documents.records import CollectionInfo, CollectionModel, CollectionRecord, DocumentRows, StoreWrite
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.search import Searcher
 from facets.documents.store import DocumentStore, open_store
@@ -48,7 +48,6 @@ from facets.documents.types import (
     SearchResult,
     SourcePage,
     StoredDocument,
-    UpsertResult,
 )
 from facets.documents.view import StoreView
 from facets.errors import (
@@ -230,7 +229,7 @@ class CollectionEngine:
         *,
         seen: CollectionRecord | None = None,
         check: Callable[[], None] | None = None,
-    ) -> UpsertResult:
+    ) -> StoreWrite:
         """Stores at most ``MAX_BATCH_DOCUMENTS`` of different ids, replacing those with the same ids; all or none.
 
         ``check``: called in the write transaction before anything is written; may raise.
@@ -244,13 +243,12 @@ class CollectionEngine:
             if not documents:
                 if check is not None:
                     check()
-                return UpsertResult(revision=self.revision, num_inserted=0, num_updated=0)
+                return StoreWrite(revision=self.revision)
             if record.language != language:
                 batch = encode_documents(documents, record)
             write = self._store.upsert(record, batch, check=check)
             self._indexes.wrote(record, write)
-        num_inserted = len(documents) - write.num_removed
-        return UpsertResult(revision=write.revision, num_inserted=num_inserted, num_updated=write.num_removed)
+        return write
 
     def find_equal(self, record: CollectionRecord, documents: Mapping[str, Document]) -> dict[str, int]:
         """First rows, by id, of the stored documents that are equal; see :meth:`StoreView.equal_rows`."""

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from facets.documents.types import FilterWarning, JsonValue
 from facets.errors import InvalidInputError
@@ -124,6 +124,20 @@ def bounds_of(node: Range) -> list[tuple[str, float | str]]:
     """The comparison operators of a range, as SQL writes them, with their bounds."""
     bounds = ((">", node.gt), (">=", node.gte), ("<", node.lt), ("<=", node.lte))
     return [(comparison, bound) for comparison, bound in bounds if bound is not None]
+
+
+def tests_of(condition: Condition) -> Sequence[tuple[str, *tuple[Any, ...]]]:
+    """The tests of a condition, all of which must pass: name in ``Dialect.conditions``, comparison, value."""
+    match condition:
+        case Exists():
+            return [("exists",)]
+        case Contains(_, value):
+            return [("contains", "", [value])]
+        case Range():
+            bounds = bounds_of(condition)
+            return [("string" if isinstance(bound, str) else "number", sign, bound) for sign, bound in bounds]
+        case _:
+            return [("one of", "", [*values_of(condition)])]
 
 
 def values_of(condition: Condition) -> Sequence[Scalar]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from facets.arrays import Ints
 from facets.documents.records import (
+    NO_ROWS,
     CollectionInfo,
     CollectionRecord,
     CollectionState,
@@ -458,12 +459,11 @@ class IndexManager:
 
     def _load_lexical(self, collection: _Collection) -> LexicalIndex:
         source = CollectionSource(self._store, collection)
-        none = np.empty(0, dtype=np.int64)
         with source.one_state() as record:
             lexical, rows = LexicalIndex(record.revision), source.rows()
             for start in range(0, len(rows), _TERMS_AT_A_TIME):
                 existing, terms = source.terms(rows[start : start + _TERMS_AT_A_TIME])
-                lexical.apply(record.revision, added=existing, removed=none, terms=terms)
+                lexical.apply(record.revision, added=existing, removed=NO_ROWS, terms=terms)
         return lexical
 
     def _save(self, record: CollectionRecord, live: LiveIndex) -> None:
@@ -498,9 +498,9 @@ class IndexManager:
 
 def _net_changes(writes: Sequence[StoreWrite], *, after: int) -> tuple[Ints, Ints]:
     """Rows that the writes after a revision added and did not remove again, and rows that they removed."""
-    new, none = [write for write in writes if write.revision > after], np.empty(0, dtype=np.int64)
-    removed = np.concatenate([none, *(write.removed for write in new)])
-    return np.setdiff1d(np.concatenate([none, *(write.added for write in new)]), removed), removed
+    new = [write for write in writes if write.revision > after]
+    removed = np.concatenate([NO_ROWS, *(write.removed for write in new)])
+    return np.setdiff1d(np.concatenate([NO_ROWS, *(write.added for write in new)]), removed), removed
 
 
 def _remove(path: Path) -> None:

@@ -203,8 +203,8 @@ class Ingest:
         except _ChangedSinceError:  # compares with the documents that are stored now
             return self.store_good(self.prepare(batch.given), check=check)
         return StoredBatch(
-            num_added=write.num_inserted,
-            num_changed=write.num_updated,
+            num_added=write.num_added - write.num_removed,
+            num_changed=write.num_removed,
             num_unchanged=len(unchanged_rows),
             rejected_documents=tuple(batch.rejections),
             index_revision=write.revision,

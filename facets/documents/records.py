@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -13,6 +13,7 @@ from facets.documents.fields import SearchedText, field_texts, searched_part
 from facets.documents.types import DocumentPart, JsonValue
 from facets.errors import NotReadyError, WritesLostError
 
+NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 LostRevisions = Sequence[tuple[int, int]]
 """Pairs of revisions; those between the two were assigned by a PostgreSQL primary that no longer exists."""
 
@@ -43,7 +44,7 @@ class CollectionModel:
 
     def columns(self) -> dict[str, str | int]:
         """Values of the columns of the table ``collections`` that describe the model."""
-        values = {field.name: getattr(self, field.name) for field in fields(CollectionModel)}
+        values = {own.name: getattr(self, own.name) for own in fields(CollectionModel)}
         space = self.space or f"{self.model}@{self.model_revision}"
         return values | {"space": space, "search_fields": json.dumps(dict(self.search_fields), ensure_ascii=False)}
 
@@ -75,7 +76,7 @@ class CollectionRecord(CollectionModel):
         return datetime.fromtimestamp(self.created_us / 1e6, tz=UTC)
 
 
-COLLECTION_COLUMNS = ", ".join(field.name for field in fields(CollectionRecord))
+COLLECTION_COLUMNS = ", ".join(own.name for own in fields(CollectionRecord))
 
 
 def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
@@ -97,13 +98,13 @@ class CollectionInfo(CollectionRecord):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreWrite:
-    """The rows that a write changed; indexes apply the same change."""
+    """A durable write, which survives kill -9 and power loss; indexes apply the same change."""
 
-    revision: int  # of the data directory and of the collection after the write
-    added: Ints  # rows added, one for each part, ascending
-    removed: Ints  # rows removed, one for each part, ascending
+    revision: int  # of the data directory and of the collection after the write; from it on, every read sees the write
+    added: Ints = field(default_factory=lambda: NO_ROWS)  # rows added, one for each part, ascending
+    removed: Ints = field(default_factory=lambda: NO_ROWS)  # rows removed, one for each part, ascending
     num_added: int = 0  # documents added
-    num_removed: int = 0  # documents removed
+    num_removed: int = 0  # documents removed: deleted, or replaced by those added
     language: str = ""  # that the documents gave to the collection; empty: it has not changed
 
     def after(self, record: CollectionRecord) -> CollectionRecord:

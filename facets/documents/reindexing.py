@@ -180,10 +180,9 @@ class Reindexer:
                     if len(view.uncopied(record, copy, after=passed, limit=1)[0]):
                         return False
             self._drop_outdated(record, copy)
-            none = np.empty(0, dtype=np.int64)
             with self._indexes.write_lock:
                 moved = self._store.replace_by_copy(record, copy)
-                self._indexes.wrote(moved, StoreWrite(revision=moved.revision, added=none, removed=none))
+                self._indexes.wrote(moved, StoreWrite(revision=moved.revision))
                 self._indexes.drop(record)
         self._passed.pop(copy.number, None)
         return True

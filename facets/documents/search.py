@@ -19,7 +19,7 @@ from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
 from facets.documents.queries import PreparedSearch, SearchRequest, prepare_search
 from facets.documents.ranking import FoundText, best_of, explain, judged, rank, score
-from facets.documents.records import CollectionModel, CollectionRecord, DocumentRows
+from facets.documents.records import NO_ROWS, CollectionModel, CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
 from facets.documents.types import Document, RankedText, SearchResult
 from facets.documents.view import StoreView
@@ -66,7 +66,7 @@ class Searcher:
                     finder.allowed_rows = self._passing(view, current, request.where)
                 if has_long_documents:
                     finder.long_documents = view.long_documents(current)
-        candidate_rows = [np.empty(0, dtype=np.int64)] * len(search.facets)
+        candidate_rows = [NO_ROWS] * len(search.facets)
         left_out, live = "", None
         if search.mode != "lexical":
             try:

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from facets.arrays import Ints
-from facets.documents.codes import CHUNKS_PER_ROW, codes_to_bytes, terms_to_bytes
+from facets.documents.codes import CHUNKS_PER_ROW, codes_to_bytes, split_codes, terms_to_bytes
 from facets.documents.dialects import KEPT_WRITES, POSTGRES, SQLITE, Dialect, create_sqlite_tables, postgres_schema
 from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
 from facets.documents.records import (
     COLLECTION_COLUMNS,
+    NO_ROWS,
     CollectionModel,
     CollectionRecord,
     CollectionState,
@@ -39,8 +40,7 @@ from facets.storage.postgres import PostgresDatabase
 from facets.storage.sql import SqlConnection, SqlDatabase
 
 STORE_FILE = "documents.sqlite3"
-_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
-_NO_DOCUMENTS = DocumentRows(_NO_ROWS, _NO_ROWS)
+_NO_DOCUMENTS = DocumentRows(NO_ROWS, NO_ROWS)
 _VERIFIED_AT_A_TIME = 256  # parts
 _Row = tuple[object, ...]
 _ROWS_AT_A_TIME = 2000  # held in memory
@@ -53,7 +53,9 @@ RecordFiles = Mapping[str, Schema]
 def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, revisions: Sequence[int]) -> Ints:
     """Inserts document i of a batch under ``revisions[i]``; returns the new rows."""
     sql, counts = writer.sql, batch.num_parts
-    added = DocumentRows(writer.last_row() + 1 + np.cumsum(counts) - counts, counts)
+    num_rows = int(counts.sum())
+    last_row_before = writer.advance("last_row", num_rows) - num_rows
+    added = DocumentRows(last_row_before + 1 + np.cumsum(counts) - counts, counts)
     first_rows, rows = added.firsts.tolist(), added.parts.tolist()
     documents, parts, facets, chunks = [], list[_Row](), list[_Row](), list[_Row]()
     for document, payload, num_parts, first_row, revision in zip(
@@ -74,7 +76,8 @@ def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, re
     ):
         norms = batch.norms[start:end].astype("<f4").tobytes()
         span_bytes = None if spans is None else spans.astype("<u4").tobytes()
-        first_codes, more_codes = sql.split_codes(codes, len(norms) + len(span_bytes or b""))
+        num_others = len(norms) + len(span_bytes or b"")
+        first_codes, more_codes = (codes, []) if sql.is_shared else split_codes(codes, num_others)
         facets.append((row, row_checksum(row, norms, codes, span_bytes), norms, first_codes, span_bytes))
         chunks += enumerate(more_codes, row * CHUNKS_PER_ROW)
     document_columns = f"id, {sql.payload_columns}, text, num_tokens, num_read, num_parts, source"
@@ -84,26 +87,24 @@ def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, re
     insert_rows("facets", "row, checksum, norms, units, spans", facets)
     insert_rows("facet_parts", "part, units", chunks)
     insert_rows("terms", "row, terms", zip(rows, map(terms_to_bytes, batch.terms), strict=True))
-    # SQLite's own sequence counts the rows of `documents` only.
-    if rows and (sql.is_shared or len(rows) > len(first_rows)):
-        statement = f"UPDATE {sql.row_sequence} SET seq = ? WHERE name = 'documents'"
-        writer.connection.execute(statement, (rows[-1],))
     return added.parts
 
 
 class _Writer(StoreView):
     """A write transaction."""
 
-    def next_revision(self) -> int:
-        self.connection.execute(self.sql.next_revision)
-        return self.revision()
+    def advance(self, key: str, number: int = 1) -> int:
+        """Adds a number to a counter; returns its new value."""
+        statement = "UPDATE meta SET value = CAST(CAST(value AS bigint) + ? AS text) WHERE key = ?"
+        self.connection.execute(statement, (number, key))
+        return int(self.meta(key))
 
     def count_write(
         self,
         record: CollectionRecord,
         revision: int,
         *,
-        added: Ints = _NO_ROWS,
+        added: Ints = NO_ROWS,
         num_added: int = 0,
         removed: DocumentRows = _NO_DOCUMENTS,
     ) -> StoreWrite:
@@ -128,6 +129,7 @@ class _Writer(StoreView):
         )
 
     def insert_collection(self, values: Mapping[str, object]) -> CollectionRecord:
+        values = {**values, "number": self.advance("last_collection")}
         marks = ", ".join("?" * len(values))
         cursor = self.connection.execute(
             f"INSERT INTO collections ({', '.join(values)}) VALUES ({marks}) RETURNING {COLLECTION_COLUMNS}",
@@ -169,7 +171,7 @@ class DocumentStore:
         self.check_place, self.close = database.check_place, database.close
         self.hold_writes, self.alone, self.writes = database.hold_writes, database.alone, database.writes
         with self.view() as view:
-            self.store_id = str(view.meta("store_id"))
+            self.store_id = view.meta("store_id")
 
     @contextmanager
     def view(self) -> Iterator[StoreView]:
@@ -188,12 +190,12 @@ class DocumentStore:
         with self._write() as writer:
             if writer.connection.execute("SELECT 1 FROM collections WHERE name = ?", (name,)).fetchone():
                 raise ConflictError(f"collection {name!r} exists already: expected a new name")
-            return writer.insert_collection({**values, "revision": writer.next_revision(), **model.columns()})
+            return writer.insert_collection({**values, "revision": writer.advance("revision"), **model.columns()})
 
     def delete_collection(self, record: CollectionRecord) -> tuple[int, list[CollectionRecord]]:
         """Deletes a collection with its documents, and a copy being built; returns the revision, and both."""
         with self._write(frees_space=True) as writer:
-            revision = writer.next_revision()
+            revision = writer.advance("revision")
             writer.count_write(record, revision)
             copy = writer.copy_of(record)
             deleted = [record] if copy is None else [copy, record]
@@ -219,7 +221,7 @@ class DocumentStore:
                 check()
             replaced = writer.documents_by_id(record, [document.id for document in batch.documents])
             writer.delete_documents(replaced)
-            revision, num_added = writer.next_revision(), len(batch.documents)
+            revision, num_added = writer.advance("revision"), len(batch.documents)
             added = _insert(writer, record, batch, revisions or [revision] * num_added)
             write = writer.count_write(record, revision, added=added, num_added=num_added, removed=replaced)
             if record.language:
@@ -244,7 +246,7 @@ class DocumentStore:
             elif documents is None:
                 documents = writer.document_rows(record, where, source)
             writer.delete_documents(documents)
-            return writer.count_write(record, writer.next_revision(), removed=documents)
+            return writer.count_write(record, writer.advance("revision"), removed=documents)
 
     def begin_copy(self, record: CollectionRecord, model: CollectionModel) -> CollectionRecord:
         """Creates an empty copy of a collection for another model or other fields; it must be the only copy."""
@@ -258,7 +260,7 @@ class DocumentStore:
         """Gives a copy the name of its collection, which is retired; returns the new record of the copy."""
         with self._write() as writer:
             writer.rename(record, f"{record.name}#{record.number}", CollectionState.RETIRED)
-            writer.count_write(copy, writer.next_revision())
+            writer.count_write(copy, writer.advance("revision"))
             return writer.rename(copy, record.name, CollectionState.LIVE)
 
     def retire(self, record: CollectionRecord) -> None:
@@ -350,7 +352,7 @@ def examine_postgres(url: str, directory: Path) -> Iterator[str]:
     with closing(PostgresDatabase(url, postgres_schema(), create=False)) as database:
         database.check_place()
         with database.read() as connection:
-            store_id = str(StoreView(connection, POSTGRES).meta("store_id"))
+            store_id = StoreView(connection, POSTGRES).meta("store_id")
             [(standbys, commit, max_connections, promotions)] = connection.execute(
                 "SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'), "
                 "current_setting('max_connections'), (SELECT count(*) FROM promotions)"
@@ -399,12 +401,8 @@ def _copy_store(reading: SqlConnection, writing: SqlConnection, say: Say) -> Non
         raise ConflictError("the database holds a store already: expected an empty one")
     for table in _MOVED_TABLES:
         say(f"{table}: {_copy_rows(reading, writing, table)} rows")
-    for key in ("store_id", "revision"):
-        writing.execute("UPDATE meta SET value = ? WHERE key = ?", (str(source.meta(key)), key))
-    writing.execute("UPDATE row_sequence SET seq = ? WHERE name = 'documents'", (source.last_row(),))
-    last = reading.execute("SELECT seq FROM sqlite_sequence WHERE name = 'collections'").fetchone()
-    sequence = "pg_get_serial_sequence('collections', 'number')"
-    writing.execute(f"SELECT setval({sequence}, ?::bigint, TRUE)", (max(1, last[0] if last else 0),))
+    for key in ("store_id", "revision", "last_row", "last_collection"):
+        writing.execute("UPDATE meta SET value = ? WHERE key = ?", (source.meta(key), key))
     problems = list(problems_in(target))
     for problem in problems:
         say(problem)

@@ -100,15 +100,6 @@ class FilterWarning:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UpsertResult:
-    """A durable write: it survives kill -9 and power loss."""
-
-    revision: int  # `index_revision` from which every read sees the write
-    num_inserted: int  # documents with a new id
-    num_updated: int  # documents that replaced one of the same id
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DeleteResult:
     """A durable deletion."""
 

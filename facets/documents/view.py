@@ -76,13 +76,12 @@ class StoreView:
             f"{dialect.join} documents ON documents.row = coalesce(document_parts.document, given.value)"
         )
 
-    def meta(self, key: str) -> str | int:
-        """A property of the store; raises DamagedError if it is missing."""
+    def meta(self, key: str) -> str:
+        """A counter or the id of the store; raises DamagedError if it is missing."""
         row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         if row is None:
             raise DamagedError(f"the document store is damaged: its {key} is missing; restore it from a backup")
-        value: str | int = row[0]
-        return value
+        return str(row[0])
 
     def revision(self) -> int:
         """Revision of this state."""
@@ -178,8 +177,7 @@ class StoreView:
 
     def last_row(self) -> int:
         """The last row number that was given to a document."""
-        row = self.connection.execute(f"SELECT seq FROM {self.sql.row_sequence} WHERE name = 'documents'").fetchone()
-        return int(row[0]) if row else 0
+        return int(self.meta("last_row"))
 
     def count(self, record: CollectionRecord, where: Filter) -> int:
         """Number of documents that match; evaluates the filter on all of them."""

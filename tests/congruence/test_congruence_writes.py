@@ -112,7 +112,7 @@ def test_moving_to_another_model_with_writes_meanwhile(pair: Pair, corpus: list[
 
     pair.agree(move)
     pair.agree(state)
-    pair.agree(lambda engine: engine.upsert(NAME, [_of(corpus[3], K - 1)]).num_updated)
+    pair.agree(lambda engine: engine.upsert(NAME, [_of(corpus[3], K - 1)]).num_removed)
     pair.agree(state)
 
 
@@ -136,7 +136,7 @@ def test_a_store_moves_into_postgres_whole_or_not_at_all(pair: Pair, corpus: lis
     assert "verified" in said[-2]
     with CollectionEngine.open(tmp_path / "elsewhere", EngineConfig(store=url, background=False)) as engine:
         assert state(engine) == expected
-        assert engine.upsert(NAME, corpus[3:5]).num_updated == 2
+        assert engine.upsert(NAME, corpus[3:5]).num_removed == 2
     (tmp_path / "copy").mkdir()
     shutil.copy(tmp_path / "expected" / "documents.sqlite3.moved", tmp_path / "copy" / "documents.sqlite3")
     with pytest.raises(ConflictError, match="holds a store already"):

@@ -139,7 +139,7 @@ def test_another_collection_of_the_same_name_is_not_the_one_seen(
     with pytest.raises(NotFoundError, match="during the call"):
         engine.search("docs", SearchRequest(facets=query, top_k=1), seen=seen)
     assert engine.count("docs").num_documents == 0
-    assert engine.upsert("docs", documents).num_inserted == 2
+    assert engine.upsert("docs", documents).num_added == 2
 
 
 def test_foreign_page_token_is_refused(engine: CollectionEngine, make_documents: MakeDocuments) -> None:

@@ -58,8 +58,8 @@ class EngineMachine(RuleBasedStateMachine):
     def upsert(self, documents: dict[str, int]) -> None:
         batch = [document_of(id, number) for id, number in documents.items()]
         result = self.engine.upsert("docs", batch)
-        assert result.num_updated == len(documents.keys() & self.documents.keys())
-        assert result.num_inserted == len(documents.keys() - self.documents.keys())
+        assert result.num_removed == len(documents.keys() & self.documents.keys())
+        assert result.num_added - result.num_removed == len(documents.keys() - self.documents.keys())
         self.documents |= documents
 
     @rule(ids=st.sets(IDS, max_size=4))

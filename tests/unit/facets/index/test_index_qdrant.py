@@ -154,7 +154,7 @@ def test_without_its_index_a_collection_is_written_and_searched_by_words(tmp_pat
         engine.create_collection("docs", model="m", model_revision="1", num_facets=K, dim=DIM)
         texts = ["goat", "river", "bridge"]
         documents = [Document(id=str(n), text=texts[n % 3], facet_embeddings=FACETS[n]) for n in range(N)]
-        assert engine.upsert("docs", documents).num_inserted == N
+        assert engine.upsert("docs", documents).num_added == N
         found = engine.search("docs", SearchRequest(facets=QUERIES[:1], texts=["river"], top_k=5))
         assert {hit.text for hit in found.hits[0]} == {"river"} and found.hits[0][0].facets_score
         assert (found.exhaustive, found.index_kind) == (False, "lexical") and "does not answer" in found.left_out
