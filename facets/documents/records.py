@@ -101,8 +101,9 @@ class StoreWrite:
     """A durable write, which survives kill -9 and power loss; indexes apply the same change."""
 
     revision: int  # of the data directory and of the collection after the write; from it on, every read sees the write
-    added: Ints = field(default_factory=lambda: NO_ROWS)  # rows added, one for each part, ascending
-    removed: Ints = field(default_factory=lambda: NO_ROWS)  # rows removed, one for each part, ascending
+    # Rows added and removed, one for each part, ascending.
+    added: Ints = field(default_factory=lambda: NO_ROWS, compare=False)
+    removed: Ints = field(default_factory=lambda: NO_ROWS, compare=False)
     num_added: int = 0  # documents added
     num_removed: int = 0  # documents removed: deleted, or replaced by those added
     language: str = ""  # that the documents gave to the collection; empty: it has not changed
