@@ -185,7 +185,7 @@ def _meet(
     none = np.empty((0, record.dim), dtype=np.float16)
     if not query_QJD.shape[1]:
         return [meet(query_QJD[0], none, np.arange(len(rows) + 1)) for rows in candidate_rows]
-    met_by_query = [[meet(query_JD, none, starts_of([]))] for query_JD in query_QJD]
+    met_by_query = [list[Meetings]() for _ in query_QJD]
     for start in range(0, len(all_rows), _FACETS_READ_AT_A_TIME):
         chunk = all_rows[start : start + _FACETS_READ_AT_A_TIME]
         held = None if live is None else live.codes_of(chunk)
@@ -194,11 +194,16 @@ def _meet(
             held = stored.codes, stored.starts
         codes, starts = held
         for query_JD, rows, met in zip(query_QJD, candidate_rows, met_by_query, strict=True):
-            rows_in_chunk = rows[(rows >= chunk[0]) & (rows <= chunk[-1])]
-            taken, own_starts = take_groups(starts, np.searchsorted(chunk, rows_in_chunk))
-            own_codes = codes if len(rows_in_chunk) == len(chunk) else codes[taken]
+            own_codes, own_starts = codes, starts
+            if len(query_QJD) > 1:
+                rows_in_chunk = rows[(rows >= chunk[0]) & (rows <= chunk[-1])]
+                taken, own_starts = take_groups(starts, np.searchsorted(chunk, rows_in_chunk))
+                own_codes = codes[taken]
             met.append(meet(query_JD, own_codes, own_starts, any_suffices=search.any_suffices))
-    return [Meetings(*map(np.concatenate, zip(*met, strict=True))) for met in met_by_query]
+    return [
+        Meetings(*map(np.concatenate, zip(*met, strict=True))) if met else meet(query_JD, none, starts_of([]))
+        for query_JD, met in zip(query_QJD, met_by_query, strict=True)
+    ]
 
 
 def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], search: PreparedSearch) -> Scored:

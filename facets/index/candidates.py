@@ -35,19 +35,15 @@ def select_candidates(
     ``rows_QC``: different rows for one query; -1: none. ``scores_QC``: ``-inf``: none. ``margin``: documents within
     this distance of the num_candidates-th score stay: twice the error of the scores.
     """
-    width = scores_QC.shape[1]
-    if width > num_candidates:
-        kth = np.partition(scores_QC, width - num_candidates, axis=1)[:, width - num_candidates]
-        kept = (scores_QC >= (kth - np.float32(margin))[:, None]) & np.isfinite(scores_QC)
-    else:
-        kept = np.isfinite(scores_QC)
-    rows, scores = padded([(rows_QC[query, own], scores_QC[query, own]) for query, own in enumerate(kept)])
-    order = np.argsort(-scores, axis=1, kind="stable")
-    return Candidates(
-        rows=np.take_along_axis(rows, order, axis=1),
-        scores=np.take_along_axis(scores, order, axis=1),
-        exhaustive=exhaustive,
-    )
+    order = np.argsort(-scores_QC, axis=1, kind="stable")
+    rows_QC, scores_QC = np.take_along_axis(rows_QC, order, axis=1), np.take_along_axis(scores_QC, order, axis=1)
+    is_kept_QC = np.isfinite(scores_QC)
+    if scores_QC.shape[1] > num_candidates:
+        is_kept_QC &= scores_QC >= scores_QC[:, num_candidates - 1, None] - np.float32(margin)
+    width = int(is_kept_QC.sum(axis=1).max(initial=0))
+    rows_QC = np.where(is_kept_QC, rows_QC, -1)[:, :width]
+    scores_QC = np.where(is_kept_QC, scores_QC, np.float32(-np.inf))[:, :width]
+    return Candidates(rows=rows_QC, scores=scores_QC, exhaustive=exhaustive)
 
 
 def padded(found: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:

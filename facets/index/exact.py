@@ -51,26 +51,36 @@ def document_codes(facets_SKD: Vectors) -> tuple[NDArray[np.int8], Floats, Float
 
 
 class CodedQuery:
-    """Facets of queries as int8 codes; ``fine``: as two, the second one for what the first one leaves."""
+    """Facets of queries as int8 codes."""
 
-    def __init__(self, query_QJD: Floats, *, fine: bool = False) -> None:
-        rest, codes, scales = query_QJD.reshape(-1, query_QJD.shape[2]).astype(np.float32), [], []
-        for _ in range(1 + fine):
-            largest = np.abs(rest).max(axis=1, keepdims=True)
-            scales.append(np.where(largest > 0, largest, 1) / np.float32(_MAX_CODE))
-            codes.append(np.rint(rest / scales[-1]))
-            rest -= codes[-1] * scales[-1]
-        errors = np.linalg.norm(rest, axis=1)
+    def __init__(self, query_QJD: Floats) -> None:
+        facets_FD = query_QJD.reshape(-1, query_QJD.shape[2]).astype(np.float32)
+        codes, scales = _coded(facets_FD)
+        errors = np.linalg.norm(facets_FD - codes * scales, axis=1)
         # Largest error of a score for each query, `[Q, 1]`.
         self.error = errors.reshape(query_QJD.shape[:2]).sum(axis=1, keepdims=True)
-        self._packed = numkong.dots_pack(np.concatenate(codes).astype(np.int8), dtype="int8")
-        self._scales = torch.from_numpy(np.stack(scales)[:, :, 0])  # of the products, [1 + fine, Q J]
+        self._packed = numkong.dots_pack(codes.astype(np.int8), dtype="int8")
+        self._scales = torch.from_numpy(scales[:, 0])  # of the products, [Q J]
 
     def times(self, codes_TD: NDArray[np.int8]) -> Tensor:
         """Products ``[T, Q J]``."""
-        products = torch.from_numpy(np.asarray(numkong.dots_packed(codes_TD, self._packed)))
-        parts = products.view(len(codes_TD), *self._scales.shape)
-        return torch.mul(parts[:, 0], self._scales[0]) if len(self._scales) == 1 else (parts * self._scales).sum(dim=1)
+        return torch.from_numpy(np.asarray(numkong.dots_packed(codes_TD, self._packed))) * self._scales
+
+
+def _coded(vectors_FD: Floats) -> tuple[Floats, Floats]:
+    """Codes ``[F, D]``, whole numbers, and what they are multiplied by, ``[F, 1]``."""
+    largest = np.abs(vectors_FD).max(axis=1, keepdims=True)
+    scales: Floats = np.where(largest > 0, largest, np.float32(1)) / np.float32(_MAX_CODE)
+    return np.rint(vectors_FD / scales), scales
+
+
+def _fine_products(codes_TD: NDArray[np.int8], query_JD: Floats) -> Floats:
+    """Products ``[T, J]`` with a query that is coded twice: the second time, what the first code leaves."""
+    codes, scales = _coded(query_JD)
+    rest, scales_of_rest = _coded(query_JD - codes * scales)
+    packed = numkong.dots_pack(np.concatenate([codes, rest]).astype(np.int8), dtype="int8")
+    products = np.asarray(numkong.dots_packed(codes_TD, packed)).astype(np.float32)
+    return products @ np.concatenate([np.diag(scales[:, 0]), np.diag(scales_of_rest[:, 0])])
 
 
 class ExactIndex(FacetIndex):
@@ -115,6 +125,7 @@ class ExactIndex(FacetIndex):
         self._rows: Ints = np.empty(0, dtype=np.int64)  # -1: hole
         self._num_slots = self._num_documents = self.num_holes = 0
         self._has_long = False  # whether there are documents of several places
+        self._ascending: Ints | None = None  # rows of all places, those of holes replaced by the row before; None: new
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
         """Streams codes ``[S, K, D]``, then inverse norms ``[S, K]``, to ``sink``; see :meth:`map`."""
@@ -134,7 +145,7 @@ class ExactIndex(FacetIndex):
             warnings.simplefilter("ignore", UserWarning)  # the array is read-only
             block = torch.from_numpy(codes.reshape(places, self.num_facets, self.dim))
         self._blocks, self._starts = [(block, torch.from_numpy(inverse.reshape(places, -1).astype(np.float32)))], [0]
-        self._rows, self._num_slots, self.code_error = rows_S, places, code_error
+        self._rows, self._num_slots, self._ascending, self.code_error = rows_S, places, None, code_error
         is_first = (first_places(rows_S) == np.arange(places)) & (rows_S >= 0)
         self._num_documents = int(np.count_nonzero(is_first))
         self.num_holes = int(np.count_nonzero(rows_S < 0))
@@ -167,7 +178,7 @@ class ExactIndex(FacetIndex):
             inverse[offset : offset + count] = inverse_SK[done - start : done - start + count]
             done += count
         self._rows[start:end] = rows
-        self._num_slots = end
+        self._num_slots, self._ascending = end, None
         # Compaction may add the places of one document in two calls.
         before = np.concatenate([self._rows[start - 1 : start] if start else [-1], rows[:-1]])[: len(rows)]
         added = int(np.count_nonzero(rows != before))
@@ -210,7 +221,7 @@ class ExactIndex(FacetIndex):
             slots = self._starts[block]
             self._blocks, self._starts = self._blocks[block:], [start - slots for start in self._starts[block:]]
             self._rows = self._rows[slots:].copy()
-            self._num_slots -= slots
+            self._num_slots, self._ascending = self._num_slots - slots, None
             self.num_holes -= slots
 
     def _compact(self) -> None:
@@ -267,31 +278,34 @@ class ExactIndex(FacetIndex):
         if not len(firsts_C):
             return np.empty(0, dtype=np.float32)
         slots, starts = self._places_of(firsts_C)
-        codes, inverse = self._taken(slots)
-        products = CodedQuery(query_JD[None], fine=True).times(codes.cpu().numpy().reshape(-1, self.dim))
-        best = _best_of_places(products, inverse.cpu())
-        if self._has_long:
-            best = torch.from_numpy(np.maximum.reduceat(best.numpy(), starts, axis=0))
-        return _sums(best, 1)[0].numpy()
+        codes, inverse = (part.cpu().numpy() for part in self._taken(slots))
+        products = _fine_products(codes.reshape(-1, self.dim), query_JD) * inverse.reshape(-1, 1)
+        products[inverse.ravel() == 0] = -np.inf
+        best = np.maximum.reduceat(products, self.num_facets * starts, axis=0)
+        best[best == -np.inf] = 0.0  # of a document without facets
+        scores: Floats = best.sum(axis=1)
+        return scores
 
     def codes_of(self, rows_C: Ints) -> tuple[Ints, NDArray[np.int8], Ints]:
         """As the base class: a copy of what :meth:`search` compares."""
-        places = np.searchsorted(np.maximum.accumulate(self.slots), rows_C)  # rows ascend, but for holes
-        is_held_C = np.append(self.slots, -1)[places] == rows_C
+        if self._ascending is None:
+            self._ascending = np.maximum.accumulate(self.slots)
+        places = np.searchsorted(self._ascending, rows_C)
+        is_held_C = self.slots.take(places, mode="clip") == rows_C
         slots, starts = self._places_of(places[is_held_C])
         codes = self._taken(slots)[0].cpu().numpy()
         return rows_C[is_held_C], codes.reshape(-1, self.dim), self.num_facets * np.diff(starts, append=len(slots))
 
     def _taken(self, slots_S: Ints) -> tuple[Tensor, Tensor]:
         """Codes ``[S, K, D]`` and inverse norms ``[S, K]`` of these places, ascending."""
-        codes = torch.empty(len(slots_S), self.num_facets, self.dim, dtype=torch.int8, device=self._device)
-        inverse = torch.empty(len(slots_S), self.num_facets, device=self._device)
-        done, ends = 0, np.searchsorted(slots_S, [*self._starts[1:], self._num_slots]).tolist()
-        for start, end, block in zip(self._starts, ends, self._blocks, strict=True):
-            if end > done:
-                taken = torch.from_numpy(slots_S[done:end] - start).to(block[0].device)
-                codes[done:end] = block[0].index_select(0, taken)  # ten times as fast as indexing by []
-                inverse[done:end], done = block[1].index_select(0, taken), end
+        bounds = np.searchsorted(slots_S, [*self._starts, self._num_slots]).tolist()
+        taken = list[tuple[Tensor, ...]]()
+        for start, first, last, block in zip(self._starts, bounds, bounds[1:], self._blocks, strict=False):
+            if first < last or not len(slots_S):
+                places = torch.from_numpy(slots_S[first:last] - start).to(block[0].device)
+                # ten times as fast as indexing by []
+                taken.append(tuple(part.index_select(0, places).to(self._device) for part in block))
+        codes, inverse = taken[0] if len(taken) == 1 else map(torch.cat, zip(*taken, strict=True))
         return codes, inverse
 
     def _places_of(self, firsts_C: Ints) -> tuple[Ints, Ints]:

@@ -6,7 +6,6 @@ lists.
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -169,7 +168,7 @@ class FaissIndex(FacetIndex):
             if num_allowed < len(self.slots) or self.num_masked:
                 selector = _selector(np.repeat(allowed, self.num_facets))
                 parameters.sel = selector  # a raw pointer: the local variable keeps the object alive
-            firsts_Q = self._probed(query_QJD, num_candidates, parameters)
+            firsts_Q = [self._probed(query_JD, num_candidates, parameters) for query_JD in query_QJD]
             if min(map(len, firsts_Q)) >= min(num_candidates, num_allowed):
                 return self._codes.compared(query_QJD, firsts_Q, num_candidates, exhaustive=False)
         return self._codes.search(query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=True)
@@ -178,70 +177,44 @@ class FaissIndex(FacetIndex):
         """The codes that score candidates."""
         return self._codes.codes_of(rows_C)
 
-    def _probed(self, query_QJD: Floats, num_candidates: int, parameters: faiss.SearchParametersIVF) -> list[Ints]:
-        """First places of documents in the probed lists that may be among the best for each query, ascending."""
-        facets_FD = np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32)
-        cosines_FP, lists_FP = self._index.quantizer.search(facets_FD, parameters.nprobe)
-        if query_QJD.shape[1] > 1:
-            facets, cosines, lists = (np.split(own, len(query_QJD)) for own in (facets_FD, cosines_FP, lists_FP))
-            best_sums = partial(self._best_sums, num_candidates, parameters)
-            return list(map(best_sums, facets, cosines, lists))
+    def _probed(self, query_JD: Floats, num_candidates: int, parameters: faiss.SearchParametersIVF) -> Ints:
+        """First places of documents in the probed lists that may be among the best for a query, ascending."""
+        used_JD = query_JD[query_JD.any(axis=1)]
+        if len(query_JD) > 1:
+            return self._best_sums(used_JD, num_candidates, parameters)
         num_found = min(num_candidates * max(self.num_facets, _MIN_FACETS_PER_RESULT), self.num_vectors)
-        scores_QF = np.empty((len(query_QJD), num_found), dtype=np.float32)
-        ids_QF = np.empty(scores_QF.shape, dtype=np.int64)
-        vectors, probes = faiss.swig_ptr(facets_FD), [faiss.swig_ptr(values) for values in (lists_FP, cosines_FP)]
-        results = [faiss.swig_ptr(values) for values in (scores_QF, ids_QF)]
-        self._index.search_preassigned_c(  # type: ignore[attr-defined]  # missing in the stubs
-            len(query_QJD), vectors, num_found, *probes, *results, False, parameters
-        )
-        firsts_Q = []
-        for own_ids, vector in zip(ids_QF, facets_FD, strict=True):
-            found = own_ids[own_ids >= 0] // self.num_facets if vector.any() else np.empty(0, dtype=np.int64)
-            firsts = self._firsts[found]
-            _, ranks = np.unique(firsts, return_index=True)
-            firsts_Q.append(np.sort(firsts[np.sort(ranks)[: _DOCUMENTS_PER_RESULT * num_candidates]]))
-        return firsts_Q
+        ids = self._index.search(used_JD, num_found, params=parameters)[1].ravel()
+        firsts = self._firsts[ids[ids >= 0] // self.num_facets]
+        _, ranks = np.unique(firsts, return_index=True)
+        return np.sort(firsts[np.sort(ranks)[: _DOCUMENTS_PER_RESULT * num_candidates]])
 
-    def _best_sums(
-        self,
-        num_candidates: int,
-        parameters: faiss.SearchParametersIVF,
-        facets_JD: Floats,
-        cosines_JP: Floats,
-        lists_JP: Ints,
-    ) -> Ints:
+    def _best_sums(self, facets_JD: Floats, num_candidates: int, parameters: faiss.SearchParametersIVF) -> Ints:
         """Documents with the largest sums of cosines over the query facets, from the facets in the probed lists.
 
         A document may be best by the sum without being near the best for any single facet. For a facet that found a
         document at less than the median of its cosines, or not at all, the median is assumed: higher guesses admit
         documents that cannot be good, lower ones exclude documents that answer all other facets.
         """
-        used = [np.ascontiguousarray(values[facets_JD.any(axis=1)]) for values in (facets_JD, lists_JP, cosines_JP)]
-        found, num_used = faiss.RangeSearchResult(len(used[0])), len(used[0])
-        vectors, lists, cosines = (faiss.swig_ptr(values) for values in used)
-        self._index.range_search_preassigned_c(  # type: ignore[attr-defined]
-            num_used, vectors, -2.0, lists, cosines, found, False, parameters
-        )
-        limits = faiss.rev_swig_ptr(found.lims, num_used + 1).tolist()
-        scores, ids = (faiss.rev_swig_ptr(values, limits[-1]) for values in (found.distances, found.labels))
-        gains = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))]  # first places, what they add to the sum
-        for start, end in pairwise(limits):
+        limits, cosines, ids = self._index.range_search(facets_JD, -2.0, params=parameters)
+        medians = np.zeros(len(facets_JD), dtype=np.float32)
+        for facet, (start, end) in enumerate(pairwise(limits.tolist())):
             if start < end:
-                above = scores[start:end] - np.partition(scores[start:end], (end - start) // 2)[(end - start) // 2]
-                kept = np.flatnonzero(above >= 0)
-                gains.append((self._firsts[ids[start:end][kept] // self.num_facets], above[kept]))
+                medians[facet] = np.partition(cosines[start:end], (end - start) // 2)[(end - start) // 2]
+        facets = np.repeat(np.arange(len(facets_JD)), np.diff(np.asarray(limits, dtype=np.int64)))
+        above = cosines - medians[facets]
+        kept = np.flatnonzero(above >= 0)
+        firsts = self._firsts[ids[kept] // self.num_facets]
         # The different documents, numbered without sorting; of this array, only what is written takes time.
         numbers = np.empty(len(self.slots), dtype=np.int64)
-        firsts = np.concatenate([own for own, _ in gains])
         numbers[firsts] = np.arange(len(firsts))
         documents = firsts[numbers[firsts] == np.arange(len(firsts))]
         numbers[documents] = np.arange(len(documents))
-        best_JC = np.zeros((len(gains), len(documents)), dtype=np.float32)
-        for best_C, (own, above) in zip(best_JC, gains, strict=True):
-            np.maximum.at(best_C, numbers[own], above)
+        gains = np.zeros(len(facets_JD) * len(documents), dtype=np.float32)  # what each facet adds to each sum
+        np.maximum.at(gains, facets[kept] * len(documents) + numbers[firsts], above[kept])
         num_kept = _SUM_DOCUMENTS_PER_RESULT * num_candidates
         if len(documents) > num_kept:
-            documents = documents[np.argpartition(-best_JC.sum(axis=0), num_kept)[:num_kept]]
+            sums = gains.reshape(len(facets_JD), -1).sum(axis=0)
+            documents = documents[sums >= np.partition(sums, -num_kept)[-num_kept]]
         return np.sort(documents)
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:

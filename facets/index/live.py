@@ -129,13 +129,15 @@ class LiveIndex:
                 for part in parts
             ]
             kind, error = self.kind, max(part.score_error for part in parts)
-        merged = select_candidates(
-            np.concatenate([part.rows for part in results], axis=1),
-            np.concatenate([part.scores for part in results], axis=1),
-            num_candidates,
-            margin=2 * error,
-            exhaustive=all(part.exhaustive for part in results),
-        )
+        merged = results[0]
+        if len(results) > 1:
+            merged = select_candidates(
+                np.concatenate([part.rows for part in results], axis=1),
+                np.concatenate([part.scores for part in results], axis=1),
+                num_candidates,
+                margin=2 * error,
+                exhaustive=all(part.exhaustive for part in results),
+            )
         return LiveResult(candidates=merged, kind=kind, revision=revision)
 
     def codes_of(self, rows_C: Ints) -> tuple[NDArray[np.int8], Ints] | None:
@@ -145,8 +147,10 @@ class LiveIndex:
         """
         with self._lock.read():
             held = [part.codes_of(rows_C) for part in self._parts if len(part)]
-            known = [own for own in held if own is not None]
-            if sum(len(rows) for rows, _, _ in known) == len(rows_C):
+            known = [own for own in held if own is not None and len(own[0])]
+            if known and sum(len(rows) for rows, _, _ in known) == len(rows_C):
+                if len(known) == 1:
+                    return known[0][1], np.append(0, np.cumsum(known[0][2]))
                 rows, codes, counts = (np.concatenate(own) for own in zip(*known, strict=True))
                 taken, starts = take_groups(np.append(0, np.cumsum(counts)), np.argsort(rows))
                 return codes[taken], starts
