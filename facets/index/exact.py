@@ -70,7 +70,7 @@ class CodedQuery:
 def _coded(vectors_FD: Floats) -> tuple[Floats, Floats]:
     """Codes ``[F, D]``, whole numbers, and what they are multiplied by, ``[F, 1]``."""
     largest = np.abs(vectors_FD).max(axis=1, keepdims=True)
-    scales: Floats = np.where(largest > 0, largest, np.float32(1)) / np.float32(_MAX_CODE)
+    scales = (np.where(largest > 0, largest, 1) / _MAX_CODE).astype(np.float32)
     return np.rint(vectors_FD / scales), scales
 
 

@@ -200,7 +200,7 @@ class FaissIndex(FacetIndex):
         for facet, (start, end) in enumerate(pairwise(limits.tolist())):
             if start < end:
                 medians[facet] = np.partition(cosines[start:end], (end - start) // 2)[(end - start) // 2]
-        facets = np.repeat(np.arange(len(facets_JD)), np.diff(np.asarray(limits, dtype=np.int64)))
+        facets = np.repeat(np.arange(len(facets_JD)), (limits[1:] - limits[:-1]).astype(np.int64))
         above = cosines - medians[facets]
         kept = np.flatnonzero(above >= 0)
         firsts = self._firsts[ids[kept] // self.num_facets]
