@@ -9,7 +9,6 @@ TOOLS = {
     "summary": "The octopus",
     "relations": "Said, denied, asked",
     "papers": "A parser",
-    "sides": "",
     "diagnose": "",
 }
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}

@@ -161,17 +161,3 @@ def test_a_backup_is_taken_and_the_shown_command_restores_it(open_page: View, to
         page.close()
     assert command[0] == "facets-server" and command[-1] == "NEW-FOLDER"
     assert main([*command[1:-1], str(tmp_path / "restored")]) == 0
-
-
-def test_an_error_of_one_side_leaves_the_other(view: View, errors: list[str]) -> None:
-    page = view("sides")
-    page.get_by_label("Question").fill("the largest river in the world")
-    ask(page, "Compare")
-    left = page.get_by_role("region", name="Left")
-    expect(left.locator(".hit .chip").first).to_have_text("other side: 1")
-    page.get_by_label("Model").last.select_option("facets-en")  # of another space than the samples
-    ask(page, "Compare")
-    expect(page.get_by_role("main").get_by_role("alert")).to_have_count(1)
-    expect(left.locator(".hit .chip").first).to_have_text("only here")
-    assert errors and all("400" in error for error in errors)
-    errors.clear()

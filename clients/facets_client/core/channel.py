@@ -81,12 +81,12 @@ def _rpcs() -> dict[str, Rpc]:
 # Only transient failures of calls that had no effect (AIP-194). gRPC waits longer when the server asks for it
 # (grpc-retry-pushback-ms) and stops at the deadline of the call. A CANCELLED that the client did not cause comes from
 # gRPC itself or a proxy that gave up a call before a busy server had begun it.
-RETRY_PAUSES_S = (0.2, 0.5, 1.25, 3.125)  # before each further attempt; gRPC allows five attempts
+RETRY_PAUSES_S = (0.3, 0.6, 1.2, 2.4)  # before each further attempt; gRPC allows five attempts
 RETRY_POLICY: dict[str, object] = {
     "maxAttempts": len(RETRY_PAUSES_S) + 1,
     "initialBackoff": f"{RETRY_PAUSES_S[0]}s",
     "maxBackoff": "5s",
-    "backoffMultiplier": 2.5,
+    "backoffMultiplier": 2,
     "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"],
 }
 # gRPC's default of 4 MiB is too small for the facets of a full batch.
@@ -139,6 +139,9 @@ class Connection:
         options: list[tuple[str, str | int]] = [
             ("grpc.max_receive_message_length", MAX_REPLY_BYTES),
             ("grpc.primary_user_agent", "facets-client"),
+            # A server that has just started is found by the next attempt, not seconds later.
+            ("grpc.initial_reconnect_backoff_ms", 200),
+            ("grpc.max_reconnect_backoff_ms", 1000),
         ]
         if retried:
             names = [{"service": service} for service in SERVICES]

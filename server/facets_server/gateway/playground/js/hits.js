@@ -1,36 +1,25 @@
 /** Search hits as cards: the answer in its context, where it stands, and why it was found. */
 
-import { button, count, decimal, folded, h, highlightButton, hue, meter, percent, plural, table } from "./dom.js";
+import { button, count, decimal, folded, h, highlightButton, hue, meter, percent, table } from "./dom.js";
 import { excerpt, glow, pairName, passage, span, Text, wordsOf } from "./text.js";
 
 const UNLIKELY = 0.1; // confidence below which a document is an unlikely answer, see docs/use/search.md
 const MAX_CHIP_LENGTH = 40;
 
-function unlikely(hit) {
-  return hit.confidence !== undefined && hit.confidence < UNLIKELY;
+export function isUnlikely({ confidence }) {
+  return confidence !== undefined && confidence < UNLIKELY;
 }
 
-/**
- * Likely hits as a list, unlikely ones folded below it.
- * @param {Object} context Optional functions: `addFilter(name, value)` for a press on a field, `note(hit)` for a remark.
- */
-export function hitLists(hits, context) {
-  const [likely, others] = [hits.filter((hit) => !unlikely(hit)), hits.filter(unlikely)];
-  const nodes = likely.length ? [hitList(likely, context)] : [];
-  if (likely.length && others.length) nodes.push(folded(plural(others.length, "less likely document"), hitList(others, context, likely.length)));
-  return { nodes, likely };
-}
-
-/** Cards of hits, numbered after `before` earlier ones. */
-export function hitList(hits, context, before = 0) {
-  return h("ol", { class: "hits", start: before + 1 }, hits.map((hit) => hitCard(hit, context)));
+/** Cards of hits, numbered after `before` earlier ones. A press on a field calls `addFilter(name, value)`. */
+export function hitList(hits, addFilter, before = 0) {
+  return h("ol", { class: "hits", start: before + 1 }, hits.map((hit) => hitCard(hit, addFilter)));
 }
 
 export function resultCard(heading, beside, ...content) {
   return h("li", { class: "card hit" }, h("div", { class: "row actions" }, h("h2", {}, heading), beside), content);
 }
 
-function hitCard(hit, context) {
+function hitCard(hit, addFilter) {
   const { answer } = hit;
   const text = new Text(hit.text ?? "");
   const shown = h("div", { class: "passage" });
@@ -48,7 +37,7 @@ function hitCard(hit, context) {
   };
   return resultCard(
     title(hit),
-    [context.note?.(hit), confidence(hit)],
+    confidence(hit),
     h("p", { class: "small" }, placeOf(hit)),
     answer?.problem && !text.slice(part.start, part.end).includes(answer.problem) && h("p", { class: "small" }, answer.problem),
     answer?.field && answer.field !== "title" && h("p", { class: "passage" }, h("span", { class: "small" }, `${answer.field}: `), h("mark", { class: "answer" }, answer.text)),
@@ -60,7 +49,7 @@ function hitCard(hit, context) {
       facetMatches(evidence, shown),
       (row || part.end - part.start < text.length) && button("Show the whole text", showAll, { class: "link" }),
     ),
-    folded("Why this answer", h("div", { class: "row small" }, payloadChips(hit.payload ?? {}, context), scores(hit))),
+    folded("Why this answer", h("div", { class: "row small" }, payloadChips(hit.payload ?? {}, addFilter), scores(hit))),
   );
 }
 
@@ -100,8 +89,7 @@ function facetMatches(evidence, shown) {
   return buttons.length > 0 && h("div", { class: "row", role: "group", "aria-label": "Matching facets" }, buttons);
 }
 
-function payloadChips(payload, { addFilter }) {
-  if (!addFilter) return null;
+function payloadChips(payload, addFilter) {
   return Object.entries(payload)
     .filter(([name, value]) => name !== "title" && ["string", "number", "boolean"].includes(typeof value) && String(value).length <= MAX_CHIP_LENGTH)
     .map(([name, value]) => {

@@ -4,12 +4,12 @@ import { call } from "../api.js";
 import { collectionField, modelChoices, withoutCollections } from "../catalog.js";
 import { decimal, field, folded, h, nothing, plural, select, submitButton } from "../dom.js";
 import { equals, filterOf } from "../filters.js";
-import { hitList, hitLists, title } from "../hits.js";
+import { hitList, isUnlikely, title } from "../hits.js";
 import { exampleRow, panel } from "../panel.js";
 
 const NUM_EXAMPLES = 4;
 const MAX_EXAMPLE_WORDS = 8;
-export const MODES = [
+const MODES = [
   ["", "Facets and words"],
   ["SEARCH_MODE_FACETS", "Facets only"],
   ["SEARCH_MODE_LEXICAL", "Words only"],
@@ -20,15 +20,12 @@ const COMBINATIONS = [
   ["FACET_COMBINATION_ANY", "Any part"],
 ];
 
-export function questionField(action) {
-  const box = h("input", { name: "q", type: "search", required: true, autocomplete: "off", "aria-keyshortcuts": "/", placeholder: "Ask in your own words" });
-  return h("div", { class: "question" }, field("Question", box), submitButton(action));
-}
-
 export async function open(root) {
   const collection = await collectionField();
   if (collection.isNone) return withoutCollections(root);
   const models = await modelChoices("passages", "sentences");
+  const box = h("input", { name: "q", type: "search", required: true, autocomplete: "off", "aria-keyshortcuts": "/", placeholder: "Ask in your own words" });
+  const question = h("div", { class: "question" }, field("Question", box), submitButton("Ask"));
   const where = h("input", { name: "where", autocomplete: "off", spellcheck: "false" });
   const examples = h("div", {});
   const settings = folded(
@@ -47,14 +44,14 @@ export async function open(root) {
   isOnly();
   const view = panel(root, {
     title: "Ask your documents",
-    controls: [questionField("Ask"), h("div", { class: "scope" }, collection.element, settings)],
+    controls: [question, h("div", { class: "scope" }, collection.element, settings)],
     ask: (values, signal) => {
       root.classList.remove("fresh");
       isOnly(); // a link may name a collection that does not exist
       examples.remove();
       return call("DocumentService/Search", request(values), signal);
     },
-    show: (answer, values) => show(answer, values, { addFilter }),
+    show: (answer, values) => show(answer, values, addFilter),
   });
   root.classList.add("fresh");
   view.form.after(examples);
@@ -112,14 +109,17 @@ function request(values) {
   };
 }
 
-function show(answer, values, context) {
+function show(answer, values, addFilter) {
   const hits = answer.results?.[0]?.hits ?? [];
-  const { nodes, likely } = hitLists(hits, context);
+  const [likely, others] = [hits.filter((hit) => !isUnlikely(hit)), hits.filter(isUnlikely)];
   const how = `${decimal(answer.timings?.totalMs, 0)} ms, ${answer.exhaustive ? "every document compared" : `approximate index (${answer.indexKind})`}`;
-  if (likely.length) return { nodes, status: `${plural(likely.length, "answer")} in ${how}` };
+  if (likely.length) {
+    const folder = others.length ? [folded(plural(others.length, "less likely document"), hitList(others, addFilter, likely.length))] : [];
+    return { nodes: [hitList(likely, addFilter), ...folder], status: `${plural(likely.length, "answer")} in ${how}` };
+  }
   const noHits = values.where ? "No document matches these filters and words." : "No document has these words, or the collection is empty.";
   const reason = hits.length ? `No document in ${values.c} seems to answer this.` : noHits;
   const advice = h("p", {}, reason, values.where ? " Try other words, or fewer filters." : " Try other words, or another collection.");
-  const closest = hits.length > 0 && folded("Show the closest documents anyway", hitList(hits, context));
+  const closest = hits.length > 0 && folded("Show the closest documents anyway", hitList(hits, addFilter));
   return { nodes: [nothing("Nothing relevant", advice, closest)], status: `Nothing relevant in ${how}` };
 }
