@@ -23,6 +23,7 @@ from facets_proto.v1 import models_pb2
 from google.protobuf import descriptor_pool
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
+from prometheus_client import CollectorRegistry
 
 from facets.documents import CollectionEngine
 from facets.errors import FacetsError, NotFoundError
@@ -32,7 +33,7 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.errors import status_of
 from facets_server.runtime.fair_queue import Pending
-from facets_server.runtime.model_service import ModelService
+from facets_server.runtime.metrics import BatchMetrics, CallMetrics
 from facets_server.runtime.models import ModelRegistry
 from facets_server.runtime.rooms import Service, load_models, services
 
@@ -82,15 +83,14 @@ class LocalChannel:
         self._name = name
         engine = undo.enter_context(CollectionEngine.open(config.data_dir, config.engine))
         self._admission = Admission(config.admission)
-        self._models = ModelRegistry(load_models(config, _NOT_MEASURED, engine.shared_database))
+        registry = CollectorRegistry()
+        metrics = CallMetrics(registry, self._admission)
+        self._models = ModelRegistry(load_models(config, BatchMetrics(registry), engine.shared_database))
         self._calls: set[CallContext] = set()  # that run now
         closing = undo.enter_context(ExitStack())  # of what the services open
         self._rooms = services(
-            self._models, engine, config, admission=self._admission, recall=_NOT_MEASURED, closing=closing
+            self._models, engine, config, admission=self._admission, metrics=metrics, closing=closing
         )
-        status = ModelService(self._models, config, self._admission, _NOT_MEASURED)
-        checks = self._models.checks()
-        self._rooms["models"] = lambda: [Service(status, checks)]
         self._services: dict[str, Service] = {}  # those that were called
         self._making = threading.Lock()
         undo.callback(self._models.close)
@@ -197,19 +197,3 @@ def _client_errors(kind: type[Exception] = Exception) -> Iterator[None]:
         yield
     except kind as error:
         raise status_error(status_of(error)) from error
-
-
-class _NotMeasured:
-    """Metrics that are not kept: a folder has no Prometheus."""
-
-    def __getattr__(self, name: str) -> Any:
-        return self
-
-    def __call__(self, *args: object, **kwargs: object) -> Any:
-        return self
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
-
-
-_NOT_MEASURED: Any = _NotMeasured()

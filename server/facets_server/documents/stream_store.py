@@ -18,6 +18,7 @@ from facets.storage.sql import SqlDatabase
 
 logger = logging.getLogger(__name__)
 
+FILE = "ingest-streams.sqlite3"
 _TABLE = """
 CREATE TABLE streams (
     token TEXT PRIMARY KEY,

@@ -22,9 +22,8 @@ from facets_server.runtime.grpc_server import GrpcServer
 from facets_server.runtime.health import Check, HealthMonitor, probe_handlers
 from facets_server.runtime.keys import read_keys
 from facets_server.runtime.memory import released_when_idle
-from facets_server.runtime.metrics import CallMetrics, DataCollector, RecallMetrics, measure_process
+from facets_server.runtime.metrics import CallMetrics, DataCollector, measure_process
 from facets_server.runtime.metrics_server import MetricsServer
-from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import AnyModel, ModelRegistry
 from facets_server.runtime.observability import AccessLog, Tracing, make_tracing
 from facets_server.runtime.rooms import Service, services
@@ -75,11 +74,8 @@ class FacetsServer:
             metrics = CallMetrics(self.registry, self._admission)
             measure_process(self.registry, facets.__version__)
             self.registry.register(DataCollector(engine, config.data_dir))
-            recall = RecallMetrics(self.registry)
-            rooms = services(self._models, engine, config, admission=self._admission, recall=recall, closing=closing)
+            rooms = services(self._models, engine, config, admission=self._admission, metrics=metrics, closing=closing)
             table = [service for make in rooms.values() for service in make()]
-            status = ModelService(self._models, config, self._admission, metrics)
-            table.append(Service(status, self._models.checks()))
             observers = config.observability
             tracing = tracing or (make_tracing(observers) if observers.traces_endpoint else None)
             access_log = AccessLog(observers.access_log) if observers.access_log else None

@@ -71,14 +71,14 @@ class BatchMetrics:
 
 
 class CallMetrics:
-    """Metrics of calls."""
+    """Metrics of calls, and of the approximate searches that were checked."""
 
     def __init__(self, registry: CollectorRegistry, admission: Admission) -> None:
         self._calls = Counter("facets_requests", "Calls by method and code", ["method", "code"], registry=registry)
-        times = partial(Histogram, registry=registry)
+        histogram = partial(Histogram, registry=registry)
         calls, one_stage = "Time of a call in the server", "Time of one stage of a call"
-        self._seconds = times("facets_request_seconds", calls, ["method"], buckets=_TIME_BUCKETS)
-        stages = times("facets_stage_seconds", one_stage, ["stage"], buckets=_STAGE_BUCKETS)
+        self._seconds = histogram("facets_request_seconds", calls, ["method"], buckets=_TIME_BUCKETS)
+        stages = histogram("facets_stage_seconds", one_stage, ["stage"], buckets=_STAGE_BUCKETS)
         self._stages = {name: stages.labels(name) for name in STAGES}
         self.num_by_code: collections.Counter[str] = collections.Counter()  # finished calls by name of the status code
         for name, title, attribute in (
@@ -88,6 +88,10 @@ class CallMetrics:
         ):
             gauge = Gauge(name, title, registry=registry)
             gauge.set_function(partial(getattr, admission, attribute))
+        checks = "Searches to be checked exactly: compared, changed (a write came between), failed"
+        self._checks = Counter("facets_recall_checks", checks, ["outcome"], registry=registry)
+        recall = "Share of the exact hits that a checked approximate search found"
+        self._recall = histogram("facets_search_recall", recall, buckets=_RECALL_BUCKETS)
 
     def stage(self, stage: Stage) -> None:
         """Counts one stage."""
@@ -99,21 +103,11 @@ class CallMetrics:
         self._calls.labels(method, code).inc()
         self._seconds.labels(method).observe(seconds)
 
-
-class RecallMetrics:
-    """Recall of the approximate searches that were checked."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        title = "Searches to be checked exactly: compared, changed (a write came between), failed"
-        self.checks = Counter("facets_recall_checks", title, ["outcome"], registry=registry)
-        title = "Share of the exact hits that a checked approximate search found"
-        self.recall = Histogram("facets_search_recall", title, buckets=_RECALL_BUCKETS, registry=registry)
-
-    def observe(self, outcome: str, recall: float | None) -> None:
-        """Counts a check; see ``facets.documents.recall``."""
-        self.checks.labels(outcome).inc()
+    def checked(self, outcome: str, recall: float | None) -> None:
+        """Counts a checked search; see ``facets.documents.recall``."""
+        self._checks.labels(outcome).inc()
         if recall is not None:
-            self.recall.observe(recall)
+            self._recall.observe(recall)
 
 
 def measure_process(registry: CollectorRegistry, version: str) -> None:

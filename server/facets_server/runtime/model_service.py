@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 from facets_proto.codec import message_of, to_message
 from facets_proto.v1 import models_pb2 as pb
@@ -14,11 +13,9 @@ from facets.storage.backup import backups_in
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.metrics import CallMetrics, disk_of
 from facets_server.runtime.models import AnyModel, ModelRegistry
 from facets_server.runtime.requests import page_of
-
-if TYPE_CHECKING:
-    from facets_server.runtime.metrics import CallMetrics
 
 _MAX_LISTED_BACKUPS = 20
 
@@ -30,7 +27,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
     models: ModelRegistry
     config: ServerConfig
     admission: Admission
-    metrics: "CallMetrics"
+    metrics: CallMetrics
     start_time: datetime = field(default_factory=partial(datetime.now, tz=UTC))
 
     def ListModels(self, request: pb.ListModelsRequest, call: CallContext) -> pb.ListModelsResponse:
@@ -44,8 +41,6 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
 
     def GetServerStatus(self, request: pb.GetServerStatusRequest, call: CallContext) -> pb.GetServerStatusResponse:
         """Load, disk and backups."""
-        from facets_server.runtime.metrics import disk_of
-
         admission, backup_dir = self.admission, self.config.backup_dir
         disk = disk_of(self.config.data_dir)
         return message_of(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from facets.devices import compute_device
@@ -23,21 +23,20 @@ from facets.model.loading import DEFAULT_MODEL, TASKS, describe, load, task_of
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import DEFAULT_READER, ENCODER_PREFIX, find_model
 from facets.storage.sql import SqlDatabase
+from facets_server.documents.stream_store import FILE as STREAMS_FILE
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.metrics import BatchMetrics, CallMetrics
+from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel, TaskModels
 from facets_server.texts.served import ServedPassages, ServedSentences, TextModels, encoders_for
 
-if TYPE_CHECKING:
-    from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
-
 _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served models
-STREAMS_FILE = "ingest-streams.sqlite3"
 
 
-def load_models(config: ServerConfig, metrics: "BatchMetrics", shared: SqlDatabase | None = None) -> list[AnyModel]:
+def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None) -> list[AnyModel]:
     """The models of the settings, else the shipped ones; each is opened when it is first used.
 
     ``shared`` holds additions, else the data directory. Raises NotFoundError, or CheckpointError for a folder whose
@@ -54,7 +53,7 @@ def load_models(config: ServerConfig, metrics: "BatchMetrics", shared: SqlDataba
 def _model(
     name: str,
     config: ServerConfig,
-    metrics: "BatchMetrics",
+    metrics: BatchMetrics,
     reader: Callable[[], AnswerReader | None],
     shared: SqlDatabase | None,
 ) -> AnyModel:
@@ -161,7 +160,7 @@ def services(
     config: ServerConfig,
     *,
     admission: Admission,
-    recall: "RecallMetrics",
+    metrics: CallMetrics,
     closing: ExitStack,
 ) -> dict[str, Callable[[], list[Service]]]:
     """By room, a function that makes its services; once the server has stopped, ``closing`` closes what they opened."""
@@ -185,7 +184,7 @@ def services(
 
         streams = StreamStore(engine.shared_database or config.data_dir / STREAMS_FILE)
         closing.callback(streams.close)
-        sampler = RecallSampler(config.observability.recall_share, recall.observe)
+        sampler = RecallSampler(config.observability.recall_share, metrics.checked)
         closing.callback(sampler.close)
         in_background = encoders_for(for_passages, CallContext(method="words"))
         collections = Collections(engine, in_background, max_text_bytes=limits.max_document_bytes, recall=sampler)
@@ -216,7 +215,10 @@ def services(
         served = models.of("papers")
         return made(RecommendationService(served, ranked, limits), models=served)
 
+    def server() -> list[Service]:
+        return made(ModelService(models, config, admission, metrics), models=models)
+
     def made(*servicers: object, models: TaskModels[Any]) -> list[Service]:
         return [Service(servicer, models.checks()) for servicer in servicers]
 
-    return {"texts": texts, "documents": documents, "relations": relations, "papers": papers}
+    return {"texts": texts, "documents": documents, "relations": relations, "papers": papers, "models": server}

@@ -40,11 +40,11 @@ from facets.storage.backup import (
 from facets.storage.database import Schema
 from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import clear_errors
+from facets_server.documents.stream_store import FILE as STREAMS_FILE
 from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.hosts import listen
 from facets_server.runtime.metrics import disk_of
-from facets_server.runtime.rooms import STREAMS_FILE
 
 logger = logging.getLogger(__name__)
 _NAMED = "%Y-%m-%dT%H-%M-%S.%fZ"

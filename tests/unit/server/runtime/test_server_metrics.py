@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2, texts_pb2_grpc
+from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import STAGES
-from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
+from facets_server.runtime.config import AdmissionConfig
+from facets_server.runtime.metrics import BatchMetrics, CallMetrics
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from waiting import wait_until
@@ -44,9 +46,7 @@ def rare():
     """Samples of what a short test does not bring about."""
     registry = CollectorRegistry()
     BatchMetrics(registry).dropped.labels("m", "expired").inc()
-    recall = RecallMetrics(registry)
-    recall.checks.labels("compared").inc()
-    recall.recall.observe(1.0)
+    CallMetrics(registry, Admission(AdmissionConfig())).checked("compared", 1.0)
     return registry
 
 
