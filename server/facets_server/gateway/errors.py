@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf import json_format
 from google.protobuf.any_pb2 import Any as AnyMessage
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from google.rpc.status_pb2 import Status
 from starlette.responses import JSONResponse, Response
@@ -29,7 +29,6 @@ _HTTP_STATUS = {
     Code.PERMISSION_DENIED: 403,
     Code.NOT_FOUND: 404,
     Code.ALREADY_EXISTS: 409,
-    Code.ABORTED: 409,
     Code.RESOURCE_EXHAUSTED: 429,
     Code.UNIMPLEMENTED: 501,
     Code.UNAVAILABLE: 503,
@@ -115,9 +114,5 @@ def bad_request(
 
 def _detail_json(detail: AnyMessage) -> dict[str, object]:
     value = base64.b64encode(detail.value).decode().rstrip("=")
-    try:
-        fields = json_format.MessageToDict(detail)
-    except (TypeError, DecodeError):  # unknown type: value holds its bytes
-        return {"type": detail.TypeName(), "value": value}
-    debug = {name: part for name, part in fields.items() if not name.startswith("@")}
+    debug = {name: part for name, part in json_format.MessageToDict(detail).items() if not name.startswith("@")}
     return {"type": detail.TypeName(), "value": value, "debug": debug}

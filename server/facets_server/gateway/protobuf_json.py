@@ -12,7 +12,7 @@ from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2
 from facets_proto.v1.services import SERVICES
 from google.protobuf import descriptor_pool, json_format, message_factory
 from google.protobuf.descriptor import MethodDescriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
 from facets_server.gateway.errors import bad_request
@@ -100,11 +100,7 @@ def json_to_proto(body: bytes, message_type: type[Message]) -> bytes:
 
 def proto_to_json(data: bytes, message_type: type[Message]) -> bytes:
     """Converts a serialized message to one line of JSON."""
-    try:
-        message = message_type.FromString(data)
-    except DecodeError as error:
-        raise bad_request("the body cannot be decoded: expected a protobuf message with UTF-8 strings") from error
-    return json_line(json_format.MessageToDict(message))
+    return json_line(json_format.MessageToDict(message_type.FromString(data)))
 
 
 def json_line(value: object) -> bytes:

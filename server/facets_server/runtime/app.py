@@ -38,6 +38,7 @@ class FacetsServer:
     """A server; it has no global state, so a process may hold several.
 
     ``port``, ``http_port`` and ``metrics_port`` are those of gRPC, HTTP and the Prometheus metrics; None: off.
+    ``idle_s()``: seconds without a call or stream.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class FacetsServer:
         self._models = ModelRegistry(models)
         self._warms_up = config.warm_up
         self._admission = Admission(config.admission)
+        self.idle_s = self._admission.idle_s
         keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
         self._token = secrets.token_urlsafe(32) if config.socket is None else ""
         with ExitStack() as closing:  # if a step fails, everything opened so far is closed
@@ -127,10 +129,6 @@ class FacetsServer:
         self._health.start()
         if self._gateway is not None:
             self._gateway.start(target=self._local_target, token=self._token)
-
-    def idle_s(self) -> float:
-        """Seconds without a call or stream; 0 while one runs."""
-        return self._admission.idle_s()
 
     def stop(self, grace_s: float) -> None:
         """Reports NOT_SERVING, refuses new calls, cancels those still running after ``grace_s``, closes; idempotent."""

@@ -77,8 +77,6 @@ def probe_handlers(monitor: "HealthMonitor", config: ServerConfig) -> dict[str, 
 async def _errors_to_status(context: Context) -> AsyncIterator[None]:
     try:
         yield
-    except grpc.aio.AbortError:
-        raise
     except Exception as error:
         await context.abort_with_status(grpc_status_of(error))
 

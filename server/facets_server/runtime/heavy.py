@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,6 @@ _COMMAND = (sys.executable, "-P", "-m", "facets_server.runtime.heavy_child")
 _MAX_WAITING = 16
 _MAX_BYTES = 2 * 1024**3
 _RETRY_AFTER_S = 10.0
-_CHECK_S = 0.1  # between two looks at whether the caller still waits
 
 
 class HeavyWork:
@@ -33,11 +32,6 @@ class HeavyWork:
         problem = f"{max_waiting} calls wait for such work, the limit: try again later"
         refusal = partial(OverloadedError, problem, retry_after_s=_RETRY_AFTER_S)
         self._lock = FairLock(max_waiting=max_waiting, refusal=refusal)
-
-    @property
-    def num_running(self) -> int:
-        """Number of calls whose work runs now."""
-        return self._lock.num_held
 
     @contextmanager
     def of(self, call: CallContext) -> Iterator[None]:
@@ -63,12 +57,13 @@ class HeavyWork:
             process = subprocess.Popen(
                 _COMMAND, stdin=order, stdout=subprocess.PIPE, env=environment, start_new_session=True
             )
+        call.over.add_done_callback(lambda _: process.kill())
+        reply = b""
         with process, without_turn():
-            try:
-                reply = _reply(process, call)
-            except BaseException:
-                process.kill()
-                raise
+            with suppress(subprocess.TimeoutExpired):
+                reply = process.communicate(timeout=call.time_remaining())[0]
+            process.kill()
+        call.check()
         if process.returncode > 0:
             raise RuntimeError(f"the process of heavy work ended with status {process.returncode}")
         # Without memory, the process raises an error, or aborts, or the system kills it.
@@ -80,11 +75,3 @@ class HeavyWork:
             limit = f"{self._max_bytes / 1024**3:.3g} GiB"
             raise OverloadedError(f"needs more memory than such a call may have, {limit}: ask for less") from None
         raise result
-
-
-def _reply(process: "subprocess.Popen[bytes]", call: CallContext) -> bytes:
-    while True:
-        try:
-            return process.communicate(timeout=_CHECK_S)[0]
-        except subprocess.TimeoutExpired:
-            call.check()

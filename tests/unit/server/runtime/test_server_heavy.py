@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.errors import CallCancelledError
+from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 from facets_server.runtime.heavy import HeavyWork
 from waiting import wait_until
 
@@ -52,21 +52,24 @@ def test_a_process_that_aborts_for_want_of_memory_is_no_internal_error():
         run(HeavyWork(), os.abort)
 
 
-def test_work_ends_with_its_call():
-    heavy, call, outcomes = HeavyWork(), CallContext(caller="a"), []
+def test_work_ends_with_its_call(tmp_path):
+    heavy, call, outcomes, begun = HeavyWork(), CallContext(caller="a"), [], tmp_path / "begun"
+    code = f"import pathlib, time; pathlib.Path({str(begun)!r}).touch(); time.sleep(60)"
 
     def work():
         try:
-            run(heavy, time.sleep, 60, call=call)
+            run(heavy, exec, code, call=call)
         except CallCancelledError as error:
             outcomes.append(error)
 
     thread = threading.Thread(target=work)
     thread.start()
-    wait_until(lambda: heavy.num_running == 1)
+    wait_until(begun.exists)
     call.end()
     thread.join(10)
-    assert outcomes and heavy.num_running == 0
+    assert outcomes and run(heavy, os.getpid)
+    with pytest.raises(DeadlineExceededError):
+        run(heavy, time.sleep, 60, call=CallContext(caller="a", deadline=time.monotonic() + 1))
 
 
 def test_others_wait_and_too_many_are_refused():
