@@ -15,6 +15,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from facets_server.gateway.connections import WORK
 from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request
 from facets_server.gateway.uploads import UPLOAD_PATH
 from facets_server.gateway.upstream import request_id_of
@@ -22,8 +23,6 @@ from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.hosts import is_host_of
 
 logger = logging.getLogger(__name__)
-
-WORK = "work"  # name of the task in the state of a request: cancelled when its client is gone
 
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 

@@ -6,7 +6,6 @@ server binds the port itself, to detect at start that it is in use, and restarts
 
 import json
 import logging
-import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 _COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway.server")
 _RESTART_DELAY_S = 1.0
-_BACKLOG = 1024
 
 
 class GatewayProcess:
@@ -27,7 +25,7 @@ class GatewayProcess:
 
     def __init__(self, config: ServerConfig) -> None:
         """Binds the port and begins to start the process; raises a ConfigError if the port cannot be used."""
-        self._socket = listen_for_http(config)
+        self._socket = listen(config.host, config.http.port, "http.port", timeout_s=config.http.read_timeout_s)
         self.port = int(self._socket.getsockname()[1])
         self._config = config
         self._order = ""
@@ -100,12 +98,3 @@ class GatewayProcess:
                     self._is_ready()
                 except (OSError, ValueError) as error:  # no memory for a process, or the socket was just closed
                     logger.error("the HTTP gateway cannot be started: %s", error)
-
-
-def listen_for_http(config: ServerConfig) -> socket.socket:
-    """Listens on the port of the gateway; raises ConfigError if it cannot be used."""
-    bound = listen(config.host, config.http.port, "http.port", backlog=_BACKLOG)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # closes connections whose client is gone or does not read the reply
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(config.http.read_timeout_s * 1000))
-    return bound

@@ -23,7 +23,6 @@ from facets_server.runtime.health import Check, HealthMonitor, probe_handlers
 from facets_server.runtime.keys import read_keys
 from facets_server.runtime.memory import released_when_idle
 from facets_server.runtime.metrics import CallMetrics, DataCollector, measure_process
-from facets_server.runtime.metrics_server import MetricsServer
 from facets_server.runtime.models import AnyModel, ModelRegistry
 from facets_server.runtime.observability import AccessLog, Tracing, make_tracing
 from facets_server.runtime.rooms import Service, services
@@ -111,6 +110,9 @@ class FacetsServer:
             if self._gateway is not None:
                 self._local_target = self._grpc.listen_locally()
             if config.metrics_port >= 0:
+                require_extra("gateway", "starlette", "uvicorn")
+                from facets_server.runtime.metrics_server import MetricsServer
+
                 server = MetricsServer(self.registry, config)
                 self.metrics_port = server.port
                 closing.callback(server.close)

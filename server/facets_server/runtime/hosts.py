@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from facets.errors import ConfigError
 from facets_server.runtime.config import ServerConfig
 
+_BACKLOG = 1024
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:\s]+)(?::[0-9]{1,5})?")  # a name or an address, and a port
 
 
@@ -28,14 +29,21 @@ def exposure(config: ServerConfig) -> list[str]:
     return warnings
 
 
-def listen(host: str, port: int, setting: str, *, backlog: int = 128) -> socket.socket:
-    """Listens on a TCP port (0: any free one); raises ConfigError, which names the setting, if that is impossible."""
+def listen(host: str, port: int, setting: str, *, timeout_s: float = 30.0) -> socket.socket:
+    """Listens on a TCP port (0: any free one); raises ConfigError, which names the setting, if that is impossible.
+
+    Connections whose client is gone, or does not read for ``timeout_s``, are closed.
+    """
     name = host.strip("[]")
     family = socket.AF_INET6 if ":" in name else socket.AF_INET
     try:
-        return socket.create_server((name, port), family=family, backlog=backlog, dualstack_ipv6=name == "::")
+        bound = socket.create_server((name, port), family=family, backlog=_BACKLOG, dualstack_ipv6=name == "::")
     except OSError as error:
         raise ConfigError(f"{setting} {port} on {host} cannot be used: {error.strerror or error}") from error
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(timeout_s * 1000))
+    return bound
 
 
 def is_loopback(host: str) -> bool:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import uvicorn
 from facets_server.gateway.app import create_app
 from facets_server.gateway.errors import CallError
-from facets_server.gateway.process import listen_for_http
 from facets_server.gateway.server import make_server
 from facets_server.gateway.upstream import Caller, Upstream
 from facets_server.runtime.config import AdmissionConfig, HttpConfig, SecurityConfig, ServerConfig
+from facets_server.runtime.hosts import listen
 from google.protobuf.message import Message
 from starlette.testclient import TestClient
 from waiting import wait_until
@@ -77,7 +77,7 @@ def listening(
         admission=AdmissionConfig(max_memory_bytes=max_memory_bytes),
         drain_s=1.0,
     )
-    bound = listen_for_http(config)
+    bound = listen(config.host, 0, "http.port", timeout_s=config.http.read_timeout_s)
     gateways: list[uvicorn.Server] = []
 
     async def serve() -> None:

@@ -2,15 +2,12 @@
 
 import http.client
 import socket
-import threading
-from contextlib import suppress
 
 import pytest
 from facets_server.runtime import metrics_server
 from facets_server.runtime.config import HttpConfig, ServerConfig
 from facets_server.runtime.metrics_server import MetricsServer
 from prometheus_client import CollectorRegistry, Counter
-from waiting import wait_until
 
 from facets.errors import ConfigError
 
@@ -31,9 +28,9 @@ def make_server():
         server.close()
 
 
-def get(server, path="/metrics", method="GET", **headers):
+def get(server, **headers):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-    connection.request(method, path, headers=headers)
+    connection.request("GET", "/metrics", headers=headers)
     reply = connection.getresponse()
     return reply.status, reply.read()
 
@@ -41,7 +38,6 @@ def get(server, path="/metrics", method="GET", **headers):
 def test_metrics_are_there(make_server):
     server = make_server()
     assert get(server)[0] == 200 and b'facets_things_total{name="one"} 1.0' in get(server)[1]
-    assert get(server, method="POST")[0] == 501
     with pytest.raises(ConfigError, match="metrics_port"):
         MetricsServer(CollectorRegistry(), ServerConfig(metrics_port=server.port))
 
@@ -58,40 +54,12 @@ def test_silent_connections_end_and_do_not_keep_others_out(make_server, monkeypa
     silent = [socket.create_connection(("127.0.0.1", server.port), timeout=4) for _ in range(6)]
     assert get(server)[0] == 200
     assert [connection.recv(100) for connection in silent[:3]] == [b""] * 3
-    monkeypatch.setattr(metrics_server, "TIMEOUT_S", 0.3)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=4) as connection:
-        connection.sendall(b"GET /metrics HTTP/1.1\r\n")
-        assert connection.recv(100) == b""
     for connection in silent:
         connection.close()
 
 
-def test_a_client_that_does_not_read_its_answer_is_dropped(make_server, monkeypatch):
-    monkeypatch.setattr(metrics_server, "generate_latest", lambda registry: b"x" * 10_000_000)
+def test_half_a_request_ends(make_server, monkeypatch):
     monkeypatch.setattr(metrics_server, "TIMEOUT_S", 0.3)
-    server = make_server()
-    with socket.socket() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(10)
-        connection.connect(("127.0.0.1", server.port))
-        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        threading.Event().wait(1)  # longer than the answer may take
-        received = 0
-        with suppress(ConnectionResetError):
-            while part := connection.recv(65536):
-                received += len(part)
-    assert 0 < received < 8_000_000
-
-
-def test_a_collection_that_hangs_does_not_take_ever_more_threads(make_server, monkeypatch):
-    goes_on = threading.Event()
-    monkeypatch.setattr(metrics_server, "generate_latest", lambda registry: goes_on.wait(30) and b"there")
-    monkeypatch.setattr(metrics_server, "COLLECT_S", 0.01)
-    server, before = make_server(), threading.active_count()
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
-        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        wait_until(server.collecting.locked)
-        assert [get(server)[0] for _ in range(20)] == [503] * 20
-        wait_until(lambda: threading.active_count() == before + 1)
-        goes_on.set()
-        wait_until(lambda: get(server) == (200, b"there"))
+    with socket.create_connection(("127.0.0.1", make_server().port), timeout=4) as connection:
+        connection.sendall(b"GET /metrics HTTP/1.1\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
