@@ -33,14 +33,14 @@ class GatewayProcess:
         self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="gateway", daemon=True)
 
-    def start(self, *, target: str, token: str) -> None:
+    def start(self, target: str) -> None:
         """Returns once the process accepts requests; raises a ConfigError if it has ended.
 
-        ``target`` is the address where the server accepts the gateway's calls, ``token`` the secret that they carry.
+        ``target`` is the address where the server accepts the gateway's calls.
         """
         # The gateway does not need the address of the document store, which may contain a password.
         settings = self._config.model_dump(mode="json", exclude={"engine": {"store"}})
-        order = {"target": target, "token": token, "socket": self._socket.fileno(), "config": settings}
+        order = {"target": target, "socket": self._socket.fileno(), "config": settings}
         self._order = json.dumps(order) + "\n"
         if not self._is_ready():
             raise ConfigError("the HTTP gateway could not be started; the lines above have the reason")

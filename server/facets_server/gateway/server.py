@@ -60,7 +60,7 @@ async def main() -> None:
     config = ServerConfig(**order["config"])
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("facets_server").setLevel(config.log_level)
-    upstream = Upstream(order["target"], order["token"])
+    upstream = Upstream(order["target"])
     try:
         server = make_server(upstream, config)
     except ConfigError as error:

@@ -16,7 +16,7 @@ from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.protobuf_json import rpcs
 from facets_server.gateway.request_body import BodyReader
 from facets_server.runtime.call_context import valid_request_id
-from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA
+from facets_server.runtime.keys import ADDRESS_METADATA
 
 _TIMEOUT_MS = re.compile(r"[0-9]{1,10}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
@@ -72,19 +72,18 @@ def caller_address(request: Request) -> str:
 class Upstream:
     """Connection to the gRPC server, made with the first call; its errors are ``CallError``. Use it on one event loop.
 
-    ``token`` proves to the server that calls, and the client addresses in them, come from the gateway.
+    The server believes the client addresses in the calls because they come over its own socket.
     """
 
-    def __init__(self, target: str, token: str) -> None:
+    def __init__(self, target: str) -> None:
         self._unary_channel: Any = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
         self._stream_channel: Any = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
         self._target = target
-        self._token = (TOKEN_METADATA, token)
         self._threads = ThreadPoolExecutor(_MAX_STREAMS, thread_name_prefix="stream")
 
     async def call(self, path: str, request: bytes, caller: Caller) -> bytes:
         """Calls a unary rpc."""
-        metadata = grpc.aio.Metadata(*caller.metadata, self._token)
+        metadata = grpc.aio.Metadata(*caller.metadata)
         rpc = self._unary_channel.unary_unary(path)
         try:
             return bytes(await rpc(request, metadata=metadata, timeout=caller.timeout_s))
@@ -93,7 +92,7 @@ class Upstream:
 
     def client(self, caller: Caller) -> AsyncFacetsClient:
         """A client that calls for ``caller``."""
-        return AsyncFacetsClient(self._target, metadata=(*caller.metadata, self._token))
+        return AsyncFacetsClient(self._target, metadata=caller.metadata)
 
     async def stream(self, path: str, requests: AsyncIterator[bytes], caller: Caller) -> AsyncIterator[bytes]:
         """Calls a streaming rpc; takes requests as fast as the server reads them.
@@ -110,7 +109,7 @@ class Upstream:
                 yield request
 
         rpc = self._stream_channel.stream_stream(path)
-        call = rpc(sent(), metadata=(*caller.metadata, self._token), timeout=caller.timeout_s)
+        call = rpc(sent(), metadata=caller.metadata, timeout=caller.timeout_s)
         try:
             while (reply := await loop.run_in_executor(self._threads, next, call, None)) is not None:
                 yield reply

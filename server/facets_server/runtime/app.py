@@ -1,9 +1,9 @@
 """Assembles the server; ``ARCHITECTURE.md`` shows the way of a call through it."""
 
-import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import chain
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from grpc_health.v1 import health
@@ -63,7 +63,6 @@ class FacetsServer:
         self._admission = Admission(config.admission)
         self.idle_s = self._admission.idle_s
         keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
-        self._token = secrets.token_urlsafe(32) if config.socket is None else ""
         with ExitStack() as closing:  # if a step fails, everything opened so far is closed
             if config.http.port >= 0:  # first, because the process takes half a second to start
                 require_extra("gateway", "starlette", "uvicorn")
@@ -88,7 +87,6 @@ class FacetsServer:
                 metrics,
                 config.limits,
                 keys=keys,
-                gateway_token=self._token,
                 tracing=tracing,
                 access_log=access_log,
             )
@@ -108,7 +106,9 @@ class FacetsServer:
             self._handlers = calls.wrapped(table)
             self.port = self._grpc.listen()
             if self._gateway is not None:
-                self._local_target = self._grpc.listen_locally()
+                # Only this user may open the folder, so a caller at its socket is the gateway.
+                folder = closing.enter_context(TemporaryDirectory(prefix="facets-"))
+                self._local_target = self._grpc.listen_in(folder)
             if config.metrics_port >= 0:
                 require_extra("gateway", "starlette", "uvicorn")
                 from facets_server.runtime.metrics_server import MetricsServer
@@ -130,7 +130,7 @@ class FacetsServer:
                 model.opened().probe(CallContext(method="warm-up"))
         self._health.start()
         if self._gateway is not None:
-            self._gateway.start(target=self._local_target, token=self._token)
+            self._gateway.start(self._local_target)
 
     def stop(self, grace_s: float) -> None:
         """Reports NOT_SERVING, refuses new calls, cancels those still running after ``grace_s``, closes; idempotent."""

@@ -53,7 +53,6 @@ class Calls:
         limits: LimitsConfig,
         *,
         keys: Keys | None,
-        gateway_token: str,
         tracing: Tracing | None,
         access_log: AccessLog | None,
     ) -> None:
@@ -61,8 +60,7 @@ class Calls:
         config = admission.config
         self._admission, self._metrics = admission, metrics
         self._limits = MessageLimits(limits)
-        self._keys, self._gateway_token = keys, gateway_token
-        self._tracing, self._access_log = tracing, access_log
+        self._keys, self._tracing, self._access_log = keys, tracing, access_log
         self._first = WaitLimit("a message", most=config.max_streams, timeout_s=config.message_timeout_s)
         self._next = WaitLimit("a message", most=config.max_streams, timeout_s=config.stream_idle_s)
         num_threads = config.max_concurrent_requests + config.max_streams  # admission lets in no more
@@ -168,7 +166,7 @@ class Calls:
         return answer
 
     def _authenticated(self, context: Context, call: CallContext) -> Key | None:
-        call.caller = caller_of(context, self._gateway_token)
+        call.caller = caller_of(context)
         if self._keys is None:
             return None
         key = self._keys.find(metadata_of(context, "authorization"))

@@ -147,7 +147,7 @@ class ServerConfig(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        # The gateway proves itself by a token on a local socket, where other callers are refused.
+        # A socket is for this user's programs alone.
         self.require("socket", self.socket is None or self.http.port < 0, "unset where http.port is on")
         return self
 

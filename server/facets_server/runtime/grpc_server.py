@@ -6,7 +6,6 @@ only passes bytes on, so it answers health checks under any load.
 
 import asyncio
 import os
-import secrets
 import ssl
 import threading
 from collections.abc import Callable, Coroutine, Mapping
@@ -39,10 +38,10 @@ class GrpcServer:
         """Binds the port of the settings and returns its number, 1 for a socket; raises ConfigError."""
         return self._on_loop(self._bind())
 
-    def listen_locally(self) -> str:
-        """Listens on a new address that only processes on this machine can reach, and returns it."""
-        address = f"unix-abstract:facets-{secrets.token_hex(16)}"
-        self._on_loop(self._bind_to(address))
+    def listen_in(self, folder: str) -> str:
+        """Listens on a socket in a folder, also returned as an address; raises ConfigError."""
+        address = f"unix:{quote(folder)}/grpc"
+        self._on_loop(self._bind_to(address, f"no socket can be made in {folder}: set TMPDIR to a shorter path"))
         return address
 
     def start(self, handlers: Mapping[str, Any], *, probes: Mapping[str, Any]) -> None:
@@ -105,7 +104,7 @@ class GrpcServer:
         finally:
             os.umask(mask)
 
-    async def _bind_to(self, address: str, problem: str = "", credentials: grpc.ServerCredentials | None = None) -> int:
+    async def _bind_to(self, address: str, problem: str, credentials: grpc.ServerCredentials | None = None) -> int:
         try:
             if credentials is None:
                 return self._server.add_insecure_port(address)

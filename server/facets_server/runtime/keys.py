@@ -1,7 +1,7 @@
-"""API keys with their roles and collections; recognizes calls of the gateway, which acts for HTTP clients.
+"""API keys with their roles and collections, and who calls: over HTTP, the client of the gateway.
 
 A key file has one key per line: ``KEY [read|write|admin] [weight=N] [COLLECTION ...]``. A key without a role is an
-admin key. Lines that begin with ``#`` are comments. The gateway is trusted if it presents the server's secret.
+admin key. Lines that begin with ``#`` are comments.
 """
 
 import hashlib
@@ -17,7 +17,6 @@ from facets.errors import ConfigError
 from facets_server.runtime.errors import PermissionDeniedError, UnauthenticatedError
 from facets_server.runtime.messages import metadata_of
 
-TOKEN_METADATA = "x-facets-gateway-token"
 ADDRESS_METADATA = "x-facets-gateway-caller"
 _WEIGHT, _NUMBER = "weight=", re.compile(r"[0-9]+(\.[0-9]+)?")
 _MIN_WEIGHT, _MAX_WEIGHT = 0.01, 100
@@ -150,17 +149,9 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def caller_of(context: Context, gateway_token: str) -> str:
-    """The address of the caller without its port; for a call from the gateway, that of the gateway's client.
-
-    Without a token, a socket serves programs of this user.
-    """
-    presented = metadata_of(context, TOKEN_METADATA)
-    if gateway_token and hmac.compare_digest(presented.encode(), gateway_token.encode()):
-        return metadata_of(context, ADDRESS_METADATA) or "gateway"
+def caller_of(context: Context) -> str:
+    """The address of the caller without its port; for a call from the gateway, that of the gateway's client."""
     peer = str(context.peer())
     if peer.startswith(_LOCAL_SOCKET):
-        if not gateway_token:
-            return _LOCAL_SOCKET
-        raise UnauthenticatedError("this socket is reserved for the gateway: the call has no gateway token")
+        return metadata_of(context, ADDRESS_METADATA) or _LOCAL_SOCKET
     return peer.rpartition(":")[0]

@@ -81,7 +81,7 @@ def listening(
     gateways: list[uvicorn.Server] = []
 
     async def serve() -> None:
-        upstream = Upstream(target, "")
+        upstream = Upstream(target)
         gateways.append(make_server(upstream, config))
         await gateways[0].serve([bound])
         await upstream.close()

@@ -70,7 +70,6 @@ def test_only_key_request_id_trace_and_address_are_forwarded():
     }
     others = {
         "connect-timeout-ms": "1500",
-        "x-facets-gateway-token": "forged",
         "x-facets-gateway-caller": "forged",
         "x-forwarded-for": "198.51.100.1",
     }

@@ -5,7 +5,7 @@ import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.errors import UnauthenticatedError
-from facets_server.runtime.keys import ADDRESS_METADATA, RIGHTS, TOKEN_METADATA, Role, caller_of, read_keys
+from facets_server.runtime.keys import ADDRESS_METADATA, RIGHTS, Role, caller_of, read_keys
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES
@@ -139,8 +139,8 @@ def test_bad_key_files_are_refused_without_showing_a_key(tmp_path, content, matc
 
 
 class FakeContext:
-    def __init__(self, peer, token):
-        self._peer, self._metadata = peer, ((TOKEN_METADATA, token), (ADDRESS_METADATA, "ipv4:192.0.2.9"))
+    def __init__(self, peer, *metadata):
+        self._peer, self._metadata = peer, metadata
 
     def peer(self):
         return self._peer
@@ -149,24 +149,8 @@ class FakeContext:
         return self._metadata
 
 
-@pytest.mark.parametrize(
-    ("peer", "token", "caller"),
-    [
-        ("ipv4:192.0.2.1:4000", "", "ipv4:192.0.2.1"),
-        ("ipv4:192.0.2.1:4000", "wrong", "ipv4:192.0.2.1"),
-        ("ipv4:192.0.2.1:4000", "right", "ipv4:192.0.2.9"),
-        ("unix-abstract:x", "right", "ipv4:192.0.2.9"),
-        ("unix:", "", None),
-    ],
-)
-def test_only_a_gateway_names_the_address_of_its_client(peer, token, caller):
-    context = FakeContext(peer, "right" * 5 if token == "right" else token)
-    if caller is None:
-        with pytest.raises(UnauthenticatedError, match="reserved for the gateway"):
-            caller_of(context, "right" * 5)
-    else:
-        assert caller_of(context, "right" * 5) == caller
-
-
-def test_without_a_gateway_a_socket_serves_its_user():
-    assert caller_of(FakeContext("unix:", ""), "") == "unix"
+def test_only_a_gateway_names_the_address_of_its_client():
+    named = (ADDRESS_METADATA, "ipv4:192.0.2.9")
+    assert caller_of(FakeContext("ipv4:192.0.2.1:4000", named)) == "ipv4:192.0.2.1"
+    assert caller_of(FakeContext("unix:", named)) == "ipv4:192.0.2.9"
+    assert caller_of(FakeContext("unix:")) == "unix"
