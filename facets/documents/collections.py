@@ -193,7 +193,9 @@ class Collections:
             for indices, request in requests_of(query, encoded):
                 result = find(request)
                 if self._recall is not None:
-                    self._recall.offer(result, partial(find, replace(request, exact=True)), of=record.number)
+                    self._recall.offer(
+                        result, partial(find, replace(request, exact=True, use_reader=False)), of=record.number
+                    )
                 results.append(result)
                 for index, query_hits in zip(indices, result.hits, strict=True):
                     hits[index] = query_hits

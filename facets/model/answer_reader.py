@@ -4,7 +4,8 @@ It is a small cross-encoder. It reads English; see ``models/facets-reader-en/REA
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -15,7 +16,7 @@ from pydantic import Field
 from facets.arrays import Floats
 from facets.config import NonNegative, Positive, SentenceEncoderConfig, Settings
 from facets.devices import compute_device
-from facets.model.answer_network import AnswerNetwork, asked, read_row
+from facets.model.answer_network import AnswerNetwork, ReadRow, asked, read_row
 from facets.model.base import ModelConfig
 from facets.model.checkpoint import fit_weights, read_config, read_weights, revision_of
 from facets.model.passage_checkpoint import read_word_pieces
@@ -72,8 +73,14 @@ class AnswerReader:
         if wants_int8(target):
             self.network.encoder.use_int8()
         self.name, self.revision, self.config, self.pieces = config.name, revision, config, pieces
+        self._read: Callable[[Sequence[ReadRow]], Sequence[Floats]] = self.read_rows
 
-    @torch.inference_mode()
+    def reading_by(self, read_rows: Callable[[Sequence[ReadRow]], Sequence[Floats]]) -> "AnswerReader":
+        """The same reader, with another way to call ``read_rows``, such as through a queue."""
+        other = copy(self)
+        other._read = read_rows
+        return other
+
     def read(self, question: str, texts: Sequence[tuple[str, Sequence[str]]]) -> list[Floats]:
         """Log-odds that each sentence answers the question, per text; ``NOT_READ`` for sentences that do not fit.
 
@@ -85,14 +92,17 @@ class AnswerReader:
         question_ids, *ids = self.pieces.ids([asked(question), *strings])
         parts, pieces = iter(ids), self.pieces
         rows = [read_row(question_ids, next(parts), [next(parts) for _ in own], pieces) for _, own in texts]
-        log_odds = self.network(rows).cpu().numpy()
-        found, start = [], 0
-        for (_, sentences), row in zip(texts, rows, strict=True):
-            own = np.full(len(sentences), NOT_READ, dtype=np.float32)
-            own[: row.num_sentences] = log_odds[start : start + row.num_sentences]
-            found.append(own)
-            start += row.num_sentences
+        found = []
+        for (_, sentences), log_odds in zip(texts, self._read(rows), strict=True):
+            found.append(np.full(len(sentences), NOT_READ, dtype=np.float32))
+            found[-1][: len(log_odds)] = log_odds
         return found
+
+    @torch.inference_mode()
+    def read_rows(self, rows: Sequence[ReadRow]) -> Sequence[Floats]:
+        """Log-odds that each sentence answers, of the sentences of each row that fit."""
+        ends = np.cumsum([row.num_sentences for row in rows])
+        return np.split(self.network(rows).cpu().numpy(), ends[:-1])
 
     def answer_confidence(self, log_odds: float) -> float:
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""

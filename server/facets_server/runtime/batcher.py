@@ -249,7 +249,7 @@ class Batcher(Generic[RowT]):
     def _run(self, items: _Batch[RowT]) -> None:
         if not items:
             return
-        started = time.monotonic()
+        started, worked = time.monotonic(), time.thread_time()
         batch_rows: dict[PendingRows[RowT], list[int]] = {}  # of each call
         for index, (pending, _) in enumerate(items):
             batch_rows.setdefault(pending, []).append(index)
@@ -262,7 +262,8 @@ class Batcher(Generic[RowT]):
         self._failures.num = 0
         self._last_num_calls, self._last_seconds = len(batch_rows), time.monotonic() - started
         lengths = [self._length(pending.rows[row]) for pending, row in items]
-        self._note_speed(max(lengths) * len(items) if self._pads else sum(lengths), self._last_seconds)
+        # Processor time: batches must not shrink because others use the machine.
+        self._note_speed(max(lengths) * len(items) if self._pads else sum(lengths), time.thread_time() - worked)
         self._metrics.ran(
             self._model, texts=len(items), calls=len(batch_rows), seconds=self._last_seconds, tokens=sum(lengths)
         )

@@ -25,6 +25,7 @@ from facets_server.runtime.call_context import CallContext
 
 TURN_S = 0.02  # of a thread on the processor, if others wait
 _OVERDUE_S = 0.1
+_STANDSTILL_S = 0.001  # of work between two looks; a thread that only waits for a processor has more
 _MAX_REMEMBERED_CALLERS = 1024  # callers without waiters whose virtual time is still ahead of the clock
 
 
@@ -287,19 +288,45 @@ class FairLock:
         return num_free > (0 if self._held[caller] < self._num_reserved else self._num_reserved)
 
 
+# Of the processor time of a thread; where no such clock exists, a thread counts as working all the time.
+_clock_of: Callable[[int], int] = getattr(time, "pthread_getcpuclockid", lambda _: time.CLOCK_MONOTONIC)
+
+
+class _Turn(Waiter):
+    """A turn of the thread that makes it."""
+
+    def __init__(self, call: CallContext) -> None:
+        super().__init__(call)
+        self.began = 0.0  # time of ``time.monotonic()``
+        self._clock = _clock_of(threading.get_ident())
+        self._worked = self._had_worked = 0.0  # processor time of the thread at the last look, and at the beginning
+
+    def begin(self) -> bool:
+        """Begins, unless the wait has ended otherwise; the thread must be alive, as for ``is_overdue``."""
+        self.began = time.monotonic()
+        self._worked = self._had_worked = time.clock_gettime(self._clock)
+        return self.end()
+
+    def is_overdue(self) -> bool:
+        """Whether the thread has worked for ``_OVERDUE_S``, or has stood still since the last look."""
+        before, self._worked = self._worked, time.clock_gettime(self._clock)
+        stands_still = time.monotonic() - self.began > _OVERDUE_S and self._worked - before < _STANDSTILL_S
+        return stands_still or self._worked - self._had_worked > _OVERDUE_S
+
+
 class Turns:
     """Turns of worker threads on the processor: ``num_turns`` threads work at a time, and their callers take turns.
 
     A thread gives up its turn at its first ``check_interrupted`` after ``TURN_S``, if another thread waits, and while
-    it waits for a model or a message. If others wait, a turn without such a check ends after ``_OVERDUE_S``: its thread
-    may be waiting for a lock whose holder waits for a turn.
+    it waits for a model or a message. If others wait, a turn without such a check ends after ``_OVERDUE_S`` of work,
+    and earlier if its thread stands still: it may be waiting for a lock whose holder waits for a turn.
     """
 
     def __init__(self, num_turns: int | None = None) -> None:
-        """``num_turns`` None: one for each processor."""
-        self._num_turns = num_turns or os.cpu_count() or 1
-        self._queue: FairQueue[Waiter] = FairQueue()
-        self._began: dict[Waiter, float] = {}  # time of ``time.monotonic()`` at which each turn began
+        """``num_turns`` None: one for every other processor; models, which have threads of their own, use the rest."""
+        self._num_turns = num_turns or max(1, (os.cpu_count() or 1) // 2)
+        self._queue: FairQueue[_Turn] = FairQueue()
+        self._running: set[_Turn] = set()
         self._is_watched = False  # whether a thread looks for overdue turns
 
     @property
@@ -323,7 +350,7 @@ class Turns:
     def begin(self, work: "_Work") -> None:
         """Waits for the next turn of the work of this thread."""
         asked = time.monotonic()
-        turn = work.turn = Waiter(work.call)
+        turn = work.turn = _Turn(work.call)
         with self._queue.changed:
             self._queue.put(turn)
             self._grant()
@@ -338,7 +365,8 @@ class Turns:
     def end(self, work: "_Work") -> None:
         """Ends the turn of the work of this thread, if it has one."""
         with self._queue.changed:
-            self._stop(work.turn)
+            if work.turn is not None:
+                self._stop(work.turn)
             work.turn = None
             self._grant()
 
@@ -347,36 +375,35 @@ class Turns:
         work: _Work | None = getattr(_thread, "work", None)
         if work is None or work.turn is None:  # of a thread that only shares the context
             return
-        if time.monotonic() - self._began.get(work.turn, 0.0) >= TURN_S:
+        if work.turn not in self._running or time.monotonic() - work.turn.began >= TURN_S:
             self._stop(work.turn)
             self.begin(work)
 
-    def _stop(self, turn: Waiter | None) -> None:
+    def _stop(self, turn: _Turn) -> None:
         """Ends a turn, if it has begun and is not overdue; its caller pays for the time, at work or not."""
         with self._queue.changed:
-            began = None if turn is None else self._began.pop(turn, None)
-            if turn is not None and began is not None:
-                self._queue.charge(turn.call, time.monotonic() - began)
+            if turn in self._running:
+                self._running.remove(turn)
+                self._queue.charge(turn.call, time.monotonic() - turn.began)
 
     def _watch(self) -> None:
         while self._is_watched:
             time.sleep(_OVERDUE_S / 2)
             with self._queue.changed:
+                for turn in [turn for turn in self._running if turn.is_overdue()]:
+                    self._stop(turn)
                 self._grant()
                 self._is_watched = bool(self._queue.waiters)
 
     def _grant(self) -> None:
-        """Gives free and overdue turns to the threads whose callers have had least."""
+        """Gives free turns to the threads whose callers have had least."""
         with self._queue.changed:
-            now = time.monotonic()
-            for turn in [turn for turn, began in self._began.items() if now - began > _OVERDUE_S]:
-                self._stop(turn)
-            while len(self._began) < self._num_turns:
-                waiter = self._queue.take(cost=lambda _: 0.0)
-                if waiter is None:
+            while len(self._running) < self._num_turns:
+                turn = self._queue.take(cost=lambda _: 0.0)
+                if turn is None:
                     return
-                if waiter.end():
-                    self._began[waiter] = now
+                if turn.begin():
+                    self._running.add(turn)
 
 
 @dataclass(eq=False, slots=True)
@@ -385,7 +412,7 @@ class _Work:
 
     turns: Turns
     call: CallContext
-    turn: Waiter | None = None  # the thread waits for it, or has it
+    turn: _Turn | None = None  # the thread waits for it, or has it
     waited_s: float = 0.0  # for turns
 
 

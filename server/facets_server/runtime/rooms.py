@@ -16,7 +16,7 @@ from facets.documents import CollectionEngine, Collections
 from facets.documents.encoders import relevance_of
 from facets.documents.recall import RecallSampler
 from facets.errors import NotFoundError
-from facets.model.answer_reader import AnswerReader, load_reader
+from facets.model.answer_reader import load_reader
 from facets.model.checkpoint import check_weights, read_settings
 from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, TASKS, describe, load, task_of
@@ -31,7 +31,7 @@ from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics
 from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel, TaskModels
-from facets_server.texts.served import ServedPassages, ServedSentences, TextModels, encoders_for
+from facets_server.texts.served import ServedPassages, ServedReader, ServedSentences, TextModels, encoders_for
 
 _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served models
 
@@ -45,7 +45,7 @@ def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase
     """
     if config.reader not in ("off", DEFAULT_READER):
         find_model(config.reader)
-    reader = cache(partial(_reader, config))
+    reader = cache(partial(_reader, config, metrics))
     models = [_model(name, config, metrics, reader, shared) for name in config.models or _shipped_models()]
     return sorted(models, key=lambda model: _TASKS.index(model.task))
 
@@ -54,7 +54,7 @@ def _model(
     name: str,
     config: ServerConfig,
     metrics: BatchMetrics,
-    reader: Callable[[], AnswerReader | None],
+    reader: Callable[[], ServedReader | None],
     shared: SqlDatabase | None,
 ) -> AnyModel:
     if name.startswith(ENCODER_PREFIX):
@@ -110,10 +110,12 @@ def _folder_of(data_dir: Path, task: str, name: str) -> Path:
     return data_dir / task / quote(name, safe="")
 
 
-def _reader(config: ServerConfig) -> AnswerReader | None:
+def _reader(config: ServerConfig, metrics: BatchMetrics) -> ServedReader | None:
     """The reader of the settings; None if it is off, or if the shipped one is not installed."""
+    if config.reader == "off":
+        return None
     try:
-        return load_reader(config.reader, device=config.device) if config.reader != "off" else None
+        return ServedReader(load_reader(config.reader, device=config.device), config.batcher, metrics)
     except NotFoundError:
         if config.reader != DEFAULT_READER:
             raise

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from facets.documents import RelevanceCurve
 from facets.documents.encoders import Encoded, Encoders, equal_facets, token_stats
 from facets.documents.types import TokenStats
+from facets.model.answer_network import ReadRow
 from facets.model.answer_reader import AnswerReader
 from facets.model.contract import SentenceModel, TextModel
 from facets.model.passage_model import PassageModel, QueryFacets
@@ -19,7 +20,7 @@ from facets_server.runtime.batcher import Batcher, Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.fair_queue import Pending
-from facets_server.runtime.models import ServedModel, TaskModels
+from facets_server.runtime.models import Failures, ServedModel, TaskModels
 
 if TYPE_CHECKING:
     from facets_server.runtime.metrics import BatchMetrics
@@ -28,14 +29,15 @@ _WARM_UP_TEXTS = ("A short text.", "A longer text that warms up the model with s
 
 _TEXTS_AT_A_TIME = 16  # tokenized between two checks of the deadline
 _CHARS_PER_TOKEN = 4  # of passages, approximate, for English text
+_READING_COST = 6  # of a token that the reader reads, in tokens that a model encodes
 _WORD_CHARACTER = re.compile(r"\w")
 
 
 class ServedTexts(ServedModel[TextModel]):
     """One model of texts behind its batchers.
 
-    ``relevance`` gives hits a confidence; None: hits have none. ``reader`` chooses the answers of searches, and is
-    opened by the first of them; None: facets and words choose.
+    ``relevance`` gives hits a confidence; None: hits have none. ``reader`` opens the reader, which chooses the answers
+    of searches; None: facets and words choose.
     """
 
     _pads = False  # whether each row of a batch costs as much as its longest
@@ -47,23 +49,18 @@ class ServedTexts(ServedModel[TextModel]):
         metrics: "BatchMetrics",
         *,
         relevance: RelevanceCurve | None = None,
-        reader: Callable[[], AnswerReader | None] = lambda: None,
+        reader: Callable[[], "ServedReader | None"] = lambda: None,
     ) -> None:
         super().__init__(model, model)
         self.model = model
         self.relevance = relevance
-        self._open_reader = reader
+        self.reader = reader
         shared: dict[str, Any] = {"model": model.name, "metrics": metrics, "failures": self.failures}
         self._lanes: dict[str, Batcher[Any]] = {
             lane: Batcher(f"{model.name}-{lane}", encode, self._length, config, pads=self._pads, **shared)
             for lane, encode in self._encoders().items()
         }
         metrics.queue.labels(model.name).set_function(lambda: self.num_waiting)
-
-    @property
-    def reader(self) -> AnswerReader | None:
-        """The reader of answers, if any."""
-        return self._open_reader()
 
     @property
     def num_waiting(self) -> int:
@@ -105,7 +102,7 @@ class ServedTexts(ServedModel[TextModel]):
     def probe(self, call: CallContext) -> None:
         """Encodes fixed texts, and opens the reader."""
         self.encode(_WARM_UP_TEXTS, call)
-        self._open_reader()
+        self.reader()
 
     def has_answered(self) -> bool:
         """False after several failed batches in a row, or when a worker is gone."""
@@ -231,6 +228,33 @@ def _only_vectors(columns: Columns) -> Encoded:
     return Encoded(np.empty((len(vectors), 0, vectors.shape[1]), np.float32), stats, vectors=vectors)
 
 
+class ServedReader:
+    """A reader of answers behind a batcher."""
+
+    def __init__(self, reader: AnswerReader, config: BatcherConfig, metrics: "BatchMetrics") -> None:
+        self._reader = reader
+        self._batcher = Batcher(
+            reader.name,
+            self._read,
+            lambda row: len(row.ids),
+            config.model_copy(update={"max_batch_tokens": config.max_batch_tokens // _READING_COST}),
+            model=reader.name,
+            pads=False,
+            metrics=metrics,
+            failures=Failures(),
+        )
+
+    def for_call(self, call: CallContext) -> AnswerReader:
+        """The reader of one call, which waits for its turns."""
+        return self._reader.reading_by(lambda rows: list(self._batcher.submit(rows, call).columns()[0]))
+
+    def _read(self, rows: Sequence[ReadRow]) -> Columns:
+        found = np.empty(len(rows), dtype=object)
+        for index, log_odds in enumerate(self._reader.read_rows(rows)):
+            found[index] = log_odds
+        return (found,)
+
+
 class CallEncoder:
     """Encodes for one call, through the batchers: an ``Encoder``, and a ``TextEncoder``."""
 
@@ -245,7 +269,8 @@ class CallEncoder:
     @property
     def reader(self) -> AnswerReader | None:
         """Chooses the answers of searches."""
-        return self.served.reader
+        served = self.served.reader()
+        return None if served is None else served.for_call(self.call)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facets with magnitudes, ``[len(texts), K, D]``."""

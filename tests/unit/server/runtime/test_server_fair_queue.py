@@ -270,6 +270,30 @@ def test_threads_that_wait_for_a_lock_lose_their_turns_to_other_callers():
     assert order.index("holds") <= before + 2
 
 
+def test_work_on_a_busy_machine_keeps_its_turn():
+    turns, order, done = Turns(1), [], threading.Event()
+
+    def hog():
+        while not done.is_set():
+            pass
+
+    def work():
+        with turns.taken(of("slow")):
+            until = time.thread_time() + 0.07
+            while time.thread_time() < until:
+                pass
+            order.append("slow")
+
+    hogs = [threading.Thread(target=hog) for _ in range(4)]
+    slow = threading.Thread(target=work)
+    for thread in (*hogs, slow):
+        thread.start()
+    finished(Worker(turns, of("other"), order), slow)
+    done.set()
+    finished(*hogs)
+    assert order == ["slow", "other"]
+
+
 def test_work_whose_call_ends_stops_waiting_for_its_turn():
     turns, order, begin = Turns(1), [], threading.Event()
     first = Worker(turns, of("first"), order, begin=begin)
