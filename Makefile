@@ -67,9 +67,11 @@ test-browser: $(VENV)/.installed-browser ## Run the tests of the playground in C
 	{ echo "make test-browser needs Chromium: apt-get install chromium, or CHROMIUM=/path/to/it" >&2; exit 1; }
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
-test-adapters: ## Run the adapter tests with the real frameworks, in a separate environment
+RAY_TESTS := tests/integration/test_encode.py::test_ray_makes_the_same_files_though_a_worker_is_killed
+
+test-adapters: ## Run the adapter tests with the real frameworks, and the Ray tests, in a separate environment
 	@$(MAKE) --no-print-directory VENV=$(VENV)-adapters $(VENV)-adapters/.installed-adapters
-	OMP_NUM_THREADS=1 $(VENV)-adapters/bin/python -m pytest tests/adapters $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(VENV)-adapters/bin/python -m pytest tests/adapters $(RAY_TESTS) $(PYTEST_ARGS)
 
 TYPESCRIPT := clients/typescript
 NPM := npm --prefix $(TYPESCRIPT) --no-audit --no-fund --no-update-notifier
@@ -200,7 +202,7 @@ $(VENV)/.installed-browser: $(VENV)/.installed-all
 $(VENV)/.installed-adapters: $(VENV)/.made $(PINS)
 	@echo "installing the server and the frameworks of the adapters (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
-	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters,mcp]' -e './lab[mteb]' -e '.[model]' txtai pytest pytest-asyncio httpx openai cohere huggingface_hub openapi-spec-validator
+	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters,mcp,ray]' -e './lab[mteb]' -e '.[model]' txtai pytest pytest-asyncio httpx openai cohere huggingface_hub openapi-spec-validator
 	@$(INSTALL_RECOGNIZER)
 	@touch $@
 

@@ -58,7 +58,7 @@ def whole(command, folder) -> dict[str, str]:
 def command(folder, model):
     """Starts ``facets``; ``done`` runs it to its end."""
     (folder / "in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
-    environment = client_environment(folder)
+    environment = client_environment(folder, RAY_worker_niceness="0")
 
     def start(*arguments: object) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
@@ -199,3 +199,28 @@ def test_bad_input_is_named(command, folder, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "facets" else find_spec(name))
     done = CliRunner().invoke(app, ["encode", str(folder / "in.jsonl"), "--out", str(folder / "y")])
     assert (done.exit_code, "pip install 'multifacet[local]'" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="the extra 'ray' is not installed")
+def test_ray_makes_the_same_files_though_a_worker_is_killed(command, folder, whole):
+    process = command(*command.encode, "--out", "ray", "--ray", "local", "--workers", 2)
+    wait_until(lambda: list((folder / "ray").glob("part-*.parquet")) or process.poll() is not None, timeout_s=120)
+    actors = [pid for pid in descendants(process.pid) if "ray::Worker" in command_line(pid)]
+    assert actors
+    os.kill(actors[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 1, (out, err)
+    assert digests(folder / "ray") == whole
+
+
+def descendants(parent: int) -> list[int]:
+    found = children(parent)
+    return found + [further for pid in found for further in descendants(pid)]
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""

