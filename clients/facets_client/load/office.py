@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
-from facets_client.load.pages import MAX_FILE_BYTES, Blocks, HtmlPage, document
+from facets_client.load.pages import MAX_FILE_BYTES, Blocks, HtmlPage, document, given_title
 from facets_client.load.rows import TEXT_NAMES, Items, Part, ReadOptions, Row, Rows
 from facets_client.load.source import InputError, Source
 from facets_client.load.tables import column_names, plain
@@ -58,7 +58,7 @@ def _xml(archive: ZipFile, name: str) -> Any:
 
 def _xml_title(archive: ZipFile, name: str) -> str:
     found = _xml(archive, name).iter(_TITLE) if name in archive.namelist() else ()
-    return next((" ".join(element.text.split()) for element in found if element.text), "")
+    return next((given_title(element.text) for element in found if element.text), "")
 
 
 def read_pptx(source: Source, options: ReadOptions) -> Rows:
@@ -66,7 +66,7 @@ def read_pptx(source: Source, options: ReadOptions) -> Rows:
     from pptx import Presentation
 
     deck = Presentation(_open(source, options, "presentation"))
-    title = " ".join(deck.core_properties.title.split())
+    title = given_title(deck.core_properties.title)
     for number, slide in enumerate(deck.slides, start=1):
         blocks = Blocks()
         heading = slide.shapes.title

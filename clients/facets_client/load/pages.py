@@ -152,7 +152,7 @@ def read_html(source: Source, options: ReadOptions) -> Rows:
     asked = options.encoding or (_ascii_superset(declared[1].decode()) if declared else "")
     encoding = detect_encoding(source.name, head, asked, options.note)
     page = HtmlPage(data.decode(encoding, "replace").removeprefix("\ufeff"))
-    yield document(page.main_text(), page.title)
+    yield document(page.main_text(), given_title(page.title))
 
 
 def _ascii_superset(encoding: str) -> str:
@@ -216,7 +216,7 @@ class HtmlPage:
     def end(self, tag: str) -> None:
         """Called by the parser where an element ends."""
         if tag == "title" and self._in_title:
-            self.title, self._in_title = " ".join(self.title.split()), False
+            self._in_title = False
         if self._skipped_depth == self._depth:
             self._skipped_depth = 0
         elif not self._skipped_depth:
@@ -279,7 +279,7 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
         is_locked = "password" in str(error).lower()
         problem = "requires a password" if is_locked else "expected a PDF; the file is damaged or of another kind"
         raise InputError(f"{source.name}: {problem}") from error
-    num_pages, title = len(pdf), str(pdf.get_metadata_value("Title")).strip()
+    num_pages, title = len(pdf), given_title(str(pdf.get_metadata_value("Title")))
     num_blank = 0
     for first in range(0, num_pages, _PAGES_AT_A_TIME):
         pages = [_page_text(pdf, index) for index in range(first, min(num_pages, first + _PAGES_AT_A_TIME))]
@@ -334,6 +334,18 @@ def _without_running_lines(page: str, running_lines: frozenset[str]) -> str:
     while len(lines) > 1 and is_running(lines[-1]):
         lines = lines[:-1]
     return "\n".join(lines).strip()
+
+
+_NO_TITLE = re.compile(
+    r"(untitled|document|powerpoint presentation)( document|[ \d]*)|microsoft \w+ - .*|.+\.(docx?|pptx?|dvi|indd|tex)",
+    re.IGNORECASE,
+)
+
+
+def given_title(title: str) -> str:
+    """The title of a document on one line; empty for what programs write if nobody gave one."""
+    title = " ".join(title.split())
+    return "" if _NO_TITLE.fullmatch(title) else title
 
 
 def document(text: str, title: str = "", line: int = 1, *, key: str = "", **payload: object) -> Row:

@@ -1,7 +1,7 @@
 """PDFs made for tests."""
 
 
-def make_pdf(path, pages):
+def make_pdf(path, pages, title=""):
     """A PDF with the lines of each page; empty: a page without text."""
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
     kids = []
@@ -14,6 +14,7 @@ def make_pdf(path, pages):
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources {font} /Contents {len(objects)} 0 R >>"
         )
         kids.append(f"{len(objects)} 0 R")
+    objects.append(f"<< /Title ({title}) >>")
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
     out, places = "%PDF-1.4\n", []
     for number, content in enumerate(objects, start=1):
@@ -21,5 +22,5 @@ def make_pdf(path, pages):
         out += f"{number} 0 obj\n{content}\nendobj\n"
     table = "".join(f"{place:010d} 00000 n \n" for place in places)
     end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n"
-    end += f"<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF\n"
+    end += f"<< /Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R >>\nstartxref\n{len(out)}\n%%EOF\n"
     path.write_bytes((out + end).encode("ascii"))

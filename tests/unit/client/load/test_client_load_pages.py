@@ -15,12 +15,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def read(path):
-    """The texts of a file."""
+def documents(path):
+    """The documents of a file."""
     options = ReadOptions()
     with DocumentFiles(find_files([str(path)], options), Columns(), options) as files:
         *records, _ = files.read()
-    return [record.item.text for record in records]
+    return [record.item for record in records]
+
+
+def read(path):
+    return [document.text for document in documents(path)]
 
 
 def styled(text, style="", more=""):
@@ -103,3 +107,16 @@ def test_a_pdf_loses_running_heads_and_numbers_of_pages_only(tmp_path):
         read(tmp_path / "scan.pdf")
     make_pdf(tmp_path / "b.pdf", ["One\ntwo\nthree", "Four\nfive\nsix"])
     assert read(tmp_path / "b.pdf") == ["One\ntwo\nthree", "Four\nfive\nsix"]
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("The harbour", "The harbour"),
+        ("Untitled Hearts", "Untitled Hearts"),
+        *((title, None) for title in ("untitled", "Untitled 3", "Microsoft Word - a b.doc", "my report.DOCX", " ")),
+    ],
+)
+def test_a_title_that_a_program_made_up_is_none(tmp_path, title, shown):
+    make_pdf(tmp_path / "a.pdf", ["One"], title)
+    assert documents(tmp_path / "a.pdf")[0].payload.get("title") == shown
