@@ -9,7 +9,7 @@ Example:
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ SCHEMA = pa.schema(
         pa.field("tokens", pa.list_(pa.int64())),  # token counts: read, unknown, in the text; null: not counted
     ]
 )
-_SCHEMA_WITHOUT_FACETS = SCHEMA.remove(SCHEMA.names.index("facets"))
 _ROWS_PER_GROUP = 256  # documents held in memory
 
 
@@ -51,7 +50,7 @@ def write_parquet(path: str | Path, documents: Iterable[Document], *, metadata: 
     num_documents = 0
     with whole_file(path) as partial, pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
         while batch := list(islice(remaining, _ROWS_PER_GROUP)):
-            writer.write_table(_to_table(batch))
+            writer.write_table(pa.Table.from_pylist(list(map(_to_row, batch)), SCHEMA))
             num_documents += len(batch)
         writer.add_key_value_metadata(dict(metadata or {}))
     return num_documents
@@ -68,22 +67,6 @@ def read_parquet(path: str | Path) -> Iterator[Document]:
             yield from map(_to_document, batch.drop_columns(["facets"]).to_pylist(), map(_to_array, facets))
 
 
-def _to_table(documents: Sequence[Document]) -> pa.Table:
-    table = pa.Table.from_pylist(list(map(_to_row, documents)), schema=_SCHEMA_WITHOUT_FACETS)
-    arrays = [
-        None if document.facet_embeddings is None else np.ascontiguousarray(document.facet_embeddings, dtype=np.float32)
-        for document in documents
-    ]
-    present = [array for array in arrays if array is not None]
-    vector_offsets = np.concatenate([[0], *([array.shape[1]] * len(array) for array in present)]).cumsum()
-    numbers = np.concatenate([np.empty(0, np.float32), *(array.ravel() for array in present)])
-    vectors = pa.ListArray.from_arrays(pa.array(vector_offsets, pa.int32()), pa.array(numbers))
-    document_offsets = np.cumsum([0, *(0 if array is None else len(array) for array in arrays)])
-    is_missing = pa.array([array is None for array in arrays])
-    facets = pa.ListArray.from_arrays(pa.array(document_offsets, pa.int32()), vectors, mask=is_missing)
-    return table.add_column(SCHEMA.names.index("facets"), SCHEMA.field("facets"), facets).cast(SCHEMA)
-
-
 def _to_array(facets: pa.ListScalar) -> NDArray[np.float32] | None:
     if not facets.is_valid:
         return None
@@ -92,12 +75,13 @@ def _to_array(facets: pa.ListScalar) -> NDArray[np.float32] | None:
 
 
 def _to_row(document: Document) -> dict[str, object]:
-    stats = document.token_stats
+    facets, stats = document.facet_embeddings, document.token_stats
     return {
         "id": document.id,
         "text": document.text,
         # Sorted, so that equal payloads give equal files.
         "payload": json.dumps(dict(document.payload), ensure_ascii=False, separators=(",", ":"), sort_keys=True),
+        "facets": None if facets is None else list(facets.astype(np.float32)),
         "spans": [[span.start, span.end] if span else [] for span in document.facet_spans],
         "part_facets": list(document.part_facets),
         "source": document.source,

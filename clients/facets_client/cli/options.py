@@ -50,7 +50,6 @@ CollectionOption = Annotated[
     ),
 ]
 TopKOption = Annotated[int | None, Option("--top-k", "-k", help="Number of results.")]
-WordsOption = Annotated[int | None, Option("--num-words", help="Number of nearest words for each facet.")]
 SearchFieldOption = Annotated[
     list[str] | None,
     Option(

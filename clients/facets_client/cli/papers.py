@@ -51,7 +51,6 @@ PapersFileOption = Annotated[
     str | None, Option("--file", "-f", help='JSON lines file of papers: {"title", "abstract", ...}; -: standard input.')
 ]
 ExcludeOption = Annotated[list[str] | None, Option("--exclude", "-x", help="Id to leave out; repeat for more.")]
-FacetWeightOption = Annotated[float | None, Option(help="Share of facets in the score, 0 to 1; the rest: documents.")]
 EvidenceOption = Annotated[bool, Option(help="Show the reasons: the facet, its words, the nearest papers.")]
 FromYearOption = Annotated[int | None, Option(help="Earliest year of the papers.")]
 ToYearOption = Annotated[int | None, Option(help="Latest year of the papers.")]
@@ -81,7 +80,6 @@ def authors_or_citations(
     candidate: Annotated[list[str] | None, Option(help="Consider only this candidate; repeat for more.")] = None,
     from_year: FromYearOption = None,
     to_year: ToYearOption = None,
-    facet_weight: FacetWeightOption = None,
     evidence: EvidenceOption = True,
     diversify: Annotated[float | None, Option(help="Preference for diverse candidates, 0 to 1.")] = None,
     min_confidence: Annotated[float, Option(help="Minimum confidence to show; --json shows all.")] = 0.1,
@@ -163,9 +161,7 @@ def papers(
     from_year: FromYearOption = None,
     to_year: ToYearOption = None,
     exclude: ExcludeOption = None,
-    facet_weight: FacetWeightOption = None,
     evidence: EvidenceOption = True,
-    min_revision: Annotated[int, Option(help="Wait for this index revision.", show_default=False)] = 0,
     model: PapersModelOption = "",
 ) -> None:
     """Rank the papers of a collection, or of a file, for an author or a citing paper.
@@ -236,11 +232,9 @@ def bulk(
     kind: Annotated[CandidateKind, Option(help="What to recommend.")] = "authors",
     candidates: Annotated[str | None, Option(help="File of all candidates, one per line; -: standard input.")] = None,
     conflicts: Annotated[Path | None, Option(help="CSV without header: paper id, candidate to leave out.")] = None,
-    own: Annotated[bool, Option("--own/--no-own", help="Also recommend a paper's own authors.")] = False,
     top_k: Annotated[int, Option("--top-k", "-k", help="Number of candidates per paper.")] = 50,
     from_year: FromYearOption = None,
     to_year: ToYearOption = None,
-    facet_weight: FacetWeightOption = None,
     window: WindowOption = None,
     options: BulkOptions,
     model: PapersModelOption = "",
@@ -260,7 +254,7 @@ def bulk(
     if file == candidates == "-":
         raise typer.BadParameter("papers and --candidates cannot both be standard input")
     only = None if candidates is None else names_of_file(candidates)
-    asked = PaperOptions(top_k, (), only, from_year, to_year, facet_weight=facet_weight)
+    asked = PaperOptions(top_k, (), only, from_year, to_year)
     excluded = {} if conflicts is None else _read_conflicts(conflicts)
     bulk_settings = options.settings(batch_size=128, window=2 if window is None else window)
     unknown: tuple[int, tuple[str, ...]] = (0, ())
@@ -269,7 +263,7 @@ def bulk(
         if isinstance(record, Rejection):
             return record
         others = excluded.get(record.item.id, ())
-        return replace(record, item=_excluding(record.item, others, own=not own and kind == "authors"))
+        return replace(record, item=_excluding(record.item, others, own=kind == "authors"))
 
     with Source(file) as source:
         bulk_input = BulkInput(settings, source, options)

@@ -37,7 +37,6 @@ def relations(
     ] = None,
     pattern: Annotated[list[str] | None, Option("--pattern", "-p", help="Pattern to score; repeat for more.")] = None,
     top_k: Annotated[int | None, Option(help="Maximum relations per pair, or entities found by --head.")] = None,
-    most: Annotated[int | None, Option("--most", help="Maximum relations between two entities, both ways.")] = None,
     unrelated: Annotated[bool, Option("--unrelated", help="Also show pairs without a relation.")] = False,
     evidence: Annotated[bool, Option("--evidence", help="Show similar training patterns and known pairs.")] = False,
     list_all: Annotated[bool, Option("--list", help="List the relations, each with an example.")] = False,
@@ -81,9 +80,9 @@ def relations(
         asked = list(texts_from(texts, file))
         options |= _entity_options(asked, entity, gazetteer, span, ner)
         if head is None:
-            options |= {"max_relations_per_pair": most, "include_unrelated": unrelated}
+            options |= {"relations": relation or (), "include_unrelated": unrelated}
             run(
-                lambda client: client.extract_relations(asked, relations=relation or (), **options),
+                lambda client: client.extract_relations(asked, **options),
                 as_json=lambda found: [
                     {"text": text, **asdict(answer)} for text, answer in zip(asked, found, strict=True)
                 ],

@@ -16,7 +16,6 @@ from facets_client.cli.options import (
     PairsFileOption,
     TextFileOption,
     Texts,
-    WordsOption,
     document_from,
     pairs_from,
     texts_from,
@@ -34,7 +33,6 @@ def embed(
     texts: Texts = None,
     file: FileOption = None,
     model: ModelOption = "",
-    normalize: Annotated[bool, Option("--normalize", help="Scale facets to unit length.")] = False,
     out: Annotated[Path | None, Option(help="Write one array [texts, facets, dim] to this .npy file.")] = None,
 ) -> None:
     """Turn texts into facet embeddings.
@@ -55,7 +53,7 @@ def embed(
     arrays: list[FacetsArray] = []
     with settings.connect() as client, progress_bar("texts", quiet=settings.quiet) as bar:
         task = bar.add_task("", total=None)
-        answers = client.embed_stream(sent, model=model, normalize=normalize)
+        answers = client.embed_stream(sent, model=model)
         for number, (facets, text) in enumerate(zip(answers, asked, strict=False), start=1):
             bar.advance(task)
             if out:
@@ -77,7 +75,6 @@ def explain(
     texts: Texts = None,
     file: FileOption = None,
     model: ModelOption = "",
-    num_words: WordsOption = None,
 ) -> None:
     """Show tokens by attention, and facets with their words.
 
@@ -86,12 +83,12 @@ def explain(
     \b
     Examples:
       facets explain "A dog chased the mailman down the street."
-      facets --json explain --num-words 10 "A dog chased the mailman."
+      facets --json explain "A dog chased the mailman."
     """
     asked = list(texts_from(texts, file))
     ask(
         context,
-        lambda client: client.explain(asked, model=model, num_words=num_words),
+        lambda client: client.explain(asked, model=model),
         as_json=lambda found: [
             {"text": text, "explanation": explanation} for text, explanation in zip(asked, found, strict=True)
         ],
@@ -108,7 +105,6 @@ def similarity(
     explain: Annotated[bool, Option("--explain", help="Show which facets match.")] = False,
     calibrated: Annotated[bool, Option("--calibrated", help="Also show the score on a human scale.")] = False,
     model: ModelOption = "",
-    num_words: WordsOption = None,
 ) -> None:
     """Score how similar two texts are; higher is more similar.
 

@@ -31,14 +31,13 @@ _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "a num
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadOptions:
-    """How files are read, and what reading one may take. A format, encoding or delimiter that is not set is detected.
+    """How files are read, and what reading one may take. A format or encoding that is not set is detected.
 
     ``note`` is called with notes for the user.
     """
 
     format: FormatName | None = None
     encoding: str = ""
-    delimiter: str = ""
     text: tuple[str, ...] = ()  # columns that hold a text: a sheet with one of them is a table of rows
     time_s: int = 120  # processor time of a file, or of the next row of a table
     memory_bytes: int = 2**30  # of the process that reads

@@ -27,7 +27,7 @@ def read_csv(source: Source, options: ReadOptions, *, kind: str = "CSV", delimit
         return
     if header.lstrip().startswith(('{"', "[{")):
         raise InputError(f"{source.name}: expected {kind}, got JSON", hint="use --format jsonl or --format json")
-    records = _records(stream, header, options.delimiter or delimiter or max(_DELIMITERS, key=header.count))
+    records = _records(stream, header, delimiter or max(_DELIMITERS, key=header.count))
     first = next(records, None)
     if first is None:
         return

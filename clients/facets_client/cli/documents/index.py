@@ -61,7 +61,6 @@ class FileOptions:
         None
     )
     encoding: Annotated[str, Option(help="Encoding of texts.  [default: detected]")] = ""
-    delimiter: Annotated[str, Option(help="Character between values.  [default: detected]")] = ""
     limit: Annotated[int, Option(help="Stop after this many records; 0: no limit.")] = 0
 
     def open(self, names: Sequence[str], note: Callable[[str], None]) -> DocumentFiles:
@@ -76,7 +75,6 @@ class FileOptions:
         options = ReadOptions(
             format=self.form,
             encoding=self.encoding,
-            delimiter=self.delimiter,
             note=lambda sentence: note(sentence) if next(numbers) <= _MAX_NOTES else None,
         )
         return DocumentFiles(find_files(names, options), columns, options)

@@ -15,7 +15,6 @@ from facets_client.cli.options import (
     Texts,
     TopKOption,
     WhereOption,
-    WordsOption,
     check_is_text,
     parse_where,
     texts_from,
@@ -49,14 +48,11 @@ def search(
     exact: Annotated[bool, Option("--exact", help="Compare with every document.")] = False,
     evidence: Annotated[bool, Option(help="Show which facets match.")] = True,
     explain: Annotated[bool, Option("--explain", help="Show all matching facets and where they match.")] = False,
-    num_words: WordsOption = None,
     full: Annotated[bool, Option("--full", help="Show whole texts and payloads.")] = False,
-    parts: Annotated[bool, Option("--parts", help="Return parts of long documents as separate hits.")] = False,
     use_reader: Annotated[
         bool | None, Option("--reader/--no-reader", help="Let the answer reader choose the answers.  [default: reader]")
     ] = None,
     model: Annotated[str, Option(help="Model for the query, from the collection's embedding space.")] = "",
-    min_revision: Annotated[int, Option(help="Wait for this index revision.", show_default=False)] = 0,
 ) -> None:
     """Find the documents that answer a query, and show why.
 
@@ -69,7 +65,7 @@ def search(
     settings = settings_of(context)
     check_is_text(query)
     with settings.connect() as client:
-        found = call_with(client.search, options, queries=[query], group=not parts)
+        found = call_with(client.search, options, queries=[query])
     if settings.json:
         names = ("index_revision", "exhaustive", "index_kind", "recall", "left_out", "model", "timings", "warnings")
         print_json({"query": query, "hits": found[0].hits, **{name: getattr(found, name) for name in names}})

@@ -73,7 +73,7 @@ def fields(source, pattern, body):
 def test_fields_of_a_search_have_one_name_in_every_layer():
     rpc = set(documents_pb2.SearchRequest.DESCRIPTOR.fields_by_name)
     assert set(inspect.signature(BLOCKING["search"]).parameters) - {"self", "query_or_collection"} == rpc
-    printed = {"explain", "full", "parts"}  # of the command: what is printed of an answer; parts: not grouped
+    printed = {"explain", "full"}  # of the command: what is printed of an answer
     assert set(inspect.signature(search).parameters) - {"context", "query"} - printed < rpc
     views = ROOT / "server/facets_server/gateway/playground/js/views"
     page = fields(views / "ask.js", r"^    (\w+): ", r"function request\(.*?{\n(.*?)\n}")

@@ -158,7 +158,7 @@ def test_rows_of_a_csv_file_are_what_was_written(table):
     file = io.StringIO(newline="")
     csv.writer(file, lineterminator="\n").writerows([["text", "b"], *table])
     with given_file(file.getvalue().encode()) as source:
-        rows = list(read_csv(source, ReadOptions(encoding="utf-8", delimiter=",")))
+        rows = list(read_csv(source, ReadOptions(encoding="utf-8"), delimiter=","))
     assert [list(row.fields.values()) for row in rows] == table
 
 
