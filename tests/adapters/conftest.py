@@ -36,5 +36,5 @@ def client(target: str, documents: list[Document]) -> Iterator[FacetsClient]:
     """Of a server that has the collection ``wiki``."""
     with FacetsClient(target) as client:
         client.create_collection("wiki")
-        client.upsert("wiki", documents)
+        client.add(documents, collection="wiki")
         yield client

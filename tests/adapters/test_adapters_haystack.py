@@ -55,7 +55,7 @@ def test_filters_find_what_haystack_s_own_find(client: FacetsClient, filters: di
     ]
     if "filters" not in [collection.name for collection in client.list_collections()]:
         client.create_collection("filters")
-        client.upsert("filters", list(from_haystack(given)))
+        client.add(list(from_haystack(given)), collection="filters")
     found = FacetsRetriever("filters", target=client.target, filters=filters).run("a dog")["documents"]
     assert {document.id for document in found} == {own.id for own in given if document_matches_filter(filters, own)}
 

@@ -51,4 +51,4 @@ def test_documents_of_langchain_are_stored(client: FacetsClient) -> None:
     assert ours[0] == Document("a", "A dog barks.", {"year": 1990})
     assert ours[1].id and ours[1].id == next(iter(from_langchain(given[1:]))).id
     client.create_collection("from-langchain")
-    assert client.upsert("from-langchain", ours).num_documents == 2
+    assert client.add(ours, collection="from-langchain").num_documents == 2

@@ -29,7 +29,7 @@ def target(tmp_path_factory: pytest.TempPathFactory, documents) -> Iterator[str]
     with ServerProcess(tmp_path_factory.mktemp("mcp") / "data", small, arguments=arguments) as server:
         with FacetsClient(server.target) as client:
             client.create_collection("handbook")
-            client.upsert("handbook", documents)
+            client.add(documents, collection="handbook")
         yield server.target
 
 

@@ -19,12 +19,12 @@ def stored(client: FacetsClient, documents: list[Document]) -> list[Document]:
     """Documents of a server with their facets, one of them long."""
     client.create_collection("leaving")
     texts = [documents[0].text, documents[1].text, " ".join(document.text for document in documents)]
-    client.upsert(
-        "leaving",
+    client.add(
         [
             Document(f"id/{place} é", text, payload)
             for place, (text, payload) in enumerate(zip(texts, PAYLOADS, strict=True))
         ],
+        collection="leaving",
     )
     found = list(client.list_documents("leaving", include_facets=True))
     assert len(found) == 3 and len(found[2].facet_embeddings) > len(found[0].facet_embeddings)

@@ -67,7 +67,9 @@ def sample_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServe
             client.create_collection("samples")
             lines = (ROOT / "samples" / "wikipedia.jsonl").read_text(encoding="utf-8").splitlines()
             records = map(json.loads, lines)
-            client.upsert("samples", [Document(record.pop("id"), record.pop("text"), record) for record in records])
+            client.add(
+                [Document(record.pop("id"), record.pop("text"), record) for record in records], collection="samples"
+            )
         yield server
 
 

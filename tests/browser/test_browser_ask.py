@@ -99,8 +99,8 @@ def test_examples_come_from_the_chosen_collection_and_tables_are_drawn(
 ) -> None:
     for name in ("a", "b"):
         client.create_collection(name)
-    client.upsert("a", [Document("n", "The stapler is a device that joins sheets of paper.")])
-    client.upsert("b", [Document("manual.md", TABLE, {"title": "The weights of our machines"})])
+    client.add([Document("n", "The stapler is a device that joins sheets of paper.")], collection="a")
+    client.add([Document("manual.md", TABLE, {"title": "The weights of our machines"})], collection="b")
     page = open_page(toy_server.url)
     examples = page.get_by_role("group", name="Examples")
     expect(examples.get_by_role("button")).to_have_text("device that joins sheets of paper")

@@ -24,7 +24,7 @@ def test_keys_are_asked_for_and_markup_in_documents_is_shown_as_text(
     with WebServer(tmp_path / "data", (toy_model,), environment=environment) as server:
         with FacetsClient(server.target, api_key=KEY) as client:
             client.create_collection("evil")
-            client.upsert("evil", [Document("<b>x</b>", EVIL, {"title": "<i>cat</i>", "kind": "<u>k</u>"})])
+            client.add([Document("<b>x</b>", EVIL, {"title": "<i>cat</i>", "kind": "<u>k</u>"})], collection="evil")
         page = open_page(server.url)
         page.get_by_role("button", name="Enter a key").click()
         page.get_by_role("textbox", name="Key").fill("wrong")
@@ -55,7 +55,7 @@ def test_a_stopped_server_is_reported_and_retried(
     with WebServer(tmp_path / "data", (toy_model,)) as server:
         with FacetsClient(server.target) as client:
             client.create_collection("notes")
-            client.upsert("notes", [Document(id="one", text="the cat sat on a chair")])
+            client.add([Document(id="one", text="the cat sat on a chair")], collection="notes")
         page = open_page(server.url)
         page.get_by_label("Question").fill("cat")
     ports = {"port": server.port, "http_port": server.http_port}

@@ -73,7 +73,7 @@ def test_a_deleted_file_is_restored_and_the_list_follows_the_collection(
     for name in ("first", "second"):
         client.create_collection(name)
         documents = [Document(f"{name}{n:02}", f"The {name} tap drips.", source=f"{name}.txt") for n in range(25)]
-        client.upsert(name, [*documents, Document("loose", "No file.", {"title": MARKUP})])
+        client.add([*documents, Document("loose", "No file.", {"title": MARKUP})], collection=name)
     page = open_page(f"{toy_server.url}#files")
     expect(page.get_by_role("button", name="Delete first.txt from first")).to_be_visible()
     page.get_by_label("Collection", exact=True).select_option("second")

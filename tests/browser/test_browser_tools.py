@@ -124,7 +124,7 @@ def test_a_collection_is_downloaded_kept_and_deleted_in_two_tabs(
         open_view(page, view)
         ask(page, button)
         expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("Collection 'old' is empty")
-    client.upsert("old", [Document(f"n{n:03}", TICKET, {"n": n}) for n in range(250)])
+    client.add([Document(f"n{n:03}", TICKET, {"n": n}) for n in range(250)], collection="old")
     expect(pages[0].get_by_role("region", name="Backup")).to_contain_text("facets-server backup NEW-FOLDER")
     expect(pages[0].get_by_role("button", name="Take a backup")).to_have_count(0)
     pages[0].once("dialog", lambda dialog: dialog.dismiss())
@@ -147,7 +147,7 @@ def test_a_backup_is_taken_and_the_shown_command_restores_it(open_page: View, to
     with WebServer(tmp_path / "data", (toy_model,), environment=environment) as server:
         with FacetsClient(server.target) as client:
             client.create_collection("notes")
-            client.upsert("notes", [Document("n", TICKET)])
+            client.add([Document("n", TICKET)], collection="notes")
         page = open_page(f"{server.url}#status")
         expect(page.get_by_text("There is no backup yet.")).to_be_visible()
         page.get_by_role("button", name="Take a backup").click()

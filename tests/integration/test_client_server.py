@@ -73,7 +73,7 @@ def test_both_clients_and_streams_give_the_same(client, server_target):
 
 
 def test_filters_reach_the_store(client, collection):
-    client.upsert(collection, documents(40))
+    client.add(documents(40), collection=collection)
     where = AllOf((Range("n", gte=10, lt=20), NoneOf((Equals("kind", TEXTS[0][:6]),))))
     expected = [f"d{i:04}" for i in range(10, 20) if i % 5]
     assert [document.id for document in client.list_documents(collection, where=where, page_size=3)] == expected

@@ -128,18 +128,16 @@ def test_facets_of_another_model_are_refused(spawn, model):
     with FacetsClient(server.target, timeout_s=60) as client:
         made = client.create_collection("news", model="toy-passages")
         whole = [Document("book", BOOK)]
-        client.upsert("news", whole)
+        client.add(whole, collection="news")
         held = client.get_documents("news", ["book"], include_facets=True).documents
         own = ModelVersion(made.model, made.model_revision)
-        client.upsert("news", held, encoded_by=own)
+        list(client.upsert_stream("news", held, encoded_by=own))
         for other in (ModelVersion("toy-far", made.model_revision), ModelVersion(made.model, "0")):
-            with pytest.raises(FailedPreconditionError, match="encode with the model of the collection"):
-                client.upsert("news", held, encoded_by=other)
             with pytest.raises(FailedPreconditionError, match="encode with the model of the collection"):
                 list(client.upsert_stream("news", held, encoded_by=other))
         for wrong, rule in ((held[0].part_facets[:-1], "one for each part"), ([0] * 4, "its share")):
             with pytest.raises(InvalidArgumentError, match=rule):
-                client.upsert("news", [Document(**{**fields(held[0]), "part_facets": wrong})])
+                client.add([Document(**{**fields(held[0]), "part_facets": wrong})], collection="news")
 
 
 def fields(document: Document) -> dict[str, object]:

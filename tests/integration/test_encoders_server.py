@@ -44,7 +44,7 @@ def words_of_evidence(client):
 def use_everything(client, model):
     """Calls each method once and checks that the answers make sense; returns the share of right first answers."""
     made = client.create_collection("all", model=model)
-    client.upsert("all", [Document(name, text) for name, text in DOCUMENTS.items()])
+    client.add([Document(name, text) for name, text in DOCUMENTS.items()], collection="all")
     served = client.model(model)
     assert (made.model_revision, made.space, made.dim) == (served.revision, served.space, served.dim)
     results = client.search("all", [*QUESTIONS], top_k=3)
@@ -127,14 +127,17 @@ def test_a_changed_encoder_is_told_apart_until_the_collection_is_moved(spawn, en
     server = spawn(model=f"{PREFIX}{encoder}")
     with FacetsClient(server.target) as client:
         before = client.create_collection("all")
-        client.upsert("all", [Document(name, text) for name, text in DOCUMENTS.items()])
+        client.add([Document(name, text) for name, text in DOCUMENTS.items()], collection="all")
     server.kill()
     prompts = json.loads((encoder / "config_sentence_transformers.json").read_text())
     prompts["prompts"]["document"] = "dog: "
     (encoder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
     server = spawn(model=f"{PREFIX}{encoder}")
     with FacetsClient(server.target, timeout_s=60) as client:
-        for call in (lambda: client.search("all", ["dog"]), lambda: client.upsert("all", [Document("new", "A dog.")])):
+        for call in (
+            lambda: client.search("all", ["dog"]),
+            lambda: client.add([Document("new", "A dog.")], collection="all"),
+        ):
             with pytest.raises(FailedPreconditionError, match="facets collections reindex"):
                 call()
         assert client.count_documents("all") == len(DOCUMENTS)

@@ -32,7 +32,7 @@ def test_answers_and_spans_survive_kill(spawn, toy_passages):
     with FacetsClient(server.target, timeout_s=60) as client:
         made = client.create_collection("news")
         assert (made.model, made.space) == ("toy-passages", "toy")
-        client.upsert("news", [Document(name, text) for name, text in TEXTS.items()])
+        client.add([Document(name, text) for name, text in TEXTS.items()], collection="news")
         before = seen(client)
     server.kill()
     server = spawn(arguments=arguments)

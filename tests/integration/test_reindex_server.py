@@ -42,7 +42,7 @@ def test_collection_moves_to_another_model_though_the_server_is_killed(spawn, to
             assert not step.done
             encoded = step.num_encoded
         assert encoded < NUM_DOCUMENTS
-        client.upsert("docs", documents(3, prefix="cat "))
+        client.add(documents(3, prefix="cat "), collection="docs")
         client.delete_documents("docs", ["00004"])
         expected["00003"] = "cat " + expected["00003"]
         del expected["00004"]
@@ -64,7 +64,7 @@ def test_collection_moves_to_another_model_though_the_server_is_killed(spawn, to
             document.id: document.text for document in listed if document.facet_embeddings.shape[0] == 6
         } == expected
         assert client.search("docs", [expected["00003"]], top_k=1, mode="facets")[0].hits[0].score > 0.999
-        client.upsert("docs", documents(4))
+        client.add(documents(4), collection="docs")
         assert client.count_documents("docs") == NUM_DOCUMENTS
 
 

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import accumulate
 from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack, cast, overload
 
@@ -47,7 +46,6 @@ from facets_client.generated.types import (
     ReindexProgress,
     RerankedTexts,
     SearchMode,
-    TruncatedDocument,
 )
 from facets_client.load.formats import find_files
 from facets_client.load.rows import ReadOptions, Rejection
@@ -145,26 +143,6 @@ class AsyncCollectionCalls(AsyncCalls):
 class AsyncDocumentCalls(AsyncCollectionCalls):
     """Methods of DocumentService."""
 
-    async def upsert(
-        self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None
-    ) -> WriteResult:
-        """Stores documents and replaces those with the same id; durable on return.
-
-        Each request is atomic. A long input takes several requests, and an error in a later one leaves the earlier
-        ones stored.
-        """
-        check_iterable("documents", documents)
-        messages = [from_document(document) for document in documents]
-        request = request_of(pb.UpsertRequest, collection=collection, documents=messages, encoded_by=encoded_by)
-        parts = await self._call_parts(request, "documents", "max_documents_per_upsert", max_bytes=BATCH_BYTES)
-        starts = accumulate((part.num_upserted for part in parts), initial=0)
-        truncated = (
-            from_message(item, TruncatedDocument, position=start + item.position)
-            for part, start in zip(parts, starts, strict=False)
-            for item in part.truncated_documents
-        )
-        return WriteResult.of(parts, truncated)
-
     async def open_upsert_session(
         self, collection: str, *, resume_token: str = "", encoded_by: ModelVersion | None = None
     ) -> AsyncUpsertSession:
@@ -246,8 +224,15 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
                 bar.advance(task, ack.num_upserted)
         if rejected := [item for ack in acks for item in ack.rejected]:
             raise rejection_error(rejected, positions)
-        truncated = (replace(item, position=positions[item.id]) for ack in acks for item in ack.truncated)
-        return WriteResult.of(acks, truncated, revision)
+        counts = {
+            name: sum(getattr(ack, name) for ack in acks) for name in ("num_added", "num_changed", "num_unchanged")
+        }
+        return WriteResult(
+            sum(ack.num_upserted for ack in acks),
+            acks[-1].index_revision if acks else revision,
+            tuple(replace(item, position=positions[item.id]) for ack in acks for item in ack.truncated),
+            **counts,
+        )
 
     async def add_files(
         self,

@@ -1,9 +1,8 @@
 """Results of document calls."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -30,14 +29,6 @@ class WriteResult:
     num_added: int = 0  # of the stored documents: those with a new id
     num_changed: int = 0  # those that replaced one of the same id
     num_unchanged: int = 0  # those that were stored already and are equal
-
-    @classmethod
-    def of(cls, replies: Sequence[Any], truncated: Iterable[TruncatedDocument], revision: int = 0) -> Self:
-        """Joins the replies to the parts of an upsert; ``revision`` is that before the first one."""
-        names = ("num_upserted", "num_added", "num_changed", "num_unchanged")
-        num_upserted, *counts = [sum(getattr(reply, name) for reply in replies) for name in names]
-        revision = replies[-1].index_revision if replies else revision
-        return cls(num_upserted, revision, tuple(truncated), *counts)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

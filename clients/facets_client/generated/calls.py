@@ -66,15 +66,13 @@ class Calls:
         field: str,
         limit: str,
         max_items: Callable[[Limits], int] = lambda limits: 0,
-        *,
-        max_bytes: int = 0,
     ) -> list[Any]:
         """The replies to a request in as many parts as the limits on items of ``field`` and on bytes require.
 
-        ``max_items`` and ``max_bytes`` are further limits; 0: none.
+        ``max_items`` is a further limit; 0: none.
         """
         replies = []
-        for part, offset in self._cut(request, field, limit, max_items, max_bytes=max_bytes):
+        for part, offset in self._cut(request, field, limit, max_items):
             try:
                 replies.append(self._call(part))
             except FacetsClientError as error:
@@ -89,7 +87,6 @@ class Calls:
         limit: str,
         max_items: Callable[[Limits], int] = lambda limits: 0,
         *,
-        max_bytes: int = 0,
         other_bytes: int = 0,
     ) -> Iterator[tuple[MessageT, int]]:
         """Parts of a message, each with the position of its first item; see ``_call_parts``."""
@@ -103,8 +100,7 @@ class Calls:
         rest = type(message)()
         rest.CopyFrom(message)
         rest.ClearField(field)
-        if max_bytes := least(limits.max_message_bytes, max_bytes):
-            max_bytes = max(1, max_bytes - rest.ByteSize() - other_bytes)
+        max_bytes = limits.max_message_bytes and max(1, limits.max_message_bytes - rest.ByteSize() - other_bytes)
         num_items = least(getattr(limits, limit), max_items(limits))
         for part in slices(list(map(wire_bytes, items)), max_items=num_items, max_bytes=max_bytes):
             request = type(message)()

@@ -4,7 +4,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import accumulate
 from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack, cast, overload
 
@@ -49,7 +48,6 @@ from facets_client.generated.types import (
     ReindexProgress,
     RerankedTexts,
     SearchMode,
-    TruncatedDocument,
 )
 from facets_client.load.formats import find_files
 from facets_client.load.rows import ReadOptions, Rejection
@@ -181,32 +179,6 @@ class CollectionCalls(Calls):
 class DocumentCalls(CollectionCalls):
     """Methods of DocumentService."""
 
-    def upsert(
-        self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None
-    ) -> WriteResult:
-        """Stores documents and replaces those with the same id; durable on return.
-
-        Each request is atomic. A long input takes several requests, and an error in a later one leaves the earlier
-        ones stored.
-
-        Args:
-            collection: Name of the collection.
-            documents: Documents, 1 to Limits.max_documents_per_upsert, with distinct ids.
-            encoded_by: Model of the facet_embeddings; unset: not verified. FAILED_PRECONDITION: the collection has
-                another one.
-        """
-        check_iterable("documents", documents)
-        messages = [from_document(document) for document in documents]
-        request = request_of(pb.UpsertRequest, collection=collection, documents=messages, encoded_by=encoded_by)
-        parts = self._call_parts(request, "documents", "max_documents_per_upsert", max_bytes=BATCH_BYTES)
-        starts = accumulate((part.num_upserted for part in parts), initial=0)
-        truncated = (
-            from_message(item, TruncatedDocument, position=start + item.position)
-            for part, start in zip(parts, starts, strict=False)
-            for item in part.truncated_documents
-        )
-        return WriteResult.of(parts, truncated)
-
     def open_upsert_session(
         self, collection: str, *, resume_token: str = "", encoded_by: ModelVersion | None = None
     ) -> UpsertSession:
@@ -294,8 +266,15 @@ class DocumentCalls(CollectionCalls):
                 bar.advance(task, ack.num_upserted)
         if rejected := [item for ack in acks for item in ack.rejected]:
             raise rejection_error(rejected, positions)
-        truncated = (replace(item, position=positions[item.id]) for ack in acks for item in ack.truncated)
-        return WriteResult.of(acks, truncated, revision)
+        counts = {
+            name: sum(getattr(ack, name) for ack in acks) for name in ("num_added", "num_changed", "num_unchanged")
+        }
+        return WriteResult(
+            sum(ack.num_upserted for ack in acks),
+            acks[-1].index_revision if acks else revision,
+            tuple(replace(item, position=positions[item.id]) for ack in acks for item in ack.truncated),
+            **counts,
+        )
 
     def add_files(
         self,

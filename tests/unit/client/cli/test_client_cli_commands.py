@@ -33,7 +33,7 @@ def test_help_shows_examples(command):
 @pytest.fixture
 def filled(server):
     with FacetsClient(server.target) as client:
-        client.upsert("news", [Document(f"d{i}", f"text number {i}", {"n": i}) for i in range(5)])
+        client.add([Document(f"d{i}", f"text number {i}", {"n": i}) for i in range(5)], collection="news")
 
 
 def test_without_a_command(facets):

@@ -52,8 +52,8 @@ def test_requests_are_cut_by_bytes(client, world):
 
 def test_many_small_values_of_payloads_are_spread_over_requests(client, world):
     world.max_message_bytes = 2**24
-    client.upsert("news", [Document(f"d{i}", "text", {"x": [True] * 60_000}) for i in range(4)])
-    assert [len(request.documents) for method, request in world.calls if method == "Upsert"] == [2, 2]
+    documents = [Document(f"d{i}", "text", {"x": [True] * 60_000}) for i in range(4)]
+    assert [ack.num_upserted for ack in client.upsert_stream("news", documents)] == [2, 2]
 
 
 class Recorder(FacetsClient):
@@ -120,8 +120,8 @@ def test_an_error_of_a_later_part_names_the_item_by_its_index_in_the_whole(clien
         (lambda client: client.search("c", ["a"], where={"a": 1}), TypeError, "where must be a filter of .* got {'a'"),
         (lambda client: client.count_documents("c", where=Equals("n", 10**400)), ValueError, "n must fit a double"),
         (lambda client: client.count_documents("c", where=Equals("n", b"x")), ValueError, "n must be a string"),
-        (lambda client: client.upsert("c", Document("a", "b")), TypeError, "documents must be a sequence, got one Doc"),
-        (lambda client: client.upsert("c", [{"id": "a"}]), TypeError, "expected a Document, got dict {'id': 'a'}: try"),
+        (lambda client: list(client.upsert_stream("news", Document("a", "b"))), TypeError, "got one Document"),
+        (lambda client: list(client.upsert_stream("news", [{"id": "a"}])), TypeError, "expected a Document, got dict"),
         (lambda client: client.delete_documents("c"), ValueError, "ids is empty"),
         (
             lambda client: client.extract_relations(["a"], gazetteer_names="b"),
@@ -147,7 +147,7 @@ def test_an_error_of_a_later_part_names_the_item_by_its_index_in_the_whole(clien
 def test_bad_arguments_are_rejected_before_anything_is_sent(client, world, call, error, message):
     with pytest.raises(error, match=message):
         call(client)
-    assert {method for method, _ in world.calls} <= {"GetModel"}
+    assert {method for method, _ in world.calls} <= {"GetModel", "UpsertStream"} and not world.documents["news"]
 
 
 STARTING = status_of(grpc.StatusCode.UNAVAILABLE, "starting")

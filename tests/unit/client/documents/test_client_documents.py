@@ -26,7 +26,7 @@ def test_collections(client, world):
     for name in "abc":
         client.create_collection(name)
     assert [item.name for item in client.list_collections()] == ["a", "b", "c", "news", "second"]
-    client.upsert("a", documents(3))
+    client.add(documents(3), collection="a")
     assert client.get_collection("a").num_documents == 3
     assert client.delete_collection("a").num_documents == 3
     with pytest.raises(NotFoundError, match="'a' does not exist"):
@@ -35,8 +35,7 @@ def test_collections(client, world):
 
 def test_documents_are_stored_read_listed_counted_and_deleted(client, world):
     payload = {"tags": ["x", 1, True, None], "deep": {"year": 1999, "share": 0.5}, "name": "\u00fc\u4e2d"}
-    assert client.upsert("news", documents(20, **payload)).num_documents == 20
-    assert world.count("Upsert") == 3  # 8 + 8 + 4
+    assert client.add(documents(20, **payload), collection="news").num_documents == 20
     assert client.count_documents("news") == 20
     found = client.get_documents("news", ["d005", "nope", "d001"], include_facets=True)
     assert [document.id for document in found] == ["d005", "d001"] and found.missing_ids == ("nope",)
@@ -69,14 +68,14 @@ def nested(levels):
 )
 def test_payloads_that_a_message_cannot_carry_are_rejected(client, world, payload, problem):
     with pytest.raises((ValueError, TypeError), match=problem):
-        client.upsert("news", [Document("a", "text", payload)])
-    assert world.count("Upsert") == 0
+        client.add([Document("a", "text", payload)], collection="news")
+    assert not world.documents["news"]
 
 
 def test_documents_not_read_to_their_end_are_reported_by_their_position(client, world):
     world.max_documents, world.max_tokens = 2, 3
     texts = ["one", "two", "three", "a b c d e", "four", "a b c d"]
-    written = client.upsert("news", [Document(f"d{i}", text) for i, text in enumerate(texts)])
+    written = client.add([Document(f"d{i}", text) for i, text in enumerate(texts)], collection="news")
     assert [(item.position, item.id) for item in written.truncated] == [(3, "d3"), (5, "d5")]
     stats = written.truncated[0].token_stats
     assert (stats.num_tokens, stats.num_tokens_in_text, stats.truncated) == (3, 5, True)
@@ -193,7 +192,7 @@ def test_a_hit_is_a_row():
 
 
 def test_collections_and_documents_are_tables(client):
-    client.upsert("news", [Document("a<b>", "text", {"title": "T"})])
+    client.add([Document("a<b>", "text", {"title": "T"})], collection="news")
     assert "num_documents" in in_notebook(client.get_collection("news"))
     found = client.get_documents("news", ["a<b>"])
     assert repr(found).split()[-3:] == ["a<b>", "text", "T"]

@@ -153,7 +153,9 @@ def test_a_run_that_is_interrupted_before_it_deletes_is_completed_by_the_next(lo
     ],
 )
 def test_what_a_file_no_longer_contains_is_deleted(loader, world, second, keep, removed):
-    loader.client.upsert("news", [Document("d", "of no file"), Document("e", "of another", source="other.jsonl")])
+    loader.client.add(
+        [Document("d", "of no file"), Document("e", "of another", source="other.jsonl")], collection="news"
+    )
     loader.write(lines(10))
     assert changes(loader, loader.run()) == (10, 0, 0, 0)
     loader.write(second)

@@ -239,11 +239,6 @@ class FakeServer:
         del self.world.collections[request.name], self.world.documents[request.name]
         return {"num_documents": len(stored)}
 
-    def Upsert(self, request):
-        self.world.check("documents", [document.text for document in request.documents], self.world.max_documents)
-        stored = self.world.store(request.collection, request.documents)
-        return {**stored, "num_upserted": len(request.documents), "model": MODEL}
-
     def UpsertStream(self, requests):
         world, opening = self.world, next(requests).open
         self._stored(opening.collection)

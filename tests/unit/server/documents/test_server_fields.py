@@ -25,7 +25,7 @@ def target_of(running):
 def client(running):
     with FacetsClient(target_of(running)) as made:
         made.create_collection("news")
-        made.upsert("news", TITLED)
+        made.add(TITLED, collection="news")
         yield made
 
 
@@ -52,7 +52,7 @@ def test_field_that_met_is_said(client, query, expected, field, text):
 
 def test_fields_are_chosen_at_creation_and_by_reindex(client):
     client.create_collection("people", search_fields={"authors": 1.0})
-    client.upsert("people", TITLED[:3])
+    client.add(TITLED[:3], collection="people")
     hit = first(client, "lovelace", "people")
     assert (hit.id, hit.answer.field, hit.answer.text) == ("weights", "authors", "Ada Lovelace\nMary Shelley")
     assert first(client, "zyzzyva", "people").matched_words == ()
@@ -72,4 +72,4 @@ def test_fields_are_chosen_at_creation_and_by_reindex(client):
 )
 def test_documents_that_say_nothing_or_too_much_are_refused(client, document, match):
     with pytest.raises(InvalidArgumentError, match=match):
-        client.upsert("news", [document])
+        client.add([document], collection="news")

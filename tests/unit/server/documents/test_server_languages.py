@@ -16,7 +16,7 @@ def test_language_is_given_or_detected_and_said(client):
     assert client.create_collection("finnish", language="fi").language == "fi"
     assert client.create_collection("any").language == ""
     text = "Le chat dort sur le canapé. Il aime la crème, mais il ne boit pas de lait."
-    client.upsert("any", [Document("a", text)])
+    client.add([Document("a", text)], collection="any")
     assert {one.name: one.language for one in client.list_collections()} == {"any": "fr", "finnish": "fi"}
     (hits,) = client.search("any", ["chats"], mode="lexical")
     assert hits[0].matched_words == ("chats",)
