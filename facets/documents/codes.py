@@ -28,9 +28,6 @@ from facets.language.terms import terms
 
 Codes: TypeAlias = NDArray[np.int8]
 _MAX_CODE = 127
-_CHUNK_BYTES = 1328  # codes in a row of facet_parts: three rows fill a page
-_FIRST_CHUNK_BYTES = 1312  # norms, spans and codes in a row of facets
-CHUNKS_PER_ROW = 4096  # upper bound; the key of a chunk is row * 4096 + position
 _DECODED_AT_A_TIME = 8192  # facets; bounds the extra memory
 _MAX_COUNT = 65_535
 _MAX_NAME_CHARS = 200  # a longer text is no name
@@ -82,13 +79,6 @@ def codes_from_bytes(blobs: Sequence[bytes], norms_T: Floats, starts_N1: Ints, *
     codes_TD = np.zeros((len(norms_T), dim), dtype=np.int8)
     codes_TD[is_stored_T] = np.frombuffer(b"".join(blobs), dtype=np.int8).reshape(-1, dim)
     return codes_TD
-
-
-def split_codes(blob: bytes, num_other_bytes: int) -> tuple[bytes, list[bytes]]:
-    """Cuts codes for SQLite: bytes that fit in the row of ``facets`` beside others, and chunks for ``facet_parts``."""
-    first = max(0, _FIRST_CHUNK_BYTES - num_other_bytes)
-    rest = range(first, len(blob), max(_CHUNK_BYTES, -(-len(blob) // CHUNKS_PER_ROW)))
-    return blob[:first], [blob[start : start + rest.step] for start in rest]
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,16 +79,13 @@ CREATE TABLE document_parts (
 CREATE TABLE facets (
     row INTEGER PRIMARY KEY,
     checksum INTEGER NOT NULL,
+    -- For lexical search, with a checksum of their own.
+    terms BLOB NOT NULL,
     norms BLOB NOT NULL,
-    units BLOB NOT NULL,
     -- Where each facet stands in the text of its part.
-    spans BLOB
+    spans BLOB,
+    units BLOB NOT NULL
 );
--- Continues facets.units in SQLite, cut so that three rows fill a page: one long row would leave a third of its last
--- page empty. part = row * 4096 + position.
-CREATE TABLE facet_parts (part INTEGER PRIMARY KEY, units BLOB NOT NULL);
--- Terms of each part, for lexical search.
-CREATE TABLE terms (row INTEGER PRIMARY KEY, terms BLOB NOT NULL);
 -- Counters, and the id of the store. Numbers are never used again.
 INSERT INTO meta VALUES ('revision', '0'), ('last_row', '0'), ('last_collection', '0'), ('store_id', '{store_id}')
 """
@@ -121,7 +118,7 @@ _RENEWAL = (
 
 
 def create_sqlite_tables(connection: sqlite3.Connection) -> None:
-    """Creates the tables of a document store; documents, facets and terms are stored with their own checksums."""
+    """Creates the tables of a document store; documents and facets are stored with their own checksums."""
     tables_with_checksums(_TABLES.format(store_id=uuid.uuid4().hex), "meta", "collections")(connection)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from facets.arrays import Ints
-from facets.documents.codes import CHUNKS_PER_ROW, codes_to_bytes, split_codes, terms_to_bytes
+from facets.documents.codes import codes_to_bytes, terms_to_bytes
 from facets.documents.dialects import KEPT_WRITES, POSTGRES, SQLITE, Dialect, create_sqlite_tables, postgres_schema
 from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
@@ -30,7 +30,7 @@ from facets.documents.records import (
     StoreWrite,
     collection_from,
 )
-from facets.documents.view import CHUNKS_OF_GIVEN, StoreView
+from facets.documents.view import StoreView
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError, NotFoundError
 from facets.index.config import EngineConfig
 from facets.storage.checksums import row_checksum
@@ -44,7 +44,7 @@ _NO_DOCUMENTS = DocumentRows(NO_ROWS, NO_ROWS)
 _VERIFIED_AT_A_TIME = 256  # parts
 _Row = tuple[object, ...]
 _ROWS_AT_A_TIME = 2000  # held in memory
-_MOVED_TABLES = ("collections", "documents", "document_parts", "facets", "facet_parts", "terms")
+_MOVED_TABLES = ("collections", "documents", "document_parts", "facets")
 Say = Callable[[str], None]
 RecordFiles = Mapping[str, Schema]
 """Path pattern of record files, ``TASK/*/NAME`` -> their schema; ``*`` is the name of the model."""
@@ -57,7 +57,7 @@ def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, re
     last_row_before = writer.advance("last_row", num_rows) - num_rows
     added = DocumentRows(last_row_before + 1 + np.cumsum(counts) - counts, counts)
     first_rows, rows = added.firsts.tolist(), added.parts.tolist()
-    documents, parts, facets, chunks = [], list[_Row](), list[_Row](), list[_Row]()
+    documents, parts, facets = [], list[_Row](), list[_Row]()
     for document, payload, num_parts, first_row, revision in zip(
         batch.documents, batch.payloads, counts.tolist(), first_rows, revisions, strict=True
     ):
@@ -71,22 +71,18 @@ def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, re
             checksum = row_checksum(row, first_row, part.start, part.page, headings, text)
             parts.append((row, first_row, checksum, part.start, part.page, headings, text))
     all_codes = codes_to_bytes(batch.codes, batch.norms, batch.starts)
-    for row, codes, spans, (start, end) in zip(
-        rows, all_codes, batch.spans, pairwise(batch.starts.tolist()), strict=True
+    for row, codes, spans, terms, (start, end) in zip(
+        rows, all_codes, batch.spans, batch.terms, pairwise(batch.starts.tolist()), strict=True
     ):
         norms = batch.norms[start:end].astype("<f4").tobytes()
         span_bytes = None if spans is None else spans.astype("<u4").tobytes()
-        num_others = len(norms) + len(span_bytes or b"")
-        first_codes, more_codes = (codes, []) if sql.is_shared else split_codes(codes, num_others)
-        facets.append((row, row_checksum(row, norms, codes, span_bytes), norms, first_codes, span_bytes))
-        chunks += enumerate(more_codes, row * CHUNKS_PER_ROW)
+        checksum = row_checksum(row, norms, codes, span_bytes)
+        facets.append((row, checksum, terms_to_bytes(terms), norms, span_bytes, codes))
     document_columns = f"id, {sql.payload_columns}, text, num_tokens, num_read, num_parts, source"
     insert_rows = writer.connection.insert_rows
     insert_rows("documents", f"row, collection, revision, checksum, {document_columns}", documents)
     insert_rows("document_parts", "row, document, checksum, start, page, headings, text", parts)
-    insert_rows("facets", "row, checksum, norms, units, spans", facets)
-    insert_rows("facet_parts", "part, units", chunks)
-    insert_rows("terms", "row, terms", zip(rows, map(terms_to_bytes, batch.terms), strict=True))
+    insert_rows("facets", "row, checksum, terms, norms, spans, units", facets)
     return added.parts
 
 
@@ -141,12 +137,7 @@ class _Writer(StoreView):
         if not len(documents.firsts):
             return
         row_list = json.dumps(documents.parts.tolist())
-        self.connection.execute(
-            f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {self.sql.given_rows} {self.sql.join} "
-            f"facet_parts ON {CHUNKS_OF_GIVEN})",
-            (row_list,),
-        )
-        for table in ("facets", "terms", "document_parts", "documents"):
+        for table in ("facets", "document_parts", "documents"):
             self.connection.execute(f"DELETE FROM {table} WHERE {self.sql.row_in}", (row_list,))
 
     def rename(self, record: CollectionRecord, name: str, state: CollectionState) -> CollectionRecord:

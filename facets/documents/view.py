@@ -11,7 +11,6 @@ import numpy as np
 
 from facets.arrays import Ints
 from facets.documents.codes import (
-    CHUNKS_PER_ROW,
     StoredFacets,
     codes_from_bytes,
     count_terms,
@@ -53,12 +52,6 @@ class Passage(StoredDocument):
         """Text of the passage and its searched fields."""
         own = field_texts(self.payload, fields)
         return searched_part(self.text, own, self.part) if self.num_parts > 1 else SearchedText(self.text, own)
-
-
-# Chunks of the codes of given rows, see `facets.documents.codes.split_codes`.
-CHUNKS_OF_GIVEN = (
-    f"part BETWEEN given.value * {CHUNKS_PER_ROW} AND given.value * {CHUNKS_PER_ROW} + {CHUNKS_PER_ROW - 1}"
-)
 
 
 class StoreView:
@@ -371,7 +364,7 @@ class StoreView:
         """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text."""
         row_list = _json_list(rows)
         cursor = self.connection.execute(
-            f"SELECT row, {self.sql.blob('terms')} FROM ({self._existing}) AS existing LEFT JOIN terms USING (row) "
+            f"SELECT row, {self.sql.blob('terms')} FROM ({self._existing}) AS existing LEFT JOIN facets USING (row) "
             "ORDER BY row",
             (row_list, row_list),
         )
@@ -395,11 +388,7 @@ class StoreView:
         norms, spans, units = map(self.sql.blob, ("norms", "spans", "units"))
         statement = f"SELECT row, checksum, {norms}, {spans}, {units} FROM facets WHERE {self.sql.row_in}"
         cursor = self.connection.execute(statement, (_json_list(rows),))
-        found = {row: [checksum, norms or b"", spans, units or b""] for row, checksum, norms, spans, units in cursor}
-        given, join = self.sql.given_rows, self.sql.join
-        statement = f"SELECT part, {units} FROM {given} {join} facet_parts ON {CHUNKS_OF_GIVEN}"
-        for part, chunk in sorted(self.connection.execute(statement, (json.dumps(list(found)),)).fetchall()):
-            found[part // CHUNKS_PER_ROW][-1] += chunk
+        found = {row: (checksum, norms or b"", spans, units or b"") for row, checksum, norms, spans, units in cursor}
         intact = {
             row
             for row, (checksum, norms, spans, codes) in found.items()

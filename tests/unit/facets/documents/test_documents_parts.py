@@ -141,7 +141,7 @@ def test_nothing_of_a_deleted_document_is_left_on_disk(books: CollectionEngine, 
     books.upsert("docs", [book("later", CRANE)])
     books.delete_collection("docs")
     with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
-        for table in ("documents", "document_parts", "facets", "facet_parts", "terms"):
+        for table in ("documents", "document_parts", "facets"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
 
@@ -190,7 +190,7 @@ def test_damaged_terms_of_a_part_are_counted_anew(
 ) -> None:
     books.close()
     with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
-        connection.execute("UPDATE terms SET terms = x'00'")
+        connection.execute("UPDATE facets SET terms = x'00'")
     engine = open_engine()
     for text, wanted in (("monday", [2]), ("chapter", [1, 2, 3])):
         request = SearchRequest(texts=[text], mode="lexical", top_k=5, group=False)
