@@ -46,7 +46,7 @@ CREATE TABLE collections (
     replaces INTEGER
 );
 -- Each write of a document takes a new row, so a row number identifies one unchanging set of facets. A document of
--- several parts takes as many consecutive rows, starting with its own; facets and terms belong to a part.
+-- several parts takes as many consecutive rows, starting with its own.
 CREATE TABLE documents (
     row INTEGER PRIMARY KEY,
     collection INTEGER NOT NULL,
@@ -54,7 +54,6 @@ CREATE TABLE documents (
     revision INTEGER NOT NULL,
     checksum INTEGER NOT NULL,
     payload TEXT NOT NULL,
-    text TEXT NOT NULL,
     -- Tokens of the text, and how many of them the model has read.
     num_tokens INTEGER,
     num_read INTEGER,
@@ -65,24 +64,20 @@ CREATE TABLE documents (
 CREATE UNIQUE INDEX documents_by_id ON documents (collection, id);
 CREATE INDEX documents_by_source ON documents (collection, source, id) WHERE source <> '';
 CREATE INDEX long_documents ON documents (collection, num_parts) WHERE num_parts > 1;
--- The texts of documents of several parts, whose own text is empty.
-CREATE TABLE document_parts (
+-- Separate from documents, so that listing and filtering do not read texts and facets.
+CREATE TABLE parts (
     row INTEGER PRIMARY KEY,
     document INTEGER NOT NULL,
-    checksum INTEGER NOT NULL,
     start INTEGER NOT NULL,
     page INTEGER NOT NULL,
     headings TEXT NOT NULL,
-    text TEXT NOT NULL
-);
--- Separate from documents, so that listing and filtering do not read them.
-CREATE TABLE facets (
-    row INTEGER PRIMARY KEY,
     checksum INTEGER NOT NULL,
     -- For lexical search, with a checksum of their own.
     terms BLOB NOT NULL,
+    text TEXT NOT NULL,
+    facets_checksum INTEGER NOT NULL,
     norms BLOB NOT NULL,
-    -- Where each facet stands in the text of its part.
+    -- Where each facet stands in the text.
     spans BLOB,
     units BLOB NOT NULL
 );
@@ -98,7 +93,7 @@ _AS_POSTGRES = {
     "BLOB": "bytea",
 }
 _POSTGRES_TABLES = """
-ALTER TABLE facets ALTER COLUMN units SET STORAGE EXTERNAL;
+ALTER TABLE parts ALTER COLUMN units SET STORAGE EXTERNAL;
 CREATE TABLE writes (revision bigint PRIMARY KEY, collection bigint NOT NULL, added bytea NOT NULL,
     removed bytea NOT NULL);
 CREATE TABLE record_owners (owner text PRIMARY KEY, writes bigint NOT NULL, renewed bigint NOT NULL);
@@ -118,7 +113,7 @@ _RENEWAL = (
 
 
 def create_sqlite_tables(connection: sqlite3.Connection) -> None:
-    """Creates the tables of a document store; documents and facets are stored with their own checksums."""
+    """Creates the tables of a document store; documents and parts are stored with their own checksums."""
     tables_with_checksums(_TABLES.format(store_id=uuid.uuid4().hex), "meta", "collections")(connection)
 
 

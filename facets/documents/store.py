@@ -30,6 +30,7 @@ from facets.documents.records import (
     StoreWrite,
     collection_from,
 )
+from facets.documents.types import DocumentPart
 from facets.documents.view import StoreView
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError, NotFoundError
 from facets.index.config import EngineConfig
@@ -44,7 +45,7 @@ _NO_DOCUMENTS = DocumentRows(NO_ROWS, NO_ROWS)
 _VERIFIED_AT_A_TIME = 256  # parts
 _Row = tuple[object, ...]
 _ROWS_AT_A_TIME = 2000  # held in memory
-_MOVED_TABLES = ("collections", "documents", "document_parts", "facets")
+_MOVED_TABLES = ("collections", "documents", "parts")
 Say = Callable[[str], None]
 RecordFiles = Mapping[str, Schema]
 """Path pattern of record files, ``TASK/*/NAME`` -> their schema; ``*`` is the name of the model."""
@@ -56,33 +57,29 @@ def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, re
     num_rows = int(counts.sum())
     last_row_before = writer.advance("last_row", num_rows) - num_rows
     added = DocumentRows(last_row_before + 1 + np.cumsum(counts) - counts, counts)
-    first_rows, rows = added.firsts.tolist(), added.parts.tolist()
-    documents, parts, facets = [], list[_Row](), list[_Row]()
+    documents, parts = list[_Row](), list[_Row]()
+    codes_of_parts = codes_to_bytes(batch.codes, batch.norms, batch.starts)
+    facets = zip(codes_of_parts, batch.spans, batch.terms, pairwise(batch.starts.tolist()), strict=True)
     for document, payload, num_parts, first_row, revision in zip(
-        batch.documents, batch.payloads, counts.tolist(), first_rows, revisions, strict=True
+        batch.documents, batch.payloads, counts.tolist(), added.firsts.tolist(), revisions, strict=True
     ):
-        text = document.text if num_parts == 1 else ""
         key = (first_row, record.number, revision)
-        values = (text, document.num_tokens, document.num_read, num_parts, document.source)
+        values = (document.num_tokens, document.num_read, num_parts, document.source)
         checksum = row_checksum(*key, document.id, payload, *values)
         documents.append((*key, checksum, document.id, *sql.payload_values(payload), *values))
-        for row, part in enumerate(document.parts if num_parts > 1 else (), first_row):
-            text, headings = document.text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
-            checksum = row_checksum(row, first_row, part.start, part.page, headings, text)
-            parts.append((row, first_row, checksum, part.start, part.page, headings, text))
-    all_codes = codes_to_bytes(batch.codes, batch.norms, batch.starts)
-    for row, codes, spans, terms, (start, end) in zip(
-        rows, all_codes, batch.spans, batch.terms, pairwise(batch.starts.tolist()), strict=True
-    ):
-        norms = batch.norms[start:end].astype("<f4").tobytes()
-        span_bytes = None if spans is None else spans.astype("<u4").tobytes()
-        checksum = row_checksum(row, norms, codes, span_bytes)
-        facets.append((row, checksum, terms_to_bytes(terms), norms, span_bytes, codes))
-    document_columns = f"id, {sql.payload_columns}, text, num_tokens, num_read, num_parts, source"
-    insert_rows = writer.connection.insert_rows
-    insert_rows("documents", f"row, collection, revision, checksum, {document_columns}", documents)
-    insert_rows("document_parts", "row, document, checksum, start, page, headings, text", parts)
-    insert_rows("facets", "row, checksum, terms, norms, spans, units", facets)
+        whole = DocumentPart(start=0, end=len(document.text))
+        for row, part in enumerate(document.parts if num_parts > 1 else (whole,), first_row):
+            headings = json.dumps(part.headings, ensure_ascii=False)
+            content = (first_row, part.start, part.page, headings, document.text[part.start : part.end])
+            codes, spans, terms, (start, end) = next(facets)
+            norms = batch.norms[start:end].astype("<f4").tobytes()
+            span_bytes = None if spans is None else spans.astype("<u4").tobytes()
+            checksums = (row_checksum(row, *content), row_checksum(row, norms, codes, span_bytes))
+            parts.append((row, *content, *checksums, terms_to_bytes(terms), norms, span_bytes, codes))
+    document_columns = f"id, {sql.payload_columns}, num_tokens, num_read, num_parts, source"
+    part_columns = "document, start, page, headings, text, checksum, facets_checksum, terms, norms, spans, units"
+    writer.connection.insert_rows("documents", f"row, collection, revision, checksum, {document_columns}", documents)
+    writer.connection.insert_rows("parts", f"row, {part_columns}", parts)
     return added.parts
 
 
@@ -137,7 +134,7 @@ class _Writer(StoreView):
         if not len(documents.firsts):
             return
         row_list = json.dumps(documents.parts.tolist())
-        for table in ("facets", "document_parts", "documents"):
+        for table in ("parts", "documents"):
             self.connection.execute(f"DELETE FROM {table} WHERE {self.sql.row_in}", (row_list,))
 
     def rename(self, record: CollectionRecord, name: str, state: CollectionState) -> CollectionRecord:

@@ -60,13 +60,9 @@ class StoreView:
     def __init__(self, connection: SqlConnection, dialect: Dialect = SQLITE) -> None:
         self.connection = connection
         self.sql = dialect
-        self._existing = (
-            f"SELECT row FROM documents WHERE {dialect.row_in} "
-            f"UNION SELECT row FROM document_parts WHERE {dialect.row_in}"
-        )
-        self._given_with_documents = (
-            f"FROM {dialect.given_rows} LEFT JOIN document_parts ON document_parts.row = given.value "
-            f"{dialect.join} documents ON documents.row = coalesce(document_parts.document, given.value)"
+        self._given_parts = (
+            f"FROM {dialect.given_rows} {dialect.join} parts ON parts.row = given.value "
+            f"{dialect.join} documents ON documents.row = parts.document"
         )
 
     def meta(self, key: str) -> str:
@@ -263,9 +259,8 @@ class StoreView:
         parts = "BETWEEN documents.row AND documents.row + num_parts - 1"
         text, payload = self.sql.num_bytes("text"), self.sql.num_bytes("payload")
         cursor = self.connection.execute(
-            f"SELECT row, {text} + {payload} "
-            f"+ (SELECT coalesce(sum({text}), 0) FROM document_parts WHERE row {parts}), "
-            f"(SELECT coalesce(sum(length(norms) / 4), 0) FROM facets WHERE row {parts} AND ?) "
+            f"SELECT row, {payload} + (SELECT coalesce(sum({text}), 0) FROM parts WHERE row {parts}), "
+            f"(SELECT coalesce(sum(length(norms) / 4), 0) FROM parts WHERE row {parts} AND ?) "
             f"FROM documents WHERE {self.sql.row_in}",
             (facets, _json_list(rows)),
         )
@@ -274,14 +269,13 @@ class StoreView:
 
     def first_rows_and_ids(self, rows: Ints) -> dict[int, tuple[int, str]]:
         """For each of the rows that exists, the first row and id of its document."""
-        statement = f"SELECT given.value, documents.row, {self.sql.blob('documents.id')} {self._given_with_documents}"
+        statement = f"SELECT parts.row, documents.row, {self.sql.blob('documents.id')} {self._given_parts}"
         cursor = self.connection.execute(statement, (_json_list(rows),))
         return {row: (first_row, _decoded(id)) for row, first_row, id in cursor}
 
     def existing(self, rows: Ints) -> Ints:
         """The given rows that exist, ascending."""
-        row_list = _json_list(rows)
-        return np.sort(self._rows_from(self._existing, row_list, row_list))
+        return np.sort(self._rows_from(f"SELECT row FROM parts WHERE {self.sql.row_in}", _json_list(rows)))
 
     def document_names(self, rows: Ints) -> tuple[StoredDocument, ...]:
         """The documents at these first rows, in their order, with ids, sources and revisions only."""
@@ -302,9 +296,11 @@ class StoreView:
         passages: dict[int, list[Passage]] = {row: [] for row in found.firsts.tolist()}
         for _, passage in sorted(self.passages(found.parts).items()):
             passages[passage.first_row].append(passage)
-        incomplete = {row: parts[0].id for row, parts in passages.items() if len(parts) < parts[0].num_parts}
+        counts = dict(zip(found.firsts.tolist(), found.counts.tolist(), strict=True))
+        incomplete = [row for row, parts in passages.items() if len(parts) < counts[row]]
         if incomplete:
-            raise DamagedDocumentsError("the text", incomplete)
+            named = self.document_names(np.array(incomplete))
+            raise DamagedDocumentsError("the text", {row: one.id for row, one in zip(incomplete, named, strict=True)})
         return {
             row: StoredDocument(
                 id=parts[0].id,
@@ -323,26 +319,22 @@ class StoreView:
         """The parts at these rows; missing rows are skipped; raises DamagedDocumentsError if checksums differ."""
         blob = self.sql.blob
         columns = (
-            "given.value, documents.row, collection, revision, documents.checksum, num_tokens, num_read, num_parts, "
-            f"{blob('documents.id')}, {blob('source')}, {blob('payload')}, {blob('documents.text')}, "
-            f"{blob('headings')}, {blob('document_parts.text')}, document_parts.checksum, start, page"
+            "parts.row, documents.row, collection, revision, documents.checksum, num_tokens, num_read, num_parts, "
+            f"parts.checksum, start, page, {blob('documents.id')}, {blob('source')}, {blob('payload')}, "
+            f"{blob('headings')}, {blob('text')}"
         )
-        cursor = self.connection.execute(f"SELECT {columns} {self._given_with_documents}", (_json_list(rows),))
+        cursor = self.connection.execute(f"SELECT {columns} {self._given_parts}", (_json_list(rows),))
         passages, damaged = {}, dict[int, str]()
         for values in cursor:
             row, first_row, collection, revision, checksum, num_tokens, num_read, num_parts = values[:8]
-            id, source, payload, text, headings, part_text = map(_decoded, values[8:14])
-            checksum_of_part, start, page = (value or 0 for value in values[14:])
-            own = (id, payload, text, num_tokens, num_read, num_parts, source)
-            if checksum != row_checksum(first_row, collection, revision, *own):
+            (checksum_of_part, start, page), strings = values[8:11], values[11:]
+            id, source, payload, headings, text = map(_decoded, strings)
+            own = (id, payload, num_tokens, num_read, num_parts, source)
+            is_intact = checksum == row_checksum(first_row, collection, revision, *own)
+            if not is_intact or checksum_of_part != row_checksum(row, first_row, start, page, headings, text):
                 damaged[row] = id
                 continue
-            if num_parts > 1:
-                text = part_text
-                if checksum_of_part != row_checksum(row, first_row, start, page, headings, text):
-                    damaged[row] = id
-                    continue
-            above = tuple(json.loads(headings)) if headings else ()
+            above = tuple(json.loads(headings))
             passages[row] = Passage(
                 first_row=first_row,
                 number=row - first_row + 1,
@@ -362,12 +354,8 @@ class StoreView:
 
     def terms(self, record: CollectionRecord, rows: Ints) -> tuple[Ints, list[TermCounts]]:
         """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text."""
-        row_list = _json_list(rows)
-        cursor = self.connection.execute(
-            f"SELECT row, {self.sql.blob('terms')} FROM ({self._existing}) AS existing LEFT JOIN facets USING (row) "
-            "ORDER BY row",
-            (row_list, row_list),
-        )
+        statement = f"SELECT row, {self.sql.blob('terms')} FROM parts WHERE {self.sql.row_in} ORDER BY row"
+        cursor = self.connection.execute(statement, (_json_list(rows),))
         existing, terms = [], []
         for row, blob in cursor.fetchall():
             existing.append(row)
@@ -381,12 +369,8 @@ class StoreView:
 
     def facets(self, record: CollectionRecord, rows: Ints) -> StoredFacets:
         """The facets at these rows, in their order; raises DamagedDocumentsError if some are missing or damaged."""
-        if not len(rows):
-            return StoredFacets(
-                np.empty((0, record.dim), dtype=np.int8), np.empty(0, dtype=np.float32), starts_of(()), ()
-            )
         norms, spans, units = map(self.sql.blob, ("norms", "spans", "units"))
-        statement = f"SELECT row, checksum, {norms}, {spans}, {units} FROM facets WHERE {self.sql.row_in}"
+        statement = f"SELECT row, facets_checksum, {norms}, {spans}, {units} FROM parts WHERE {self.sql.row_in}"
         cursor = self.connection.execute(statement, (_json_list(rows),))
         found = {row: (checksum, norms or b"", spans, units or b"") for row, checksum, norms, spans, units in cursor}
         intact = {

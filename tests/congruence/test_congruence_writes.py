@@ -127,7 +127,7 @@ def test_a_store_moves_into_postgres_whole_or_not_at_all(pair: Pair, corpus: lis
     pair.expected.close()
 
     def stop(line: str) -> None:
-        if line.startswith("facets:"):
+        if line.startswith("parts:"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -47,7 +47,7 @@ def test_codes_come_back_and_zero_facets_take_no_room(seed: int, counts: list[in
     np.testing.assert_array_equal(codes_from_bytes(blobs, norms, starts, dim=dim), codes)
 
 
-def test_a_passage_takes_at_most_nine_kibibytes_beside_its_text(
+def test_a_passage_takes_at_most_eight_kibibytes_beside_its_text(
     open_engine: Callable[..., CollectionEngine], tmp_path: Path
 ) -> None:
     engine = open_engine()
@@ -62,7 +62,7 @@ def test_a_passage_takes_at_most_nine_kibibytes_beside_its_text(
     engine.upsert("wide", documents)
     engine.close()
     stored = (tmp_path / "data" / "documents.sqlite3").stat().st_size - 8192  # pages of the index of sources
-    assert (stored - sum(map(len, texts))) / num < 9216
+    assert (stored - sum(map(len, texts))) / num < 8192
 
 
 DIM, NUM = 8, 60

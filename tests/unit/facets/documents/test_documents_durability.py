@@ -199,11 +199,11 @@ def test_one_document_with_damaged_facets_is_named_and_left_out(
         (tmp_path / "data" / "indexes" / "1.index").unlink()
     with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
         changed = (
-            "UPDATE facets SET units = CAST(substr(units, 1, 5) || x'77' || substr(units, 7) AS BLOB) WHERE row = 301"
+            "UPDATE parts SET units = CAST(substr(units, 1, 5) || x'77' || substr(units, 7) AS BLOB) WHERE row = 301"
         )
         assert connection.execute(changed).rowcount == 1
         # One facet too few: the codes and their norms disagree, as before checksums of both
-        shortened = "UPDATE facets SET units = substr(units, 1, 20) WHERE row = 311"
+        shortened = "UPDATE parts SET units = substr(units, 1, 20) WHERE row = 311"
         assert connection.execute(shortened).rowcount == 1
     connection.close()
     query = victim.facet_embeddings[None].astype(np.float32)

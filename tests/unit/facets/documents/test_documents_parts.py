@@ -141,7 +141,7 @@ def test_nothing_of_a_deleted_document_is_left_on_disk(books: CollectionEngine, 
     books.upsert("docs", [book("later", CRANE)])
     books.delete_collection("docs")
     with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
-        for table in ("documents", "document_parts", "facets"):
+        for table in ("documents", "parts"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
 
@@ -151,7 +151,7 @@ def test_a_damaged_part_is_left_out_and_named_and_the_others_answer(
     books.close()
     file = tmp_path / "data" / "documents.sqlite3"
     with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE document_parts SET text = 'It fell on Sunday. ' WHERE text LIKE '%Monday%'")
+        connection.execute("UPDATE parts SET text = 'It fell on Sunday. ' WHERE text LIKE '%Monday%'")
     assert [problem for problem in problems_of(file, SCHEMA) if "'crane'" in problem and "text" in problem]
     engine = open_engine()
     hits = engine.search("docs", SearchRequest(facets=facets_of(1)[None], top_k=5, group=False)).hits[0]
@@ -166,7 +166,7 @@ def test_a_damaged_part_is_left_out_and_named_and_the_others_answer(
 @pytest.mark.parametrize(
     ("id", "damage"),
     [
-        ("crane", "DELETE FROM document_parts WHERE text LIKE '%Monday%'"),
+        ("crane", "DELETE FROM parts WHERE text LIKE '%Monday%'"),
         *(("short", f"UPDATE documents SET num_parts = {number} WHERE id = 'short'") for number in (0, -1, 2)),
     ],
 )
@@ -190,7 +190,7 @@ def test_damaged_terms_of_a_part_are_counted_anew(
 ) -> None:
     books.close()
     with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
-        connection.execute("UPDATE facets SET terms = x'00'")
+        connection.execute("UPDATE parts SET terms = x'00'")
     engine = open_engine()
     for text, wanted in (("monday", [2]), ("chapter", [1, 2, 3])):
         request = SearchRequest(texts=[text], mode="lexical", top_k=5, group=False)

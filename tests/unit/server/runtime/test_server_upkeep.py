@@ -83,8 +83,8 @@ def test_verify_names_everything_that_is_damaged(data, tmp_path, capsys):
     main(["restore", str(tmp_path / "backup"), "--data-dir", str(tmp_path / "copy")])
     copy = tmp_path / "copy"
     with sqlite3.connect(copy / "documents.sqlite3") as connection:
-        connection.execute("UPDATE documents SET text = 'other' WHERE id = 'd7'")
-        connection.execute("UPDATE facets SET norms = zeroblob(8) WHERE row = 9")
+        connection.execute("UPDATE parts SET text = 'other' WHERE row = (SELECT row FROM documents WHERE id = 'd7')")
+        connection.execute("UPDATE parts SET norms = zeroblob(8) WHERE row = 9")
         connection.execute("DELETE FROM documents WHERE id = 'd9'")
     connection.close()
     page = (copy / "papers" / "toy" / "recommendation.sqlite3").read_bytes().index(b"title")
