@@ -4,7 +4,7 @@ Shape letters: Q queries, J facets of a query, K facets of a document, D dimensi
 T facets of all documents, S signals.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from facets.arrays import Doubles, Floats, Ints, Vectors, take_groups
 from facets.documents.answers import MAX_READ_HITS, QueryWords, Sentences, read_answers, sentences_in
-from facets.documents.codes import hash_terms, starts_of
+from facets.documents.codes import StoredFacets, hash_terms, starts_of
 from facets.documents.confidence import SIGNALS, features_of
 from facets.documents.fields import SearchedText
 from facets.documents.queries import PreparedSearch
 from facets.documents.records import CollectionRecord
 from facets.documents.types import FacetMatch, RankedText, SearchHit, Span
-from facets.documents.view import StoreView
+from facets.documents.view import Passage, StoreView
 from facets.index.candidates import Meetings, meet, select_diverse
 from facets.index.lexical import LexicalScores, TermCounts
 from facets.index.live import LiveIndex
@@ -106,8 +106,10 @@ def rank(
     *,
     live: LiveIndex | None,
     num_searched: int,
-) -> tuple[tuple[SearchHit, ...], ...] | None:
-    """The best documents or parts for each query, best first, ties ordered by id.
+) -> Callable[[], tuple[tuple[SearchHit, ...], ...]] | None:
+    """Finds the best documents or parts for each query, best first, ties ordered by id.
+
+    What it returns makes the hits, without the view: a search must not keep a connection while it waits for the reader.
 
     ``candidate_rows``: of each query, ascending. ``word_scores``: of these candidates; None in mode facets.
     ``live``: the index that found the candidates, if there is one. ``num_searched``: number of parts that pass the
@@ -122,6 +124,7 @@ def rank(
     best, request = list[Scored](), search.request
     met_by_query = _meet(view, live, record, search, candidate_rows, all_rows)
     for query, (rows, met, words) in enumerate(zip(candidate_rows, met_by_query, word_scores, strict=True)):
+        check_interrupted()
         terms = search.terms[query] if search.terms else None
         scored = score(rows, met, terms, words, search=search, space=record.space, num_searched=num_searched)
         best.append(best_of(scored, first_rows_and_ids, search))
@@ -131,7 +134,11 @@ def rank(
         alike, shares = similarities(stored.units, stored.starts), scored.met.shares
         chosen = select_diverse(scored.scores, shares, alike, diversify=request.diversify, top_k=request.top_k)
         best[place] = scored[chosen]
-    return _hits(view, record, search, best, word_scores)
+    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
+    passages, explained = view.passages(rows), request.reasons
+    document_terms = view.terms(record, rows)[1] if explained and search.terms else []
+    stored = view.facets(record, rows if explained else rows[:0])
+    return lambda: _hits(record, search, best, word_scores, rows, passages, document_terms, stored)
 
 
 def score(
@@ -226,17 +233,20 @@ def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], s
 
 
 def _hits(
-    view: StoreView,
     record: CollectionRecord,
     search: PreparedSearch,
     best: Sequence[Scored],
     word_scores: Sequence[LexicalScores | None],
+    rows: Ints,
+    passages: Mapping[int, Passage],
+    document_terms: Sequence[TermCounts],
+    stored: StoredFacets,
 ) -> tuple[tuple[SearchHit, ...], ...]:
-    """Hits for the best candidates of each query, with the reasons if the request asks for them."""
-    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
-    passages, explained = view.passages(rows), search.request.reasons
-    document_terms = view.terms(record, rows)[1] if explained and search.terms else []
-    stored = view.facets(record, rows if explained else rows[:0])
+    """Hits for the best candidates of each query, with the reasons if the request asks for them.
+
+    ``rows``: of all of them, ascending; the next arguments are what the store has there.
+    """
+    explained = search.request.reasons
     units = unit_rows(stored.units.astype(np.float32))
     hits: list[list[SearchHit]] = [[] for _ in best]
     for query, (scored, words) in enumerate(zip(best, word_scores, strict=True)):

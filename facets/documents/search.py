@@ -95,11 +95,11 @@ class Searcher:
                     for scores, terms, own in zip(found, search.terms, named, strict=True)
                 ]
             num_searched = record.num_parts if finder.allowed_rows is None else len(finder.allowed_rows)
-            hits = rank(view, record, search, candidate_rows, word_scores, live=live, num_searched=num_searched)
-        if hits is None or len(finder.revisions) > 1:
+            make_hits = rank(view, record, search, candidate_rows, word_scores, live=live, num_searched=num_searched)
+        if make_hits is None or len(finder.revisions) > 1:
             return None
         return SearchResult(
-            hits=hits,
+            hits=make_hits(),
             index_revision=max(finder.revisions, default=0),
             exhaustive=finder.exhaustive,
             index_kind=finder.index_kind,

@@ -156,3 +156,29 @@ def test_who_loads_the_words_holds_no_connection_that_a_writer_may_want(
     asked = SearchRequest(facets=facets_of(99)[None], texts=["goat market"], top_k=3)
     assert len(two[1].search("docs", asked).hits) == 1
     assert held == [0]
+
+
+def test_searches_that_wait_for_the_reader_hold_no_connection(two: Engines) -> None:
+    num_searches = 20  # more than a server has connections
+    all_read = threading.Barrier(num_searches)
+
+    class Reader:
+        def read(self, question: str, texts: list[tuple[str, list[str]]]) -> list[np.ndarray]:
+            all_read.wait(20)
+            return [np.zeros(len(sentences), dtype=np.float32) for _, sentences in texts]
+
+        def answer_confidence(self, log_odds: float) -> float:
+            return 0.5
+
+    request = SearchRequest(texts=["a text"], facets=facets_of(0)[None], top_k=2)
+    found = []
+
+    def search() -> None:
+        found.append(two[0].search("docs", request, reader=Reader()))  # type: ignore[arg-type]
+
+    threads = [threading.Thread(target=search) for _ in range(num_searches)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == num_searches
