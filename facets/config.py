@@ -17,7 +17,6 @@ NonNegativeInt = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Probability = Annotated[float, Field(ge=0, lt=1)]  # probability of dropout; below 1
 Name = Annotated[str, Field(min_length=1)]
 VectorWidth = Annotated[int, Field(ge=32, multiple_of=32)]  # vector units and FAISS need it
 
@@ -83,7 +82,6 @@ class FacetModelConfig(Settings):
     num_encoder_layers: AtLeastOne = 2
     num_decoder_layers: AtLeastOne = 2
     max_tokens: AtLeastOne = 128  # longer texts are cut
-    dropout: Probability = 0.0
     cross_attention: bool = True  # False for phrases
 
     @model_validator(mode="after")

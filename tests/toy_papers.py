@@ -57,7 +57,7 @@ def toy_paper_config(data: Path, **settings: object) -> PaperTrainingConfig:
         "checkpoint_every": 2,
         "precision": "float32",
         "device": "cpu",
-        "model": {"num_facets": 3, "dim": 32, "hidden_dim": 32, "num_heads": 2, "feedforward_dim": 48, "dropout": 0.0},
+        "model": {"num_facets": 3, "dim": 32, "hidden_dim": 32, "num_heads": 2, "feedforward_dim": 48},
         **settings,
     }
     return PaperTrainingConfig(**values)

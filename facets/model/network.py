@@ -60,9 +60,7 @@ class Attention(nn.Module):
 class Block(nn.Module):
     """A pre-norm transformer layer: self-attention, optional cross-attention, feed-forward."""
 
-    def __init__(
-        self, width: int, num_heads: int, feedforward_width: int, *, dropout: float, cross_attention: bool = False
-    ) -> None:
+    def __init__(self, width: int, num_heads: int, feedforward_width: int, *, cross_attention: bool = False) -> None:
         super().__init__()
         self.self_norm = nn.LayerNorm(width)
         self.self_attention = Attention(width, num_heads)
@@ -71,7 +69,6 @@ class Block(nn.Module):
         self.feedforward_norm = nn.LayerNorm(width)
         self.expand = nn.Linear(width, feedforward_width)
         self.contract = nn.Linear(feedforward_width, width)
-        self.dropout = nn.Dropout(dropout)
 
     def forward(
         self,
@@ -82,12 +79,12 @@ class Block(nn.Module):
     ) -> Tensor:
         """One layer, ``[B, Q, H] -> [B, Q, H]``; masks are True at real positions, None without padding."""
         normed_BQH = self.self_norm(states_BQH)
-        states_BQH = states_BQH + self.dropout(self.self_attention(normed_BQH, normed_BQH, mask_B11Q))
+        states_BQH = states_BQH + self.self_attention(normed_BQH, normed_BQH, mask_B11Q)
         if self.cross_attention is not None and self.cross_norm is not None and memory_BLH is not None:
             normed_BQH = self.cross_norm(states_BQH)
-            states_BQH = states_BQH + self.dropout(self.cross_attention(normed_BQH, memory_BLH, memory_mask_B11L))
+            states_BQH = states_BQH + self.cross_attention(normed_BQH, memory_BLH, memory_mask_B11L)
         hidden = functional.relu(self.expand(self.feedforward_norm(states_BQH)))
-        return states_BQH + self.dropout(self.contract(hidden))
+        return states_BQH + self.contract(hidden)
 
 
 class WordTable(nn.Module):
@@ -149,10 +146,8 @@ class TransformerEncoder(nn.Module):
             "positions", sinusoidal_positions(config.max_tokens + 1, config.hidden_dim), persistent=False
         )
         self.position_scale = nn.Parameter(torch.tensor(0.1))
-        self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(
-            Block(config.hidden_dim, config.num_heads, config.feedforward_dim, dropout=config.dropout)
-            for _ in range(config.num_encoder_layers)
+            Block(config.hidden_dim, config.num_heads, config.feedforward_dim) for _ in range(config.num_encoder_layers)
         )
         self.norm = nn.LayerNorm(config.hidden_dim)
 
@@ -166,7 +161,6 @@ class TransformerEncoder(nn.Module):
         """Contextual states ``[B, L + 1, H]`` of token rows ``[B, L]`` of the given lengths."""
         vectors_BLD = self.embedding(rows_BL, lengths_B)
         states_BLH = self.input(vectors_BLD) + self.position_scale * self.positions[: vectors_BLD.shape[1]]
-        states_BLH = self.dropout(states_BLH)
         mask_B11L = padding_mask(lengths_B, rows_BL.shape[1])
         for block in self.blocks:
             states_BLH = block(states_BLH, mask_B11L)
@@ -195,7 +189,6 @@ class FacetDecoder(nn.Module):
                 config.hidden_dim,
                 config.num_heads,
                 config.feedforward_dim,
-                dropout=config.dropout,
                 cross_attention=config.cross_attention,
             )
             for _ in range(config.num_decoder_layers)

@@ -56,9 +56,9 @@ class RaggedBatch:
         """True where a text has a token, ``[B, L]``."""
         return torch.arange(self.max_length, device=self.lengths.device) < self.lengths[:, None]
 
-    def pad(self, values_TX: Tensor, *, shape: tuple[int, int] | None = None) -> Tensor:
-        """Pads ``[T, X]`` to ``[B, L, X]`` with zeros; ``shape``: a larger ``(B, L)``."""
-        num_texts, length = shape or (len(self.lengths), self.max_length)
+    def pad(self, values_TX: Tensor) -> Tensor:
+        """Pads ``[T, X]`` to ``[B, L, X]`` with zeros."""
+        num_texts, length = len(self.lengths), self.max_length
         padded = values_TX.new_zeros(num_texts * length, values_TX.shape[1])
         padded = padded.index_copy(0, self.text_numbers * length + self.positions, values_TX)
         return padded.view(num_texts, length, -1)

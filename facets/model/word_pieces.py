@@ -120,7 +120,7 @@ class WordPieces(PieceTokenizer):
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Wraps a tokenizer; raises CheckpointError if it lacks a special piece."""
         super().__init__(tokenizer)
-        self.first_id, self.last_id, self.unknown_id = map(self._id_of, ("[CLS]", "[SEP]", "[UNK]"))
+        self.first_id, self.last_id = map(self._id_of, ("[CLS]", "[SEP]"))
         self.before, self.after = np.array([[self.first_id], [self.last_id]], dtype=np.int32)
 
     @classmethod

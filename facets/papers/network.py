@@ -58,7 +58,7 @@ class MagnitudeHead(nn.Module):
         super().__init__()
         width = config.hidden_dim
         self.input = nn.Linear(config.dim + config.hidden_dim, width)
-        self.blocks = nn.ModuleList(Block(width, config.num_heads, width, dropout=config.dropout) for _ in range(2))
+        self.blocks = nn.ModuleList(Block(width, config.num_heads, width) for _ in range(2))
         self.norm = nn.LayerNorm(width)
         self.author = _magnitude_layers(width)
         self.citation = _magnitude_layers(width)

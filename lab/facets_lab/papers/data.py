@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import svds
 
-from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Positive, Probability, VectorWidth
+from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Positive, VectorWidth
 from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
@@ -53,7 +53,7 @@ class PaperTrainingConfig(TrainingConfig):
     num_steps: AtLeastOne = 600
     batch_size: BatchSize = 512  # papers per step
     input_tokens: AtLeastOne = 64  # a training input is cut after so many words
-    word_dropout: Probability = 0.3  # share of the words of a training input that are left out
+    word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3  # share of the words of a training input that are left out
     validation_papers: AtLeastOne = 2000  # never trained on
     validate_every: AtLeastOne = 200  # steps
     checkpoint_every: AtLeastOne = 200  # steps

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_all_bad_settings_are_named_at_once() -> None:
-    with pytest.raises(ConfigError, match=r"^num_facets must be .*; dropout must be .*, got 1$"):
-        FacetModelConfig(num_facets=0, dropout=1)
+    with pytest.raises(ConfigError, match=r"^num_facets must be .*; num_heads must be .*, got 0$"):
+        FacetModelConfig(num_facets=0, num_heads=0)
 
 
 def test_settings_do_not_change_and_copies_are_checked() -> None:
