@@ -1,6 +1,6 @@
 """Retrieval data (BEIR folders, files of pairs), and the metrics of rankings by trec_eval."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -10,20 +10,11 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from facets.errors import InvalidInputError
-from facets_lab.evaluation.files import (
-    NonBlank,
-    Record,
-    parse_number,
-    read_lines,
-    read_records,
-    require_rows,
-    split_fields,
-)
+from facets_lab.evaluation.files import Columns, NonBlank, Record, read_records, read_table, require_rows
 
 DEPTH = 100  # documents of a ranking that are evaluated
 METRICS = ("ndcg_10", "recall_100", "mrr_10")
 _FIRST = 10
-_COLUMNS = ("query-id", "corpus-id", "score")
 
 Ranking = Sequence[str]  # ids of documents, best first, each once
 
@@ -130,18 +121,18 @@ def _by_id(kind: type[DocumentRecord], path: Path) -> dict[str, DocumentRecord]:
 
 
 def _read_judgements(path: Path, queries: Mapping[str, str], documents: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    judgements: dict[str, dict[str, int]] = {}
-    for number, (place, line) in enumerate(read_lines(path)):
-        query, document, grade = split_fields(line, _COLUMNS, place)
-        if number == 0 and grade.strip().lower() == _COLUMNS[-1]:
-            continue  # the header
-        value = parse_number(grade, place, name="score")
-        if not value.is_integer():
-            raise InvalidInputError(f"{place}: expected a whole number as score, got {grade[:40]!r}")
-        for kind, key, known in (("query", query, queries), ("document", document, documents)):
+    def id_of(kind: str, known: Mapping[str, str]) -> Callable[[str], str]:
+        def parse(key: str) -> str:
             if key not in known:
-                raise InvalidInputError(f"{place}: expected the id of a {kind}, got the unknown id {key!r}")
-        judgements.setdefault(query, {})[document] = int(value)
+                raise ValueError(f"expected the id of a {kind}, got the unknown id {key!r}")
+            return key
+
+        return parse
+
+    columns: Columns = {"query-id": id_of("query", queries), "corpus-id": id_of("document", documents), "score": int}
+    judgements: dict[str, dict[str, int]] = {}
+    for query, document, grade in read_table(path, columns):
+        judgements.setdefault(query, {})[document] = grade
     return judgements
 
 

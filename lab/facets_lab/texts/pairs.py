@@ -33,7 +33,7 @@ from facets_lab.evaluation.comparison import (
     minilm,
     model2vec,
 )
-from facets_lab.evaluation.files import parse_number, read_lines, require_rows, split_fields
+from facets_lab.evaluation.files import parse_number, read_table, require_rows
 from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 
@@ -57,47 +57,33 @@ Measure = Callable[[Scores], Metrics]
 
 @dataclass(frozen=True, slots=True)
 class ScoredPairs:
-    """Sentence pairs with human similarity scores and, in some files, inference labels."""
+    """Sentence pairs with human similarity scores."""
 
     gold: NDArray[np.float64]  # [P]
     pairs: tuple[tuple[str, str], ...]
-    labels: NDArray[np.str_] | None = None  # [P], values of InferenceLabel
 
 
 def read_sts(path: Path) -> ScoredPairs:
-    """Reads ``score<TAB>sentence<TAB>sentence`` lines; in some files every line also has ``<TAB>label`` (SICK)."""
-    names: tuple[str, ...] = ("score", "first sentence", "second sentence")
-    gold: list[float] = []
-    pairs: list[tuple[str, str]] = []
-    labels: list[str] = []
-    for place, line in read_lines(path):
-        if not pairs and line.count("\t") == len(names):
-            names += ("label",)
-        score, first, second, *label = split_fields(line, names, place)
-        if not set(label) <= set(InferenceLabel):
-            raise InvalidInputError(f"{place}: expected a label of {', '.join(InferenceLabel)}, got {label[0][:40]!r}")
-        gold.append(parse_number(score, place, name="score"))
-        pairs.append((first, second))
-        labels += label
-    require_rows(path, pairs)
-    return ScoredPairs(np.array(gold), tuple(pairs), np.array(labels) if labels else None)
+    """Reads ``score<TAB>sentence<TAB>sentence`` lines."""
+    rows = list(read_table(path, {"score": parse_number, "first sentence": str, "second sentence": str}))
+    require_rows(path, rows)
+    return ScoredPairs(np.array([score for score, *_ in rows]), tuple((first, second) for _, first, second in rows))
 
 
 def read_labelled(
     path: Path, names: tuple[str, ...], *, negative: str, positive: str
 ) -> tuple[NDArray[np.bool_], list[tuple[str, str]]]:
     """Whether each line is positive ``[P]``, and its pair; lines begin with one of two labels and end with the pair."""
-    labels, pairs = [], []
-    for place, line in read_lines(path):
-        label, *_, first, second = split_fields(line, names, place)
-        if label not in (negative, positive):
-            raise InvalidInputError(f"{place}: expected the label {negative} or {positive}, got {label[:40]!r}")
-        labels.append(label == positive)
-        pairs.append((first, second))
-    require_rows(path, pairs)
-    if len(set(labels)) != 2:
+
+    def parse_label(text: str) -> bool:
+        if text not in (negative, positive):
+            raise ValueError(f"expected the label {negative} or {positive}, got {text[:40]!r}")
+        return text == positive
+
+    rows = list(read_table(path, dict.fromkeys(names, str) | {names[0]: parse_label}))
+    if len({is_positive for is_positive, *_ in rows}) != 2:
         raise InvalidInputError(f"{path}: expected lines of both labels, {negative} and {positive}, got one label")
-    return np.array(labels), pairs
+    return np.array([is_positive for is_positive, *_ in rows]), [(first, second) for *_, first, second in rows]
 
 
 def read_phrase_choices(path: Path) -> tuple[list[tuple[str, str]], list[tuple[str, ...]]]:
@@ -106,13 +92,10 @@ def read_phrase_choices(path: Path) -> tuple[list[tuple[str, str]], list[tuple[s
     Lines have phrase, answer, the phrase's two words and four distractors, separated by tabs.
     """
     names = ("phrase", "answer", "first word", "second word", *(f"distractor {i + 1}" for i in range(_NUM_DISTRACTORS)))
-    phrases, candidates = [], []
-    for place, line in read_lines(path):
-        _, answer, first, second, *distractors = split_fields(line, names, place)
-        phrases.append((first, second))
-        candidates.append((answer, *distractors))
-    require_rows(path, phrases)
-    return phrases, candidates
+    rows = list(read_table(path, dict.fromkeys(names, str)))
+    require_rows(path, rows)
+    phrases = [(first, second) for _, _, first, second, *_ in rows]
+    return phrases, [(answer, *distractors) for _, answer, _, _, *distractors in rows]
 
 
 def load_text_model(name_or_path: str | None) -> TextModel:
@@ -170,11 +153,6 @@ def _embedder_scores(pairs: Pairs, baselines: bool) -> Iterator[tuple[str, Score
             yield name, cosine_scores(embed, pairs)
 
 
-def _inference_labels(model: TextModel, pairs: Pairs) -> NDArray[np.str_]:
-    labels = np.array([comparison.label for comparison in PairScorer(model, pairs).comparisons])
-    return np.where(labels == InferenceLabel.EQUIVALENT, InferenceLabel.ENTAILS, labels)  # the files have no such label
-
-
 def evaluate_sts(
     file: DataFile,
     names_or_paths: Models = None,
@@ -183,7 +161,7 @@ def evaluate_sts(
     num_resamples: Bootstrap = 0,
     skip_wmd: Annotated[bool, typer.Option("--skip-wmd", help="Leave out the word mover's distances.")] = False,
 ) -> Report:
-    """Evaluate sentence similarity. Tab-separated columns: score, sentence, sentence and, in SICK, label.
+    """Evaluate sentence similarity. Tab-separated columns: score, sentence, sentence.
 
     Example: facets-eval sts stsb-dev.tsv --model facets-en --model facets-en-k1 --skip-wmd
     """
@@ -197,9 +175,6 @@ def evaluate_sts(
                 name: with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)
                 for name, scores_P in model_scores(model, data.pairs, names)
             }
-            if data.labels is not None:
-                right = _inference_labels(model, data.pairs) == data.labels
-                metrics[SimilarityMethod.ALIGNMENT]["labels_right"] = float(right.mean())
             yield model.name, metrics
         for name, scores_P in _embedder_scores(data.pairs, baselines):
             yield name, {"cosine": with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)}
@@ -243,7 +218,8 @@ def evaluate_opposed_pairs(file: DataFile, names_or_paths: Models = None, *, bas
         for model in models:
             methods = (str(SimilarityMethod.ALIGNMENT), str(SimilarityMethod.ENCODER))
             metrics = {name: above(scores_P) for name, scores_P in model_scores(model, pairs, methods)}
-            is_denied = _inference_labels(model, pairs) == InferenceLabel.CONTRADICTS
+            labels = np.array([comparison.label for comparison in PairScorer(model, pairs).comparisons])
+            is_denied = labels == InferenceLabel.CONTRADICTS
             told, denied = float(is_denied[~is_same].mean()), float(is_denied[is_same].mean())
             metrics[methods[0]] |= {"told": told, "denied": denied}
             yield model.name, metrics
