@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 from facets.documents.collections import Collections
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoders import ModelEncoder
-from facets.documents.engine import CollectionEngine
 from facets.documents.queries import DocumentQuery
 from facets.documents.types import Document, SearchHit, SearchMode
 from facets.errors import InvalidInputError
 from facets.index.config import EngineConfig
+from facets.model.answer_reader import AnswerReader
 from facets.model.contract import is_foreign
 from facets.model.facet_model import FacetModel
 from facets.model.loading import TASKS, load
@@ -21,7 +21,7 @@ from facets.model.passage_model import PassageModel
 
 SearchedModel = FacetModel | PassageModel
 
-_NAME = "evaluation"
+NAME = "evaluation"
 _DOCUMENT_BATCH = 1_000
 _QUERY_BATCH = 64
 
@@ -66,24 +66,28 @@ class Collection:
                 batch = searched[start : start + _QUERY_BATCH]
                 texts = [queries[i] for i in batch]
                 query = DocumentQuery(queries=texts, mode=mode, top_k=top_k, reasons=reasons)
-                for i, own in zip(batch, collections.search(_NAME, query).hits, strict=True):
+                for i, own in zip(batch, collections.search(NAME, query).hits, strict=True):
                     hits[i] = own
         return found
 
 
 @contextmanager
-def indexed(model: SearchedModel, documents: Mapping[str, str]) -> Iterator[Collection]:
-    """A temporary collection of texts by id; those without words are left out, as a server rejects them."""
-    config, encoder = EngineConfig(background=False, snapshot_on_close=False), ModelEncoder(model)
+def indexed(
+    model: SearchedModel, documents: Mapping[str, str], *, reader: AnswerReader | None = None
+) -> Iterator[Collection]:
+    """A temporary collection ``NAME`` of texts by id; those without words are left out, as a server rejects them.
+
+    ``reader``: chooses the answers; None: facets and words do.
+    """
+    config = EngineConfig(background=False, snapshot_on_close=False)
     with (
         TemporaryDirectory(prefix="facets-eval-") as folder,
-        CollectionEngine.open(folder, config) as engine,
-        Collections(engine, lambda _: encoder) as collections,
+        Collections.open(folder, [model], reader=reader, config=config) as collections,
     ):
-        collections.create_collection(_NAME)
-        ingest = collections.ingest(_NAME)
+        collections.create_collection(NAME)
+        ingest = collections.ingest(NAME)
         texts = [Document(id=key, text=text) for key, text in documents.items()]
         for start in range(0, len(texts), _DOCUMENT_BATCH):
             ingest.store_good(ingest.prepare(texts[start : start + _DOCUMENT_BATCH]))
-        engine.maintain()  # folds a large collection into its index, as a server does in the background
+        collections.engine.maintain()  # folds a large collection into its index, as a server does in the background
         yield Collection(collections, model)

@@ -8,7 +8,6 @@ Each set is also left out of a fit. Shape suffix: M hits.
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from tempfile import TemporaryDirectory
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -16,19 +15,19 @@ import typer
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from facets.documents import Collections, Document, DocumentQuery
+from facets.documents import DocumentQuery
 from facets.model.answer_reader import MOST_OF_ANSWER, AnswerReader, HitWeights, load_reader
 from facets.model.shipped import find_model
 from facets.storage.files import write_whole
 from facets_lab.documents.beir import RetrievalData, read_beir, sampled
-from facets_lab.documents.collection import load_searched
+from facets_lab.documents.collection import NAME, indexed, load_searched
 from facets_lab.documents.reader_data import written_examples
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.options import DryRun, Folders, Seed
 from facets_lab.evaluation.statistics import fit_logistic
 
 _FEATURES = ("confidence", "answer")
-_NAME, _TOP_K, _BATCH, _LEAST = "evaluation", 5, 32, 1e-6
+_TOP_K, _BATCH, _LEAST = 5, 32, 1e-6
 _NUM_QUERIES, _NUM_DOCUMENTS = 40, 160  # of each set
 _WRITTEN = "written"
 
@@ -117,15 +116,11 @@ def _observed(collections: Iterator[tuple[Mapping[str, str], list[_Query]]], rea
     """The first hit of every query that the reader has read."""
     model, rows = load_searched(None), list[tuple[float, float, bool, str]]()
     for texts, queries in collections:
-        with TemporaryDirectory() as folder, Collections.open(folder, [model], reader=reader) as collections_of_texts:
-            collections_of_texts.create_collection(_NAME)
-            ingest = collections_of_texts.ingest(_NAME)
-            ingest.store_good(ingest.prepare([Document(id=key, text=text) for key, text in texts.items()]))
+        with indexed(model, texts, reader=reader) as collection:
             for start in range(0, len(queries), _BATCH):
                 batch = queries[start : start + _BATCH]
-                found = collections_of_texts.search(
-                    _NAME, DocumentQuery(queries=[query.text for query in batch], top_k=_TOP_K)
-                )
+                asked = DocumentQuery(queries=[query.text for query in batch], top_k=_TOP_K)
+                found = collection.collections.search(NAME, asked)
                 for query, hits in zip(batch, found.hits, strict=True):
                     for hit in hits[:1]:
                         if hit.confidence is not None and hit.answer_confidence is not None:

@@ -19,7 +19,7 @@ import typer
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from facets.config import Settings, Share
+from facets.config import Settings
 from facets.language.sentences import sentences_of
 from facets.model.answer_reader import AnswerReader, load_reader
 from facets.model.loading import load
@@ -63,15 +63,12 @@ _ECHOES = (
 
 
 class ReaderDataConfig(Settings):
-    """Where the examples come from, and how many of the large sources are used."""
+    """Where the examples come from."""
 
     pairs: str  # folder of ``NAME.jsonl.xz`` with lines of ``query`` and ``positive``
     corpus: list[str]  # glob patterns of articles, in which the paragraphs of answers are found
     encoder: str = "facets-passages-small-en"  # finds close texts
     reader: str = ""  # finds the sentence that answers where only the text is known to; empty: none
-    qamr_share: Share = 1.0
-    medquad_share: Share = 1.0
-    seed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +137,6 @@ def labelled(source: str, question: str, sentence: str, place: tuple[str, str]) 
 
 def read_examples(config: ReaderDataConfig) -> list[Example]:
     """Examples of the training data: public pairs of questions and answers, and written texts."""
-    random = np.random.default_rng(config.seed)
     pairs = Path(config.pairs)
 
     def pairs_of(name: str) -> list[tuple[str, str]]:
@@ -152,7 +148,7 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
     for question, heading, text in titled:
         examples.append(Example("squad", question, heading, tuple(sentences_in(text)), None))
     answers = [("squad", *pair) for pair in pairs_of("squad1_train_10k_answer_sentence")]
-    answers += [("qamr", *pair) for pair in pairs_of("qamr_question_sentence") if random.random() < config.qamr_share]
+    answers += [("qamr", *pair) for pair in pairs_of("qamr_question_sentence")]
     sentences = sorted({sentence for _, _, sentence in answers})
     places = paragraph_matches(sentences, iter(sorted({(heading, text) for _, heading, text in titled})))
     articles = (
@@ -166,13 +162,9 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
     for source, question, sentence in answers:
         example = labelled(f"{source}-known", question, sentence, places[sentence]) if sentence in places else None
         examples.append(example or Example(source, question, "", tuple(sentences_in(sentence)[:3]), None))
-    for source, name, share in (
-        ("bioasq", "bioasq_pre6b_question_answer_sentence", 1.0),
-        ("medquad", "medquad", config.medquad_share),
-    ):
+    for source, name in (("bioasq", "bioasq_pre6b_question_answer_sentence"), ("medquad", "medquad")):
         for question, text in pairs_of(name):
-            if random.random() < share:
-                examples.append(Example(source, question, "", tuple(sentences_in(text[:1500])[:8]), None))
+            examples.append(Example(source, question, "", tuple(sentences_in(text[:1500])[:8]), None))
     examples += written_examples("train")
     return [example for example in examples if example.sentences]
 
