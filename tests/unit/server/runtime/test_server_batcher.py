@@ -187,12 +187,17 @@ def test_closing_fails_what_waits(make_batcher, recorder):
     closing.join(10)
 
 
-def test_batches_of_a_slow_model_are_smaller_as_far_as_they_may_be(make_batcher, recorder, monkeypatch):
+def test_batches_of_a_slow_model_are_smaller_if_there_are_several_callers(make_batcher, recorder, monkeypatch):
     monkeypatch.setattr("facets_server.runtime.batcher.MAX_BATCH_S", 0.02)
     batcher = make_batcher(max_batch_tokens=64)
     recorder.seconds_per_token = 0.001
     recorder.gate.set()
-    batcher.submit([row(1)] * 600, CallContext()).columns()
+    batcher.submit([row(1)] * 300, CallContext()).columns()
+    assert {len(batch) for batch in recorder.batches} <= {64, 300 % 64}
+    recorder.batches.clear()
+    pending = [batcher.submit([row(1)] * 300, CallContext(caller=caller)) for caller in "ab"]
+    for one in pending:
+        one.columns()
     sizes = [len(batch) for batch in recorder.batches]
     assert len(sizes) <= 600 / 4 + 8 and max(sizes[8:]) <= 24
 
