@@ -10,8 +10,8 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -267,8 +267,8 @@ class CollectionEngine:
         record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             record = self.record(name, record)
-            with self._store.view() as view:
-                warnings = view.filter_warnings(view.collection(name), where)
+            with self._view(name) as (view, current):
+                warnings = view.filter_warnings(current, where)
             write = self._store.delete(record, ids=ids, where=where, source=source)
             self._indexes.wrote(record, write)
         return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
@@ -278,8 +278,7 @@ class CollectionEngine:
     ) -> GetResult:
         """Documents by id, at most ``MAX_BATCH_DOCUMENTS`` of ``MAX_READ_BYTES``; repeated ids are answered once."""
         check_ids(ids, path=("ids",))
-        with self._store.view() as view:
-            record = view.collection(name)
+        with self._view(name) as (view, record):
             revision = view.check_revision(min_revision)
             rows = view.documents_by_id(record, ids).firsts
             num_bytes = view.num_bytes(rows, facets=include_facets, dim=record.dim).sum()
@@ -317,8 +316,7 @@ class CollectionEngine:
         _check_page_size(page_size)
         validate(where)
         check_source(source, ("source",))
-        with self._store.view() as view:
-            record = view.collection(name)
+        with self._view(name) as (view, record):
             revision = view.check_revision(min_revision)
             # The creation time identifies the collection: unlike its number, it stays when it moves to another model.
             listing = (record.created_us, where, source)
@@ -339,8 +337,7 @@ class CollectionEngine:
     def list_sources(self, name: str, *, page_size: int = 100, page_token: str = "") -> SourcePage:
         """One page of the sources of the documents, ordered by name; paged as :meth:`list_documents`."""
         _check_page_size(page_size)
-        with self._store.view() as view:
-            record = view.collection(name)
+        with self._view(name) as (view, record):
             revision = view.revision()
             listing = (record.created_us, "sources")
             after = _read_page_token(page_token, store_id=self._store.store_id, listing=listing)
@@ -354,8 +351,7 @@ class CollectionEngine:
     def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:
         """Number of documents, or of those that match a filter."""
         validate(where)
-        with self._store.view() as view:
-            record = view.collection(name)
+        with self._view(name) as (view, record):
             revision = view.check_revision(min_revision)
             num_documents = record.num_documents if where is None else view.count(record, where)
             warnings = view.filter_warnings(record, where)
@@ -397,8 +393,8 @@ class CollectionEngine:
             if result is not None:
                 warnings: tuple[FilterWarning, ...] = ()
                 if request.where is not None:
-                    with self._store.view() as view:
-                        warnings = view.filter_warnings(view.collection(name), request.where)
+                    with self._view(name) as (view, current):
+                        warnings = view.filter_warnings(current, request.where)
                 # The collection may have been written after `revision` was read.
                 return replace(result, index_revision=max(revision, result.index_revision), warnings=warnings)
             attempt += 1
@@ -410,20 +406,19 @@ class CollectionEngine:
         self, name: str, requests: Sequence[SearchRequest] = (), *, seen: CollectionRecord | None = None
     ) -> CollectionDiagnosis:
         """Describes the vectors of a collection; see :func:`facets.documents.diagnosis.diagnose_collection`."""
-        with apart() as run, self._store.view() as view:
-            record = _record_in(view, name, seen)
+        with apart() as run, self._view(name, seen) as (view, record):
             search = partial(self.search, name, seen=record)
             return diagnose_collection(view, record, requests, search=search, run=run)
 
     def map(self, name: str, *, max_documents: int = 0, seen: CollectionRecord | None = None) -> CollectionMap:
         """Lays out a collection in two dimensions; see :func:`facets.documents.diagnosis.map_collection`."""
-        with apart() as run, self._store.view() as view:
-            return map_collection(view, _record_in(view, name, seen), max_documents=max_documents, run=run)
+        with apart() as run, self._view(name, seen) as (view, record):
+            return map_collection(view, record, max_documents=max_documents, run=run)
 
     def vocabulary(self, name: str, *, seen: CollectionRecord | None = None) -> tuple[Vocabulary, Ints]:
         """Frequent words of a collection; see :func:`facets.documents.diagnosis.collection_vocabulary`."""
-        with self._store.view() as view:
-            return collection_vocabulary(view, _record_in(view, name, seen))
+        with self._view(name, seen) as (view, record):
+            return collection_vocabulary(view, record)
 
     def has_all(self, rows: Ints) -> bool:
         """Whether none of the documents at these rows was deleted or replaced; rows are never used again."""
@@ -461,8 +456,13 @@ class CollectionEngine:
 
         Raises NotFoundError if it was deleted since ``seen``, NotReadyError if it moved to another model.
         """
+        with self._view(name, seen) as (_, record):
+            return record
+
+    @contextmanager
+    def _view(self, name: str, seen: CollectionRecord | None = None) -> Iterator[tuple[StoreView, CollectionRecord]]:
         with self._store.view() as view:
-            return _record_in(view, name, seen)
+            yield view, view.collection(name) if seen is None else view.collection_unchanged(seen)
 
 
 def _write_page_token(last: str, *, store_id: str, listing: Sequence[object]) -> str:
@@ -494,10 +494,6 @@ def _check_page_size(page_size: int) -> None:
     """Raises InvalidInputError unless a page may have so many entries."""
     if not 1 <= page_size <= MAX_PAGE_SIZE:
         raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
-
-
-def _record_in(view: StoreView, name: str, seen: CollectionRecord | None) -> CollectionRecord:
-    return view.collection(name) if seen is None else view.collection_unchanged(seen)
 
 
 def _read_documents(

@@ -182,26 +182,39 @@ class FacetMatch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SearchHit:
+class ScoredText:
+    """A text that answers a query, with its scores."""
+
+    # Orders the texts, best highest. `facets_score` in mode facets, `lexical_score` in mode lexical; in mode hybrid a
+    # convex sum of both and of the score of the document as a whole, in [-1, 1] (`facets.documents.ranking`).
+    score: float
+    # Weighted mean over the query's facets of the best cosine in the document, in [-1, 1]; 0 in mode lexical.
+    facets_score: float
+    lexical_score: float  # BM25, 0 or more; 0 in mode facets. Rarity is counted over the texts that were searched.
+    answer: Span | None  # the part of the text that answers best; None if neither spans nor words match
+    # Calibrated probability that `answer` answers the query, in [0, 1]; None if no reader has read the text.
+    answer_confidence: float | None = None
+    # Calibrated probability that the text is relevant, in [0, 1], comparable across queries; it does not increase with
+    # the rank. None without a curve for the mode.
+    confidence: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankedText(ScoredText):
+    """One of the texts of a request."""
+
+    index: int  # position in the request, from 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchHit(ScoredText):
     """A document that a search found, with its evidence."""
 
     id: str
-    # Orders the hits, best highest. `facets_score` in mode facets, `lexical_score` in mode lexical; in mode hybrid a
-    # convex sum of both and of the score of the document as a whole, in [-1, 1] (`facets.documents.ranking`).
-    score: float
     text: str  # of the document, or of the part for a document of several parts
     payload: Mapping[str, JsonValue] | None  # None if left out
     evidence: tuple[FacetMatch, ...]  # one match for each facet of the query, largest contribution first
-    # Weighted mean over the query's facets of the best cosine in the document, in [-1, 1]; 0 in mode lexical.
-    facets_score: float
-    lexical_score: float  # BM25, 0 or more; 0 in mode facets
     matched_words: tuple[str, ...]  # query words in the document, in any form, in the order of the query
-    answer: Span | None  # the part of the text that answers best; None if neither spans nor words match
-    # Calibrated probability that `answer` answers the query, in [0, 1]; None if no reader has read the hit.
-    answer_confidence: float | None = None
-    # Calibrated probability that the hit is relevant, in [0, 1], comparable across queries; it does not increase with
-    # the rank. None without a curve for the mode.
-    confidence: float | None
     signals: Mapping[str, float]  # what the confidence is computed from, see `facets.documents.confidence.SIGNALS`
     revision: int  # revision of the write that stored the document
     # The part that was found; None if the document is one part. Spans of the hit count from the start of the part.
@@ -213,19 +226,6 @@ class SearchHit:
     def matched_spans(self) -> tuple[tuple[int, int], ...]:
         """Offsets of query words in the answer."""
         return self.answer.words if self.answer else ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RankedText:
-    """A text with its scores; see :class:`SearchHit`."""
-
-    index: int  # position in the request, from 0
-    score: float  # orders the texts; higher is better
-    facets_score: float
-    lexical_score: float  # rarity of words is counted over the texts of the request
-    confidence: float | None
-    answer: Span | None
-    answer_confidence: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
