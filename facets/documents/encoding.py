@@ -1,20 +1,22 @@
-"""Checks documents and encodes them for the store and the indexes.
+"""Checks documents and encodes them for the store and the indexes: facets become int8 codes and norms.
 
+Zero facets have no code. The facets of several parts are concatenated, since a long part has more than K.
 Shape letters: N documents, P parts of all documents, T facets of all parts, K facets of a part, D dimensions.
 """
 
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise, starmap
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from facets.arrays import Doubles, Floats, Ints, Vectors
-from facets.documents.codes import Codes, count_terms, encode_units, starts_of
-from facets.documents.fields import SearchedText
+from facets.documents.fields import SearchedText, count_terms
 from facets.documents.records import CollectionModel
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
@@ -27,7 +29,7 @@ from facets.documents.types import (
     Document,
     JsonValue,
 )
-from facets.errors import ErrorPath, InvalidInputError
+from facets.errors import DamagedError, ErrorPath, InvalidInputError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
@@ -36,6 +38,9 @@ from facets.language.languages import detect
 _COLLECTION_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_COLLECTION_NAME_LENGTH - 1}}}")
 # Documents and, for long ones, facets that are normalized at a time in float64: bounds the extra memory.
 _DOCUMENTS_AT_A_TIME, _FACETS_AT_A_TIME = 256, 2048
+Codes: TypeAlias = NDArray[np.int8]
+_MAX_CODE = 127
+_DECODED_AT_A_TIME = 8192  # facets; bounds the extra memory
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 
 
@@ -288,3 +293,61 @@ def normalize(facets: Doubles) -> tuple[Doubles, Doubles]:
         units = scaled / np.where(lengths > 0, lengths, 1.0)
         norms = np.squeeze(lengths * scale, axis=-1)
     return units, norms
+
+
+def starts_of(counts: Iterable[int]) -> Ints:
+    """Offsets ``[N + 1]`` of consecutive groups of these sizes; the last one is their sum."""
+    return np.cumsum([0, *counts], dtype=np.int64)
+
+
+def encode_units(units_TD: Vectors) -> Codes:
+    """Directions as int8 codes, ``[T, D]``; the norm of a code has no meaning, zero stays zero.
+
+    The largest component of each facet becomes 127: the direction changes by about 0.005 radians.
+    """
+    largest = np.abs(units_TD).max(axis=1, keepdims=True, initial=0.0)
+    codes_TD: Codes = np.rint(units_TD * (_MAX_CODE / np.where(largest > 0, largest, 1.0))).astype(np.int8)
+    return codes_TD
+
+
+def decode_units(codes_TD: Codes) -> NDArray[np.float16]:
+    """The unit-norm facets ``[T, D]`` that codes represent."""
+    units_TD = np.empty(codes_TD.shape, dtype=np.float16)
+    for start in range(0, len(codes_TD), _DECODED_AT_A_TIME):
+        part = codes_TD[start : start + _DECODED_AT_A_TIME].astype(np.float32)
+        norms = np.sqrt(np.einsum("td,td->t", part, part))
+        units_TD[start : start + _DECODED_AT_A_TIME] = part / np.where(norms > 0, norms, 1.0)[:, None]
+    return units_TD
+
+
+def codes_to_bytes(codes_TD: Codes, norms_T: Floats, starts_N1: Ints) -> list[bytes]:
+    """The codes of each document, leaving out zero facets."""
+    stored = memoryview(codes_TD[norms_T > 0].tobytes())
+    ends = (np.concatenate([[0], np.cumsum(norms_T > 0)])[starts_N1] * codes_TD.shape[1]).tolist()
+    return [bytes(stored[start:end]) for start, end in pairwise(ends)]
+
+
+def codes_from_bytes(blobs: Sequence[bytes], norms_T: Floats, starts_N1: Ints, *, dim: int) -> Codes:
+    """The reverse of :func:`codes_to_bytes`, ``[T, D]``; raises DamagedError if a blob has the wrong length."""
+    is_stored_T = norms_T > 0
+    num_stored_N = np.diff(np.concatenate([[0], np.cumsum(is_stored_T)])[starts_N1])
+    if not (num_stored_N * dim == [len(blob) for blob in blobs]).all():
+        raise DamagedError("facets on disk have another size than their collection says: store them again")
+    codes_TD = np.zeros((len(norms_T), dim), dtype=np.int8)
+    codes_TD[is_stored_T] = np.frombuffer(b"".join(blobs), dtype=np.int8).reshape(-1, dim)
+    return codes_TD
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFacets:
+    """The facets of documents as stored."""
+
+    codes: Codes  # directions, `[T, D]`
+    norms: Floats  # magnitudes, `[T]`
+    starts: Ints  # offset of each document's facets, `[N + 1]`
+    spans: tuple[Ints | None, ...]  # of each document, `[K, 2]`; None: not known
+
+    @property
+    def units(self) -> NDArray[np.float16]:
+        """Unit-norm facets, ``[T, D]``; zero stays zero."""
+        return decode_units(self.codes)

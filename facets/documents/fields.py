@@ -1,11 +1,17 @@
-"""Payload fields that are searched with the text: title, subject, or any fields a collection names.
+"""Payload fields that are searched with the text: title, subject, or any fields a collection names; terms and names.
 
 Words of a field count as often as its weight says: BM25F with one saturation for all fields, see Robertson, Zaragoza
 and Taylor 2004. A model reads the fields before the text, so that facets of the text reflect the title. Spans are kept
-as if the fields followed the text, so that they do not depend on them. Shape letters: K facets, P text and fields.
+as if the fields followed the text, so that they do not depend on them. The names of a document (its id and file name,
+short searched fields such as the title, and headings of its text) are kept among its terms, with count 0, so that a
+query finds what it names. Shape letters: K facets, P text and fields.
 """
 
 import math
+import re
+import unicodedata
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,8 +22,11 @@ from numpy.typing import NDArray
 from facets.arrays import Ints
 from facets.documents.filters import PATH_RULE, keys_of, path_of
 from facets.documents.types import DocumentPart, JsonValue, Span
-from facets.errors import ErrorPath, InvalidInputError
+from facets.errors import DamagedError, ErrorPath, InvalidInputError
+from facets.index.lexical import TermCounts
+from facets.language.interruption import check_interrupted
 from facets.language.reading import read
+from facets.language.terms import terms
 
 _TITLES, _SOLUTIONS = ("title", "subject", "headline", "heading", "name"), ("answer", "resolution", "solution")
 DEFAULT_SEARCH_FIELDS: Mapping[str, float] = dict.fromkeys(_TITLES, 2.0) | dict.fromkeys(_SOLUTIONS, 1.0)
@@ -27,6 +36,13 @@ _GAP = "\n\n"
 _HEADINGS = "headings"
 _RULE = "\n|---|"
 _MAX_CONTEXT_CHARS = 300  # a longer field belongs to the first part of a document only
+_MAX_COUNT = 65_535
+_MAX_NAME_CHARS = 200  # a longer text is no name
+_MAX_NAMES = 8  # of a query
+_FILE = re.compile(r"\.(?:txt|md|rst|html?|pdf|docx|csv|tsv|jsonl?)$", re.IGNORECASE)
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})*[.):]?\s+")  # before the words of a heading
+_IDENTIFIER = re.compile(r"(?=.*[^\W\d_])(?:.*\d|.+[._/:#].)")  # letters with digits, or parts: os.path
+_AROUND = " \"'`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb()[]<>?!.,:;"
 _keys_of = lru_cache(maxsize=1024)(keys_of)  # the fields of a collection are looked up in every document
 
 
@@ -193,3 +209,80 @@ def _texts(value: object) -> Iterator[str]:
             yield item
         elif isinstance(item, (int, float)) and not isinstance(item, bool):
             yield f"{item:.15g}" if isinstance(item, float) else str(item)
+
+
+def hash_terms(found: Sequence[str]) -> list[int]:
+    """CRC-32 of each term. With 200,000 terms in a collection, one in 20,000 other terms collides with one of them."""
+    return [zlib.crc32(term.encode()) for term in found]
+
+
+def count_terms(searched: SearchedText, language: str, *, id: str) -> TermCounts:
+    """Term counts of a document: terms of a field count as often as its weight says, at least once; names count 0."""
+    check_interrupted()
+    counts: Counter[int] = Counter(hash_terms(terms(searched.said, language, stored=True)))
+    weighted: dict[int, float] = {}
+    for field in searched.fields:
+        for hash, count in Counter(hash_terms(terms(field.text, language, stored=True))).items():
+            weighted[hash] = weighted.get(hash, 0.0) + count * field.weight
+    for hash, weight in weighted.items():
+        counts[hash] += max(1, round(weight))
+    for hash in hash_terms([name_term(name) for name in names_of(id, searched)]):
+        counts.setdefault(hash, 0)
+    ordered = sorted(counts.items())
+    return TermCounts(
+        np.array([hash for hash, _ in ordered], dtype=np.uint32),
+        np.array([min(count, _MAX_COUNT) for _, count in ordered], dtype=np.uint16),
+    )
+
+
+def terms_to_bytes(counts: TermCounts) -> bytes:
+    """Checksum, hashes and counts, little-endian."""
+    body = counts.hashes.astype("<u4").tobytes() + counts.counts.astype("<u2").tobytes()
+    return zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def terms_from_bytes(blob: bytes) -> TermCounts:
+    """The reverse of :func:`terms_to_bytes`; raises DamagedError if the checksum differs."""
+    body = blob[4:]
+    if len(blob) < 4 or len(body) % 6 or zlib.crc32(body) != int.from_bytes(blob[:4], "little"):
+        raise DamagedError("terms of a document are damaged on disk")
+    size = len(body) // 6
+    return TermCounts(
+        np.frombuffer(body, dtype="<u4", count=size).astype(np.uint32),
+        np.frombuffer(body, dtype="<u2", offset=4 * size).astype(np.uint16),
+    )
+
+
+def names_of(id: str, searched: SearchedText) -> set[str]:
+    """The names of a part of a document; id and fields name the first part only."""
+    texts = [searched.text[start:end] for start, end in read(searched.text).headings.tolist()]
+    if not searched.start:
+        file = id.replace("\\", "/").rpartition("/")[2]
+        texts += [id, file, _FILE.sub("", file)]
+        texts += [line for field in searched.fields for line in field.text.splitlines()]
+    names = set(map(_name_of, texts))
+    return (names | {_NUMBER.sub("", name, count=1) for name in names}) - {""}
+
+
+def names_in(query: str) -> list[str]:
+    """What a query may name: all of it, and the identifiers in it; nothing if it is too long.
+
+    Example:
+        >>> names_in('Where is "INV-2031" in  2026?')
+        ['where is "inv-2031" in 2026', 'inv-2031']
+    """
+    if len(query) > _MAX_NAME_CHARS:
+        return []
+    identifiers = filter(_IDENTIFIER.match, map(_name_of, query.split()))
+    return [name for name in dict.fromkeys([_name_of(query), *identifiers]) if name][:_MAX_NAMES]
+
+
+def name_term(name: str) -> str:
+    """The term that stands for a name; no other term has its first character."""
+    return f"\0{name}"
+
+
+def _name_of(text: str) -> str:
+    """A text as names are compared: without case, and without quotes and marks around it; empty if it is too long."""
+    folded = unicodedata.normalize("NFKC", text).casefold() if len(text) <= _MAX_NAME_CHARS else ""
+    return " ".join(folded.split()).strip(_AROUND)

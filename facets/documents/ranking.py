@@ -12,9 +12,9 @@ import numpy as np
 
 from facets.arrays import Doubles, Floats, Ints, Vectors, take_groups
 from facets.documents.answers import MAX_READ_HITS, QueryWords, Sentences, read_answers, sentences_in
-from facets.documents.codes import StoredFacets, hash_terms, starts_of
 from facets.documents.confidence import SIGNALS, features_of
-from facets.documents.fields import SearchedText
+from facets.documents.encoding import StoredFacets, starts_of
+from facets.documents.fields import SearchedText, hash_terms
 from facets.documents.queries import PreparedSearch
 from facets.documents.records import CollectionRecord
 from facets.documents.types import FacetMatch, RankedText, SearchHit, Span

@@ -11,10 +11,9 @@ from functools import partial
 import numpy as np
 
 from facets.arrays import Floats, Ints
-from facets.documents.codes import decode_units, hash_terms, name_term, names_in, names_of
 from facets.documents.confidence import RelevanceCurve
-from facets.documents.encoding import encode_documents
-from facets.documents.fields import SearchedText
+from facets.documents.encoding import decode_units, encode_documents
+from facets.documents.fields import SearchedText, hash_terms, name_term, names_in, names_of
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
 from facets.documents.queries import PreparedSearch, SearchRequest, prepare_search

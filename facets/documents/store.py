@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from facets.arrays import Ints
-from facets.documents.codes import codes_to_bytes, terms_to_bytes
 from facets.documents.dialects import KEPT_WRITES, POSTGRES, SQLITE, Dialect, create_sqlite_tables, postgres_schema
-from facets.documents.encoding import EncodedBatch
+from facets.documents.encoding import EncodedBatch, codes_to_bytes
+from facets.documents.fields import terms_to_bytes
 from facets.documents.filters import Filter
 from facets.documents.records import (
     COLLECTION_COLUMNS,

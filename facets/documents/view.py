@@ -10,15 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from facets.arrays import Ints
-from facets.documents.codes import (
-    StoredFacets,
-    codes_from_bytes,
-    count_terms,
-    starts_of,
-    terms_from_bytes,
-)
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
-from facets.documents.fields import SearchedText, field_texts, searched_part
+from facets.documents.encoding import StoredFacets, codes_from_bytes, starts_of
+from facets.documents.fields import SearchedText, count_terms, field_texts, searched_part, terms_from_bytes
 from facets.documents.filters import Filter, filter_warnings
 from facets.documents.records import (
     COLLECTION_COLUMNS,

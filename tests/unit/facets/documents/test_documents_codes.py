@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, SearchRequest
-from facets.documents.codes import codes_from_bytes, codes_to_bytes, decode_units, encode_units, starts_of
+from facets.documents.encoding import codes_from_bytes, codes_to_bytes, decode_units, encode_units, starts_of
 from facets.index.config import EngineConfig
 
 

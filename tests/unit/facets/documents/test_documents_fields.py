@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, SearchRequest
-from facets.documents.codes import count_terms, hash_terms
-from facets.documents.fields import SearchedText, field_texts
+from facets.documents.fields import SearchedText, count_terms, field_texts, hash_terms
 from facets.documents.types import JsonValue
 from facets.errors import InvalidInputError
 

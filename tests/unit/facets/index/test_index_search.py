@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from references import reference_search
 
-from facets.documents.codes import decode_units, encode_units
+from facets.documents.encoding import decode_units, encode_units
 from facets.index.backends import make_backend
 from facets.index.base import FacetIndex
 from facets.index.candidates import Meetings, meet, select_candidates
