@@ -9,7 +9,13 @@ from typing import Self
 
 import numpy as np
 
-from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
+from facets.documents.diagnosis import (
+    MAX_DIAGNOSE_QUERIES,
+    CollectionDiagnosis,
+    CollectionMap,
+    diagnose_collection,
+    map_collection,
+)
 from facets.documents.encoders import Encoder, Encoders, check_readable_by, described, encoders_of, problem_of
 from facets.documents.engine import CollectionEngine
 from facets.documents.ingest import DocumentReader, Ingest, StoredBatch
@@ -32,7 +38,7 @@ from facets.documents.types import Document, SearchHit, SearchResult
 from facets.documents.words import CollectionWords
 from facets.errors import InvalidInputError, ModelMismatchError
 from facets.index.config import MAX_DOCUMENT_BYTES, EngineConfig
-from facets.language.interruption import check_interrupted
+from facets.language.interruption import apart, check_interrupted
 from facets.language.tokenizer import check_text
 from facets.model.answer_reader import AnswerReader
 from facets.model.contract import TextModel, check_readable
@@ -257,11 +263,14 @@ class Collections:
             check_readable(encoder.model, text, ("queries", i))
         encoded = encode_texts(queries, encoder) if queries else []
         requests = [request for _, request in requests_of(DocumentQuery(queries=queries, mode="facets"), encoded)]
-        with encoder.measured("search", num_items=len(queries)):
-            return replace(self.engine.diagnose(name, requests, seen=record), model=encoder.model)
+        search = partial(self.engine.search, name, seen=record)
+        with encoder.measured("search", num_items=len(queries)), apart() as run:
+            with self.engine.view(name, record) as (view, current):
+                diagnosis = diagnose_collection(view, current, requests, search=search, run=run)
+        return replace(diagnosis, model=encoder.model)
 
     def map(self, name: str, *, max_documents: int = 0) -> CollectionMap:
-        """Lays out a collection in two dimensions, with its themes, largest first; see ``CollectionEngine.map``."""
+        """Lays out a collection in two dimensions, with its themes, largest first; see ``map_collection``."""
         record, layout = self._maps(name, max_documents, self.engine.revision)
         words = self._words.of(record, self._encoder_of(record), wait_s=_MAP_WAIT_S)
         nearest: list[list[tuple[str, float]]] = [[]] * len(layout.centers)
@@ -277,8 +286,8 @@ class Collections:
         return replace(layout, themes=tuple(themes))
 
     def _map(self, name: str, max_documents: int, _revision: int) -> tuple[CollectionRecord, CollectionMap]:
-        record = self.engine.record(name)
-        return record, self.engine.map(name, max_documents=max_documents, seen=record)
+        with apart() as run, self.engine.view(name) as (view, record):
+            return record, map_collection(view, record, max_documents=max_documents, run=run)
 
     def _encoder_of(self, record: CollectionRecord, model: str = "") -> Encoder:
         """The encoder of the queries to a collection: with its own model, or the named one of the same space."""

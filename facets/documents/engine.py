@@ -13,20 +13,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from facets.arrays import Ints
 from facets.documents.confidence import RelevanceCurve
-from facets.documents.diagnosis import (
-    CollectionDiagnosis,
-    CollectionMap,
-    collection_vocabulary,
-    diagnose_collection,
-    map_collection,
-)
 from facets.documents.encoding import check_collection_name, check_ids, check_source, check_unicode, encode_documents
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filters import Filter, validate
@@ -59,9 +51,7 @@ from facets.errors import (
     StorageError,
 )
 from facets.index.config import MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, EngineConfig
-from facets.language.interruption import apart
 from facets.language.languages import language_of
-from facets.language.vocabulary import Vocabulary
 from facets.model.answer_reader import AnswerReader
 from facets.storage.directory import DirectoryLock
 from facets.storage.files import clear_errors, make_private_directory
@@ -267,7 +257,7 @@ class CollectionEngine:
         record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             record = self.record(name, record)
-            with self._view(name) as (view, current):
+            with self.view(name) as (view, current):
                 warnings = view.filter_warnings(current, where)
             write = self._store.delete(record, ids=ids, where=where, source=source)
             self._indexes.wrote(record, write)
@@ -278,7 +268,7 @@ class CollectionEngine:
     ) -> GetResult:
         """Documents by id, at most ``MAX_BATCH_DOCUMENTS`` of ``MAX_READ_BYTES``; repeated ids are answered once."""
         check_ids(ids, path=("ids",))
-        with self._view(name) as (view, record):
+        with self.view(name) as (view, record):
             revision = view.check_revision(min_revision)
             rows = view.documents_by_id(record, ids).firsts
             num_bytes = view.num_bytes(rows, facets=include_facets, dim=record.dim).sum()
@@ -316,7 +306,7 @@ class CollectionEngine:
         _check_page_size(page_size)
         validate(where)
         check_source(source, ("source",))
-        with self._view(name) as (view, record):
+        with self.view(name) as (view, record):
             revision = view.check_revision(min_revision)
             # The creation time identifies the collection: unlike its number, it stays when it moves to another model.
             listing = (record.created_us, where, source)
@@ -337,7 +327,7 @@ class CollectionEngine:
     def list_sources(self, name: str, *, page_size: int = 100, page_token: str = "") -> SourcePage:
         """One page of the sources of the documents, ordered by name; paged as :meth:`list_documents`."""
         _check_page_size(page_size)
-        with self._view(name) as (view, record):
+        with self.view(name) as (view, record):
             revision = view.revision()
             listing = (record.created_us, "sources")
             after = _read_page_token(page_token, store_id=self._store.store_id, listing=listing)
@@ -351,7 +341,7 @@ class CollectionEngine:
     def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:
         """Number of documents, or of those that match a filter."""
         validate(where)
-        with self._view(name) as (view, record):
+        with self.view(name) as (view, record):
             revision = view.check_revision(min_revision)
             num_documents = record.num_documents if where is None else view.count(record, where)
             warnings = view.filter_warnings(record, where)
@@ -393,7 +383,7 @@ class CollectionEngine:
             if result is not None:
                 warnings: tuple[FilterWarning, ...] = ()
                 if request.where is not None:
-                    with self._view(name) as (view, current):
+                    with self.view(name) as (view, current):
                         warnings = view.filter_warnings(current, request.where)
                 # The collection may have been written after `revision` was read.
                 return replace(result, index_revision=max(revision, result.index_revision), warnings=warnings)
@@ -401,24 +391,6 @@ class CollectionEngine:
             self._indexes.catch_up()
             record = self._indexes.current(record)  # raises if the collection was deleted or moved
         raise StorageError(f"collection {name!r} differs from its index: restart the server to rebuild it")
-
-    def diagnose(
-        self, name: str, requests: Sequence[SearchRequest] = (), *, seen: CollectionRecord | None = None
-    ) -> CollectionDiagnosis:
-        """Describes the vectors of a collection; see :func:`facets.documents.diagnosis.diagnose_collection`."""
-        with apart() as run, self._view(name, seen) as (view, record):
-            search = partial(self.search, name, seen=record)
-            return diagnose_collection(view, record, requests, search=search, run=run)
-
-    def map(self, name: str, *, max_documents: int = 0, seen: CollectionRecord | None = None) -> CollectionMap:
-        """Lays out a collection in two dimensions; see :func:`facets.documents.diagnosis.map_collection`."""
-        with apart() as run, self._view(name, seen) as (view, record):
-            return map_collection(view, record, max_documents=max_documents, run=run)
-
-    def vocabulary(self, name: str, *, seen: CollectionRecord | None = None) -> tuple[Vocabulary, Ints]:
-        """Frequent words of a collection; see :func:`facets.documents.diagnosis.collection_vocabulary`."""
-        with self._view(name, seen) as (view, record):
-            return collection_vocabulary(view, record)
 
     def has_all(self, rows: Ints) -> bool:
         """Whether none of the documents at these rows was deleted or replaced; rows are never used again."""
@@ -456,11 +428,12 @@ class CollectionEngine:
 
         Raises NotFoundError if it was deleted since ``seen``, NotReadyError if it moved to another model.
         """
-        with self._view(name, seen) as (_, record):
+        with self.view(name, seen) as (_, record):
             return record
 
     @contextmanager
-    def _view(self, name: str, seen: CollectionRecord | None = None) -> Iterator[tuple[StoreView, CollectionRecord]]:
+    def view(self, name: str, seen: CollectionRecord | None = None) -> Iterator[tuple[StoreView, CollectionRecord]]:
+        """One state of the documents during a ``with`` block, and the record of a collection in it; see ``record``."""
         with self._store.view() as view:
             yield view, view.collection(name) if seen is None else view.collection_unchanged(seen)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from facets.arrays import Ints
+from facets.documents.diagnosis import collection_vocabulary
 from facets.documents.encoders import Encoder, Encoders
 from facets.documents.engine import CollectionEngine
 from facets.documents.records import CollectionRecord
@@ -118,7 +119,8 @@ class CollectionWords:
     def _encoded(self, record: CollectionRecord, encoder: Encoder, before: _Words | None) -> _Words:
         """The words as they are now; those of ``before`` have their vectors already."""
         self._check_open()
-        found, rows = self._engine.vocabulary(record.name, seen=record)
+        with self._engine.view(record.name, record) as (view, current):
+            found, rows = collection_vocabulary(view, current)
         known = [i for i, word in enumerate(found.words) if not is_foreign(encoder.model, word)]
         vocabulary = Vocabulary([found.words[i] for i in known], found.counts[known])
         vectors = dict(zip(before.vectors.vocabulary.words, before.vectors.vectors, strict=True)) if before else {}

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import postgres_server
 import pytest
 from congruence.corpus import DIM, K, facets_of, make_corpus
@@ -98,9 +97,9 @@ def test_nothing_is_asked_of_another_model_than_the_one_that_read_the_questions(
     seen = two[0].record("docs")
     two[1].reindex("docs", OTHER)
     with pytest.raises(NotReadyError, match="moved to revision 2 of model other"):
-        two[0].map("docs", seen=seen)
-    with pytest.raises(NotReadyError, match="moved to revision 2 of model other"):
-        two[0].diagnose("docs", np.ones((1, DIM), np.float32), seen=seen)
+        two[0].search("docs", SearchRequest(texts=["goat"], mode="lexical"), seen=seen)
+    with pytest.raises(NotReadyError, match="moved to revision 2 of model other"), two[0].view("docs", seen):
+        pass
 
 
 @pytest.mark.parametrize("act", ACTS)
