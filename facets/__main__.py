@@ -31,7 +31,7 @@ def encode(model: PassageModel, documents: Sequence[Sent], search_fields: Mappin
     fields of :class:`facets.documents.Document`, or what is wrong with it.
     """
     collection = CollectionModel(**described(model), search_fields=search_fields, language="")
-    reader = DocumentReader(collection, ModelEncoder(model))
+    reader = DocumentReader(collection=collection, encoder=ModelEncoder(model))
     batch = reader.prepare([Document(id=id, text=text, payload=payload) for id, text, payload in documents])
     answers: dict[int, Answer] = {position: _answer(document) for position, document in reader.encoded(batch)}
     for rejection in batch.rejections:

@@ -18,7 +18,7 @@ from facets.documents.diagnosis import (
 )
 from facets.documents.encoders import Encoder, Encoders, check_readable_by, described, encoders_of, problem_of
 from facets.documents.engine import CollectionEngine
-from facets.documents.ingest import DocumentReader, Ingest, StoredBatch
+from facets.documents.ingest import Ingest, StoredBatch
 from facets.documents.parts import EncodedText
 from facets.documents.queries import (
     DocumentQuery,
@@ -160,7 +160,7 @@ class Collections:
                 f"got {encoder.model.revision}: move it with ReindexCollection (facets collections reindex) or start "
                 "with the old model"
             )
-        return Ingest(self.engine, record, DocumentReader(record, encoder, self._max_text_bytes))
+        return Ingest(engine=self.engine, collection=record, encoder=encoder, max_text_bytes=self._max_text_bytes)
 
     def reindex(
         self,

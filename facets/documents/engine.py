@@ -240,11 +240,6 @@ class CollectionEngine:
             self._indexes.wrote(record, write)
         return write
 
-    def find_equal(self, record: CollectionRecord, documents: Mapping[str, Document]) -> dict[str, int]:
-        """First rows, by id, of the stored documents that are equal; see :meth:`StoreView.equal_rows`."""
-        with self._store.view() as view:
-            return view.equal_rows(record, documents) if documents else {}
-
     def delete(
         self, name: str, *, ids: Sequence[str] | None = None, where: Filter | None = None, source: str = ""
     ) -> DeleteResult:

@@ -5,7 +5,6 @@ Documents that are stored already and equal are left as they are.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class PreparedBatch:
     waiting: Sequence[str]  # the other texts, encoded after the first ones
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class DocumentReader:
     """Checks and encodes documents for collections of one model."""
 
@@ -79,16 +78,12 @@ class DocumentReader:
     encoder: Encoder
     max_text_bytes: int = MAX_DOCUMENT_BYTES
 
-    def prepare(
-        self,
-        documents: Sequence[Document | Rejection],
-        find_equal: Callable[[Mapping[str, Document]], Mapping[str, int]] = lambda documents: {},
-    ) -> PreparedBatch:
-        """Checks documents and gives the texts of new ones to the model, without waiting; some may be rejected already.
+    def find_equal(self, documents: Mapping[str, Document]) -> Mapping[str, int]:
+        """First rows, by id, of the stored documents that equal these, which have no facets; none without a store."""
+        return {}
 
-        ``find_equal``: finds the first rows of stored documents that equal given ones without facets, by id; by
-        default, none are stored.
-        """
+    def prepare(self, documents: Sequence[Document | Rejection]) -> PreparedBatch:
+        """Checks documents and begins to encode those that are new or changed; some may be rejected already."""
         good: dict[int, Document] = {}
         rejections: list[Rejection] = []
         known_ids: set[str] = set()
@@ -102,7 +97,7 @@ class DocumentReader:
                 good[position] = checked
             except InvalidInputError as error:
                 rejections.append(Rejection(position, document.id, error))
-        rows = find_equal({one.id: one for one in good.values() if not one.is_encoded})
+        rows = self.find_equal({one.id: one for one in good.values() if not one.is_encoded})
         unchanged = {position: rows[document.id] for position, document in good.items() if document.id in rows}
         texts: list[str] = []
         for position, document in good.items():
@@ -169,17 +164,17 @@ class DocumentReader:
         return from_encoded(document, document.parts, searched, encoded)
 
 
-@dataclass(frozen=True, slots=True)
-class Ingest:
+@dataclass(frozen=True, kw_only=True)
+class Ingest(DocumentReader):
     """Stores documents in one collection, in batches of which the next may be prepared while one is stored."""
 
+    collection: CollectionRecord
     engine: CollectionEngine
-    record: CollectionRecord
-    reader: DocumentReader
 
-    def prepare(self, documents: Sequence[Document | Rejection]) -> PreparedBatch:
-        """Checks documents and begins to encode those that are new or changed."""
-        return self.reader.prepare(documents, partial(self.engine.find_equal, self.record))
+    def find_equal(self, documents: Mapping[str, Document]) -> Mapping[str, int]:
+        """See :meth:`StoreView.equal_rows`."""
+        with self.engine.view(self.collection.name, self.collection) as (view, record):
+            return view.equal_rows(record, documents) if documents else {}
 
     def store_all(self, batch: PreparedBatch) -> StoredBatch:
         """Stores every document of the batch or, when it raises, none."""
@@ -188,7 +183,7 @@ class Ingest:
 
     def store_good(self, batch: PreparedBatch, *, check: Callable[[], None] = lambda: None) -> StoredBatch:
         """Stores the good documents and reports the others; ``check`` is that of ``CollectionEngine.upsert``."""
-        encoded = self.reader.encoded(batch)
+        encoded = self.encoded(batch)
         unchanged_rows = np.array(sorted(batch.unchanged.values()), dtype=np.int64)
 
         def check_all() -> None:
@@ -198,8 +193,8 @@ class Ingest:
 
         documents = [document for _, document in encoded]
         try:
-            with self.reader.encoder.measured("store", num_items=len(documents)):
-                write = self.engine.upsert(self.record.name, documents, seen=self.record, check=check_all)
+            with self.encoder.measured("store", num_items=len(documents)):
+                write = self.engine.upsert(self.collection.name, documents, seen=self.collection, check=check_all)
         except _ChangedSinceError:  # compares with the documents that are stored now
             return self.store_good(self.prepare(batch.given), check=check)
         return StoredBatch(

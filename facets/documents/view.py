@@ -5,7 +5,7 @@ Every value is compared with its checksum. Shape letters: N documents, T facets 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -281,7 +281,7 @@ class StoreView:
         }
         return tuple(found[row] for row in rows.tolist())
 
-    def documents(self, rows: Ints) -> dict[int, StoredDocument]:
+    def documents(self, rows: Ints) -> Mapping[int, StoredDocument]:
         """The documents at these first rows, without facets; missing rows are skipped.
 
         Raises DamagedDocumentsError if checksums differ or parts are missing.
@@ -290,21 +290,16 @@ class StoreView:
         passages: dict[int, list[Passage]] = {row: [] for row in found.firsts.tolist()}
         for _, passage in sorted(self.passages(found.parts).items()):
             passages[passage.first_row].append(passage)
-        counts = dict(zip(found.firsts.tolist(), found.counts.tolist(), strict=True))
-        incomplete = [row for row, parts in passages.items() if len(parts) < counts[row]]
+        counts = found.counts.tolist()
+        incomplete = [row for (row, parts), num in zip(passages.items(), counts, strict=True) if len(parts) < num]
         if incomplete:
             named = self.document_names(np.array(incomplete))
             raise DamagedDocumentsError("the text", {row: one.id for row, one in zip(incomplete, named, strict=True)})
         return {
-            row: StoredDocument(
-                id=parts[0].id,
+            row: replace(
+                parts[0],
                 text="".join(part.text for part in parts),
-                payload=parts[0].payload,
-                revision=parts[0].revision,
-                num_tokens=parts[0].num_tokens,
-                num_read=parts[0].num_read,
                 parts=tuple(passage.part for passage in parts) if len(parts) > 1 else (),
-                source=parts[0].source,
             )
             for row, parts in passages.items()
         }

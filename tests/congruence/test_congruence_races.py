@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import postgres_server
+import numpy as np
 import pytest
 from congruence.corpus import DIM, K, facets_of, make_corpus
 

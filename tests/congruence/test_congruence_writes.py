@@ -51,7 +51,8 @@ def state(engine: CollectionEngine) -> list[object]:
     of_source = engine.list_documents(NAME, source="folder/\u00e91.txt", page_size=1000, include_document=False)
     given = {one.id: one for one in listed.documents if one.id > "d01"}
     given = {id: Document(id=id, text=one.text, payload=one.payload, parts=one.parts) for id, one in given.items()}
-    equal = engine.find_equal(engine.record(NAME), given)  # those that came from no file
+    with engine.view(NAME) as (view, record):
+        equal = view.equal_rows(record, given)  # those that came from no file
     assert equal
     same = [sources.sources, more.sources, of_source.documents, sorted(equal)]
     return [numbers, facets, pages(engine), said(engine.search(NAME, request)), same]

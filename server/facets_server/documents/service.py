@@ -114,7 +114,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         ingest = self.collections(call).ingest(request.collection, encoded_by=(maker.name, maker.revision))
         stored = ingest.store_all(ingest.prepare(documents_of(request.documents)))
         call.num_items = len(request.documents)
-        return to_message(stored, pb.UpsertResponse, model=ingest.reader.encoder.model, timings=call)
+        return to_message(stored, pb.UpsertResponse, model=ingest.encoder.model, timings=call)
 
     def UpsertStream(
         self, requests: Iterator[pb.UpsertStreamRequest], call: CallContext
@@ -130,7 +130,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             raise InvalidInputError("must be the first message of the stream, got another message or none", path="open")
         opening, maker = first.open, first.open.encoded_by
         ingest = collections.ingest(opening.collection, encoded_by=(maker.name, maker.revision))
-        created = ingest.record.create_time.isoformat()
+        created = ingest.collection.create_time.isoformat()
         place = {"collection": opening.collection, "collection_created": created}
         stream = (
             self.streams.resume(opening.resume_token, **place) if opening.resume_token else self.streams.begin(**place)
