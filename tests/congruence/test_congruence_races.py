@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import postgres_server
 import numpy as np
+import postgres_server
 import pytest
 from congruence.corpus import DIM, K, facets_of, make_corpus
 
