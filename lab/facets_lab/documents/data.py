@@ -26,7 +26,6 @@ from facets_lab.evaluation.files import Record, read_records
 from facets_lab.training.corpus import expand_files, in_blocks, read_titled_documents
 from facets_lab.training.loop import BatchSize, ConfigFile, OptimizerConfig, TrainingConfig
 
-KINDS = ("passage", "sentence", "question")
 _DATA = "data.npz"
 _BATCH_TOKENS = 3000
 
@@ -52,8 +51,7 @@ class PassageDataConfig(Settings):
     sources: list[SourceConfig]
     teacher: str = "all-MiniLM-L6-v2"  # or the folder of a sentence-transformers model with BERT's architecture
     max_groups: AtLeastOne = 1_000_000  # from all sources together, chosen at random
-    max_tokens: AtLeastOne = 256  # per passage, including special pieces; the rest is cut
-    max_sentence_tokens: AtLeastOne = 96
+    max_tokens: AtLeastOne = 256  # per text, including special pieces; the rest is cut
     max_neighbours: AtLeastOne = 6  # passages of one article in a group
     max_sentences: AtLeastOne = 16  # per passage, used as targets
     max_questions: AtLeastOne = 6  # per passage
@@ -164,43 +162,30 @@ def vectors_of(encoder: SentenceEncoder, rows: Sequence[NDArray[np.uint16]]) -> 
     return vectors
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """Texts of one kind."""
-
-    ids: NDArray[np.uint16]  # piece ids of all texts, uint16
-    starts: NDArray[np.int64]  # start of each text in ids, and the end, [N + 1] int64
-    vectors: NDArray[np.float16]  # the teacher's unit vectors, [N, W] float16
-    owners: NDArray[np.int64]  # group of a passage, or passage of a sentence or question; ascending, [N] int64
-
-    def __len__(self) -> int:
-        return len(self.owners)
-
-    def row(self, number: int) -> NDArray[np.uint16]:
-        """Piece ids of one text."""
-        return self.ids[self.starts[number] : self.starts[number + 1]]
-
-    def of(self, owner: int) -> range:
-        """Texts of one owner."""
-        first, last = np.searchsorted(self.owners, (owner, owner + 1)).tolist()
-        return range(first, last)
-
-    def of_all(self, owners: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Texts of several owners, one after the other."""
-        return np.concatenate([np.array(self.of(owner), dtype=np.int64) for owner in owners.tolist()])
-
-
 class PreparedPassages:
-    """Prepared data: ``texts`` by kind (``KINDS``) and ``num_groups``."""
+    """Prepared texts: passages, each followed by its sentences and questions, group by group."""
 
     def __init__(self, folder: Path) -> None:
         try:
             with np.load(folder / _DATA, allow_pickle=False) as arrays:
-                names = ("ids", "starts", "vectors", "owners")
-                self.texts = {kind: Texts(*(arrays[f"{kind}_{name}"] for name in names)) for kind in KINDS}
+                self.ids, self.starts = arrays["ids"], arrays["starts"]  # piece ids of all texts; starts, and the end
+                self.vectors = arrays["vectors"]  # the teacher's unit vectors, [N, W] float16
+                self.groups, self.is_passage = arrays["groups"], arrays["is_passage"]  # of each text, [N]; ascending
         except (OSError, ValueError, KeyError) as error:
             raise CheckpointError(f"{folder}: expected data of facets-train prepare-passages, got: {error}") from error
-        self.num_groups = int(self.texts["passage"].owners[-1]) + 1
+        self.num_groups = int(self.groups[-1]) + 1
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def row(self, number: int) -> NDArray[np.uint16]:
+        """Piece ids of one text."""
+        ids: NDArray[np.uint16] = self.ids[self.starts[number] : self.starts[number + 1]]
+        return ids
+
+    def of(self, group: int) -> NDArray[np.int64]:
+        """Numbers of the texts of a group."""
+        return np.arange(*np.searchsorted(self.groups, (group, group + 1)))
 
 
 def prepare_passages(config: ConfigFile, out: Annotated[Path, typer.Option(help="Folder of the data.")]) -> None:
@@ -209,8 +194,10 @@ def prepare_passages(config: ConfigFile, out: Annotated[Path, typer.Option(help=
     Example: facets-train prepare-passages --config lab/configs/passages-data.toml --out runs/passages-data
     """
     data = prepare(PassageDataConfig.from_toml(config), out)
-    counts = ", ".join(f"{len(texts):,} {kind}s" for kind, texts in data.texts.items())
-    typer.echo(f"{out}: {counts} in {data.num_groups:,} groups", err=True)
+    counts = (
+        f"{data.is_passage.sum():,} passages in {data.num_groups:,} groups, {len(data):,} texts in all"
+    )
+    typer.echo(f"{out}: {counts}", err=True)
 
 
 def prepare(config: PassageDataConfig, folder: Path) -> PreparedPassages:
@@ -233,23 +220,19 @@ def prepare(config: PassageDataConfig, folder: Path) -> PreparedPassages:
 
 def _make_arrays(groups: Sequence[Sequence[Passage]], config: PassageDataConfig) -> dict[str, NDArray[np.generic]]:
     teacher, tokenizer = Teacher(config.teacher), Tokenizer()
-    encoder = teacher.encoder().bfloat16()
-    passages = [passage for group in groups for passage in group]
-    sentences = [tokenizer.sentences(passage.text)[: config.max_sentences] for passage in passages]
-    texts_of_owner = {
-        "passage": [[passage.text for passage in group] for group in groups],
-        "sentence": [
-            [passage.text[span.start : span.end] for span in spans]
-            for passage, spans in zip(passages, sentences, strict=True)
-        ],
-        "question": [list(passage.questions[: config.max_questions]) for passage in passages],
+    texts, owners, is_passage = list[str](), list[int](), list[bool]()
+    for number, group in enumerate(groups):
+        for passage in group:
+            sentences = [sentence.text for sentence in tokenizer.sentences(passage.text)[: config.max_sentences]]
+            own = [passage.text, *sentences, *passage.questions[: config.max_questions]]
+            texts += own
+            owners += [number] * len(own)
+            is_passage += [True, *[False] * (len(own) - 1)]
+    rows = teacher.ids(texts, config.max_tokens)
+    return {
+        "ids": np.concatenate(rows),
+        "starts": np.cumsum([0, *map(len, rows)], dtype=np.int64),
+        "vectors": vectors_of(teacher.encoder().bfloat16(), rows),
+        "groups": np.array(owners),
+        "is_passage": np.array(is_passage),
     }
-    arrays: dict[str, NDArray[np.generic]] = {}
-    for kind, texts in texts_of_owner.items():
-        max_tokens = config.max_tokens if kind == "passage" else config.max_sentence_tokens
-        rows = teacher.ids([text for of_owner in texts for text in of_owner], max_tokens)
-        arrays[f"{kind}_ids"] = np.concatenate([np.empty(0, dtype=np.uint16), *rows])
-        arrays[f"{kind}_starts"] = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
-        arrays[f"{kind}_vectors"] = vectors_of(encoder, rows)
-        arrays[f"{kind}_owners"] = np.repeat(np.arange(len(texts)), [len(of_owner) for of_owner in texts])
-    return arrays

@@ -36,7 +36,6 @@ from facets_lab.training.loop import (
     LOSS,
     BatchSize,
     ConfigFile,
-    ModelOut,
     OptimizerConfig,
     Resume,
     RunOut,
@@ -184,7 +183,7 @@ def choices(examples: Sequence[Example], read: Sequence[np.ndarray]) -> Mapping[
     return {"right": float(np.mean(right)), "auc": float(roc_auc_score(answered, [own.max() for own in read]))}
 
 
-def reader(config: ConfigFile, out: RunOut, resume: Resume = False, model_out: ModelOut = None) -> None:
+def reader(config: ConfigFile, out: RunOut, resume: Resume = False) -> None:
     """Train the answer reader; Ctrl-C saves a checkpoint.
 
     Example: facets-train reader --config lab/configs/facets-reader-en.toml --out runs/facets-reader-en
@@ -195,7 +194,7 @@ def reader(config: ConfigFile, out: RunOut, resume: Resume = False, model_out: M
     facts |= {"seconds": round(result.seconds), "step": result.step}
     plain = ReaderConfig(name=settings.name, encoder=settings.model, training=facts)
     exported = calibrated(AnswerReader(trainer.network, trainer.pieces, plain))
-    write_encoder(model_out or out / "model", exported, trainer.network.state_dict(), trainer.pieces)
+    write_encoder(out / "model", exported, trainer.network.state_dict(), trainer.pieces)
 
 
 def calibrated(reader: AnswerReader) -> ReaderConfig:

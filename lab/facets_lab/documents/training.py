@@ -21,7 +21,7 @@ from facets.model.loading import load
 from facets.model.passage_checkpoint import PassageModelConfig, write_encoder
 from facets.model.passage_model import PassageModel
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
-from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, Texts, vectors_of
+from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, vectors_of
 from facets_lab.documents.head import train_head
 from facets_lab.documents.teacher import Teacher
 from facets_lab.evaluation.comparison import Report
@@ -29,7 +29,6 @@ from facets_lab.evaluation.files import parse_count, read_table
 from facets_lab.losses.passages import distillation_loss
 from facets_lab.training.loop import (
     LOSS,
-    ModelOut,
     Resume,
     RunOut,
     Trainer,
@@ -42,7 +41,7 @@ _MAX_WORD_TOKENS = 32
 _TRAINING_FACTS = ("seed", "num_steps", "batch_size", "layers", "teacher")
 
 
-Batch = dict[str, NDArray[np.int64]]  # rows of passages, of their sentences, and of their questions, by kind
+Batch = NDArray[np.int64]  # numbers of passages, and of their sentences and questions
 
 
 class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
@@ -67,7 +66,7 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
 
     def batches(self, start_step: int) -> Iterator[Batch]:
         """Groups, in a different order in each pass over the data, the same for the same seed."""
-        return map(self._batch, islice(self._groups_of_steps(), start_step, None))
+        return islice(self._all_batches(), start_step, None)
 
     def step(self, batch: Batch, number: int) -> dict[str, Tensor]:
         """See ``Trainer``."""
@@ -77,48 +76,35 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
         """Mean losses of the held-out groups."""
         held_out = np.arange(self._data.num_groups - self.config.validation_groups, self._data.num_groups)
         losses = [
-            self._losses(self._batch(groups), np.random.default_rng(number))
-            for number, groups in enumerate(self._cut(held_out))
+            self._losses(batch, np.random.default_rng(number)) for number, batch in enumerate(self._cut(held_out))
         ]
         return {name: float(np.mean([float(of_batch[name]) for of_batch in losses])) for name in losses[0]}
 
-    def _groups_of_steps(self) -> Iterator[NDArray[np.int64]]:
+    def _all_batches(self) -> Iterator[Batch]:
         num_groups = self._data.num_groups - self.config.validation_groups
         for epoch in count():
-            order = np.random.default_rng((self.config.seed, epoch)).permutation(num_groups)
-            yield from self._cut(order)
+            yield from self._cut(np.random.default_rng((self.config.seed, epoch)).permutation(num_groups))
 
-    def _cut(self, groups: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Yields the groups of each step, enough for a batch of passages; the remainder is left out."""
-        passages = self._data.texts["passage"]
-        first, size = 0, 0
-        for position, group in enumerate(groups.tolist()):
-            size += len(passages.of(group))
-            if size >= self.config.batch_size:
-                yield groups[first : position + 1]
-                first, size = position + 1, 0
-
-    def _batch(self, groups: NDArray[np.int64]) -> Batch:
-        texts = self._data.texts
-        passages = texts["passage"].of_all(groups)
-        return {"passage": passages} | {kind: texts[kind].of_all(passages) for kind in ("sentence", "question")}
+    def _cut(self, groups: NDArray[np.int64]) -> Iterator[Batch]:
+        """Yields the texts of enough groups for a batch of passages; the remainder is left out."""
+        texts, num_passages = list[NDArray[np.int64]](), 0
+        for group in groups.tolist():
+            texts.append(self._data.of(group))
+            num_passages += int(self._data.is_passage[texts[-1]].sum())
+            if num_passages >= self.config.batch_size:
+                yield np.concatenate(texts)
+                texts, num_passages = [], 0
 
     def _losses(self, batch: Batch, random_choice: np.random.Generator) -> dict[str, Tensor]:
         """Losses of the passages and of a sample of their sentences and questions."""
-        texts = self._data.texts
-        chosen: list[tuple[Texts, int]] = [
-            (texts[kind], number) for kind in ("sentence", "question") for number in batch[kind].tolist()
-        ]
-        size = min(len(chosen), self.config.distilled_texts)
-        chosen = [chosen[position] for position in random_choice.choice(len(chosen), size, replace=False)]
-        chosen += [(texts["passage"], number) for number in batch["passage"].tolist()]
-        ragged = RaggedBatch.of([of_kind.row(number) for of_kind, number in chosen], self.device)
+        is_passage = self._data.is_passage[batch]
+        size = min(int((~is_passage).sum()), self.config.distilled_texts)
+        chosen = np.concatenate([random_choice.choice(batch[~is_passage], size, replace=False), batch[is_passage]])
+        ragged = RaggedBatch.of([self._data.row(number) for number in chosen.tolist()], self.device)
         with self.autocast():
             vectors_NW = average_states(self.network(ragged), ragged)
-        teacher_NW = np.stack([of_kind.vectors[number] for of_kind, number in chosen]).astype(np.float32)
-        distance, divergence = distillation_loss(
-            vectors_NW, self.tensor(teacher_NW), temperature=self.config.temperature
-        )
+        teacher_NW = self.tensor(self._data.vectors[chosen].astype(np.float32))
+        distance, divergence = distillation_loss(vectors_NW, teacher_NW, temperature=self.config.temperature)
         return {LOSS: _DISTANCE_WEIGHT * distance + divergence, "distance": distance, "divergence": divergence}
 
 
@@ -126,7 +112,6 @@ def passages(
     out: RunOut,
     config: Annotated[Path | None, typer.Option(help="TOML file: distil an encoder; see lab/configs/.")] = None,
     resume: Resume = False,
-    model_out: ModelOut = None,
     encoder: Annotated[str | None, typer.Option(help="Passage model whose facets get a head.")] = None,
     pairs: Annotated[
         list[Path] | None,
@@ -143,7 +128,7 @@ def passages(
 
     Example: facets-train passages --config lab/configs/facets-passages-en.toml --out runs/facets-passages-en
     """
-    folder = model_out or out / "model"
+    folder = out / "model"
     if (config is None) == (encoder is None):
         raise ConfigError("expected either --config, to distil an encoder, or --encoder, to fit a head")
     if config is not None:

@@ -40,7 +40,7 @@ from facets_lab.papers.data import (
     word_counts,
 )
 from facets_lab.papers.training import PaperTrainer
-from facets_lab.training.loop import ConfigFile, ModelOut, Resume, RunOut, WordsOf, train
+from facets_lab.training.loop import ConfigFile, Resume, RunOut, WordsOf, train
 
 _SPREAD_PAPERS = 4000
 _SPREAD_POWER = 0.5
@@ -60,16 +60,14 @@ def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) ->
     return corpus, WordVectors(vocabulary, singular_word_vectors(counts, config.word_dim, seed=config.seed))
 
 
-def papers(
-    config: ConfigFile, out: RunOut, resume: Resume = False, model_out: ModelOut = None, words_of: WordsOf = None
-) -> None:
+def papers(config: ConfigFile, out: RunOut, resume: Resume = False, words_of: WordsOf = None) -> None:
     """Train a model of papers with its author and citing-paper tables; Ctrl-C saves a checkpoint.
 
     With --words-of, the model has the vocabulary of another model of the same papers.
 
     Example: facets-train papers --config lab/configs/facets-papers-en.toml --out runs/facets-papers-en
     """
-    settings, folder = PaperTrainingConfig.from_toml(config), model_out or out / "model"
+    settings, folder = PaperTrainingConfig.from_toml(config), out / "model"
     train_papers(settings, out, folder, resume=resume, words_of=words_of)
     typer.echo(f"{settings.name}: model in {folder}", err=True)
 

@@ -33,7 +33,7 @@ from facets_lab.relations.facts import type_of_name
 from facets_lab.relations.mining import mine_cells
 from facets_lab.relations.title_types import read_types
 from facets_lab.relations.training import RelationTrainer
-from facets_lab.training.loop import ModelOut, Resume, TrainingResult, train
+from facets_lab.training.loop import Resume, TrainingResult, train
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,6 @@ def relations(
     out: Annotated[Path, typer.Option(help="Folder of the run, or of the mined matrix.")],
     config: Annotated[Path | None, typer.Option(help="TOML file with the settings; see lab/configs/.")] = None,
     resume: Resume = False,
-    model_out: ModelOut = None,
     mine: Annotated[
         list[str] | None, typer.Option(help="Corpus files to mine, instead of training; repeatable.")
     ] = None,
@@ -154,7 +153,7 @@ def relations(
         return mine_cells(mine, out, triples=triples, phrases=phrases, recognizer=recognizer)
     if config is None:
         raise ConfigError("relations needs --config FILE to train, or --mine FILES to mine a matrix")
-    settings, folder = RelationTrainingConfig.from_toml(config), model_out or out / "model"
+    settings, folder = RelationTrainingConfig.from_toml(config), out / "model"
     relation_model(*train(lambda: RelationTrainer(settings), out, resume=resume), folder).save(folder)
     typer.echo(f"{settings.name}: model in {folder}", err=True)
     return None

@@ -24,7 +24,6 @@ from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import (
     LOSS,
     ConfigFile,
-    ModelOut,
     Resume,
     RunOut,
     Trainer,
@@ -39,14 +38,12 @@ _VALIDATION_ACCURACY = (1e-5, 200)
 _COMPONENT_SENTENCES = 20_000  # more change the first principal component by less than its rounding
 
 
-def sentences(
-    config: ConfigFile, out: RunOut, resume: Resume = False, model_out: ModelOut = None, words_of: WordsOf = None
-) -> None:
+def sentences(config: ConfigFile, out: RunOut, resume: Resume = False, words_of: WordsOf = None) -> None:
     """Train a model of sentences or phrases; Ctrl-C saves a checkpoint.
 
     Example: facets-train sentences --config lab/configs/facets-en.toml --out runs/facets-en
     """
-    settings, folder = SentenceTrainingConfig.from_toml(config), model_out or out / "model"
+    settings, folder = SentenceTrainingConfig.from_toml(config), out / "model"
     export_sentence_model(*train(lambda: SentenceTrainer(settings), out, resume=resume), folder, words_of=words_of)
     typer.echo(f"{settings.name}: model in {folder}", err=True)
 

@@ -68,7 +68,6 @@ BatchT = TypeVar("BatchT")
 RunOut = Annotated[Path, typer.Option(help="Folder of the run: checkpoint, curve and model.")]
 ConfigFile = Annotated[Path, typer.Option(help="TOML file with the settings; see lab/configs/.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")]
-ModelOut = Annotated[Path | None, typer.Option(metavar="DIR", help="Where the model is written; default: OUT/model.")]
 WordsOf = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Model whose word vectors are shared instead of stored again.")
 ]

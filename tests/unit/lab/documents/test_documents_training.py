@@ -65,19 +65,16 @@ def data(raw_texts: Path, teacher_folder: Path) -> Path:
 def test_prepared_texts_know_their_owners_and_the_teachers_vectors(
     data: Path, raw_texts: Path, teacher_folder: Path
 ) -> None:
-    texts, teacher = PreparedPassages(data).texts, Teacher(str(teacher_folder))
-    passages, sentences = texts["passage"], texts["sentence"]
+    texts, teacher = PreparedPassages(data), Teacher(str(teacher_folder))
+    passages = np.flatnonzero(texts.is_passage).tolist()
     assert len(passages) == 8 * 2 + 6 + 6
-    assert sorted(len(passages.of(group)) for group in range(10)) == [2] * 8 + [6] * 2
-    for number in range(len(passages)):
-        own = [sentences.row(sentence) for sentence in sentences.of(number)]
-        assert own[0][1:-1].tolist() == passages.row(number)[1 : len(own[0]) - 1].tolist()
-    encoder = teacher.encoder()
-    np.testing.assert_allclose(
-        vectors_of(encoder, [passages.row(3)])[0].astype(np.float32), passages.vectors[3].astype(np.float32), atol=2e-2
-    )
-    assert max(len(passages.row(number)) for number in range(len(passages))) <= 48
-    assert len(texts["question"]) == 12 + sum(len(texts["question"].of(n)) == 1 for n in range(len(passages)))
+    assert sorted(int(texts.is_passage[texts.of(group)].sum()) for group in range(10)) == [2] * 8 + [6] * 2
+    for number in passages:
+        sentence = texts.row(number + 1)[1:-1].tolist()
+        assert sentence == texts.row(number)[1 : 1 + len(sentence)].tolist()
+    found = vectors_of(teacher.encoder(), [texts.row(3)])[0]
+    np.testing.assert_allclose(found.astype(np.float32), texts.vectors[3].astype(np.float32), atol=2e-2)
+    assert max(len(texts.row(number)) for number in range(len(texts))) <= 48
 
 
 def _run(config: PassageTrainingConfig, out: Path, *, resume: bool = False) -> tuple[PassageTrainer, TrainingResult]:
