@@ -194,9 +194,7 @@ def prepare_passages(config: ConfigFile, out: Annotated[Path, typer.Option(help=
     Example: facets-train prepare-passages --config lab/configs/passages-data.toml --out runs/passages-data
     """
     data = prepare(PassageDataConfig.from_toml(config), out)
-    counts = (
-        f"{data.is_passage.sum():,} passages in {data.num_groups:,} groups, {len(data):,} texts in all"
-    )
+    counts = f"{data.is_passage.sum():,} passages in {data.num_groups:,} groups, {len(data):,} texts in all"
     typer.echo(f"{out}: {counts}", err=True)
 
 

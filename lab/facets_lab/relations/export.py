@@ -15,7 +15,8 @@ import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 from tqdm import tqdm
 
 from facets.errors import ConfigError
@@ -37,7 +38,6 @@ from facets_lab.training.loop import Resume, TrainingResult, train
 
 logger = logging.getLogger(__name__)
 
-_EPSILON = 1e-8
 _TYPES = list(EntityType)
 _UNKNOWN = _TYPES.index(EntityType.UNKNOWN)
 _PRIOR_PAIRS = 20.0  # weight of the catalogue, in pairs
@@ -50,50 +50,31 @@ _PAIRS_A_RELATION = 5
 _FIRST_THRESHOLD = 0.5  # until it is fitted
 
 
-@torch.no_grad()
 def factorize(matrix: RelationMatrix, config: FactorizationConfig, *, seed: int) -> tuple[Tensor, Tensor]:
-    """Embeddings of rows ``[P + R, D]`` and of entity pairs ``[N, D]`` that minimise ``-log sigmoid(r.e+ - r.e-)``.
-
-    The gradient is written out, because only the embeddings of a batch change.
-    """
+    """Embeddings of rows ``[P + R, D]`` and of entity pairs ``[N, D]`` that minimise ``-log sigmoid(r.e+ - r.e-)``."""
     dim = config.dim
     generator = torch.Generator().manual_seed(seed)
-    num_rows = len(matrix.offsets) - 1
-    rows_D = torch.randn(num_rows, dim, generator=generator) * dim**-0.5
-    pairs_D = torch.randn(len(matrix.names), dim, generator=generator) * dim**-0.5
-    row_squares, pair_squares = torch.zeros(num_rows, 1), torch.zeros(len(matrix.names), 1)
-    row_of = torch.from_numpy(np.repeat(np.arange(num_rows), matrix.row_sizes))
+    sizes = len(matrix.offsets) - 1, len(matrix.names)
+    rows_D, pairs_D = (nn.Parameter(torch.randn(size, dim, generator=generator) * dim**-0.5) for size in sizes)
+    optimizer = torch.optim.Adagrad([rows_D, pairs_D], lr=config.learning_rate * dim**-0.5)
+    row_of = torch.from_numpy(np.repeat(np.arange(sizes[0]), matrix.row_sizes))
     pair_of = torch.from_numpy(matrix.pairs.astype(np.int64))
     num_cells = len(pair_of)
     for epoch in tqdm(range(config.num_epochs), disable=None, desc="factorization"):
-        order = torch.randperm(num_cells, generator=generator)
         total = 0.0
-        for batch in torch.split(order, config.batch_size):
-            row_B, pair_B = row_of[batch], pair_of[batch]
+        for batch in torch.split(torch.randperm(num_cells, generator=generator), config.batch_size):
             # Drawn from the cells, so that a pair is a negative as often as it is a positive.
-            other_BN = pair_of[torch.randint(num_cells, (len(batch), config.num_negatives), generator=generator)]
-            rows_BD, own_BD, other_BND = rows_D[row_B], pairs_D[pair_B], pairs_D[other_BN]
-            margins_BN = torch.einsum("bd,bnd->bn", rows_BD, own_BD.unsqueeze(1) - other_BND)
-            total += float(-torch.nn.functional.logsigmoid(margins_BN).sum())
-            slopes_BN = torch.sigmoid(-margins_BN) / config.num_negatives  # slopes of -log sigmoid
-            slope_B1 = slopes_BN.sum(dim=1, keepdim=True)
-            mixed_BD = torch.einsum("bn,bnd->bd", slopes_BN, other_BND)
-            row_gradients = mixed_BD - slope_B1 * own_BD + config.l2_weight * rows_BD
-            own_gradients = config.l2_weight * own_BD - slope_B1 * rows_BD
-            other_gradients = (slopes_BN.unsqueeze(-1) * rows_BD.unsqueeze(1)).flatten(0, 1)
-            both_pairs = torch.cat([pair_B, other_BN.flatten()])
-            pair_gradients = torch.cat([own_gradients, other_gradients])
-            _adagrad(rows_D, row_squares, row_B, row_gradients, config.learning_rate)
-            _adagrad(pairs_D, pair_squares, both_pairs, pair_gradients, config.learning_rate)
-        logger.info("factorization epoch %d: BPR loss %.4f", epoch + 1, total / num_cells / config.num_negatives)
-    return rows_D, pairs_D
-
-
-def _adagrad(values_D: Tensor, squares: Tensor, rows_B: Tensor, gradients_BD: Tensor, rate: float) -> None:
-    """One in-place step of Adagrad with one rate per row."""
-    squares.index_add_(0, rows_B, gradients_BD.square().mean(dim=1, keepdim=True))
-    steps_B1 = rate * gradients_BD.shape[1] ** -0.5 / (squares[rows_B].sqrt() + _EPSILON)
-    values_D.index_add_(0, rows_B, -steps_B1 * gradients_BD)
+            others_BN = pair_of[torch.randint(num_cells, (len(batch), config.num_negatives), generator=generator)]
+            rows_BD, own_BD = rows_D[row_of[batch]], pairs_D[pair_of[batch]]
+            margins_BN = torch.einsum("bd,bnd->bn", rows_BD, own_BD.unsqueeze(1) - pairs_D[others_BN])
+            loss = -functional.logsigmoid(margins_BN).mean(dim=1).sum()
+            total += float(loss.detach())
+            loss = loss + config.l2_weight / 2 * (rows_BD.square().sum() + own_BD.square().sum())
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        logger.info("factorization epoch %d: BPR loss %.4f", epoch + 1, total / num_cells)
+    return rows_D.detach(), pairs_D.detach()
 
 
 def type_log_odds(
