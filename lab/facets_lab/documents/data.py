@@ -16,14 +16,14 @@ from pydantic import Field, model_validator
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig, Settings, Share
 from facets.errors import CheckpointError, ConfigError
-from facets.language.tokenizer import Tokenizer
+from facets.language.tokenizer import Tokenizer, grouped
 from facets.model.passage_encoding import length_batches
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets.storage.files import write_atomically
 from facets_lab.documents.beir import PairRecord
 from facets_lab.documents.teacher import Teacher
 from facets_lab.evaluation.files import Record, read_records
-from facets_lab.training.corpus import expand_files, in_blocks, read_titled_documents
+from facets_lab.training.corpus import expand_files, read_titled_documents
 from facets_lab.training.loop import BatchSize, ConfigFile, OptimizerConfig, TrainingConfig
 
 _DATA = "data.npz"
@@ -100,7 +100,7 @@ def read_groups(config: PassageDataConfig) -> list[list[Passage]]:
     for source in config.sources:
         of_source = list(_READERS[source.kind](source, config.max_neighbours, random_choice))
         random_choice.shuffle(of_source)
-        groups += next(in_blocks(of_source, len, source.max_passages), [])
+        groups += next(grouped(of_source, source.max_passages, size=len), [])
     random_choice.shuffle(groups)
     return groups[: config.max_groups]
 
@@ -120,7 +120,7 @@ def _read_questions(source: SourceConfig, size: int, _random_choice: random.Rand
         if _fits(line.positive, source):
             questions_of.setdefault(line.positive.strip(), []).append(line.query.strip())
     passages = [Passage(text, tuple(dict.fromkeys(questions))) for text, questions in questions_of.items()]
-    yield from in_blocks(passages, lambda _: 1, size)
+    yield from grouped(passages, size, size=lambda _: 1)
 
 
 def _read_papers(source: SourceConfig, size: int, random_choice: random.Random) -> Iterator[list[Passage]]:
@@ -133,7 +133,7 @@ def _read_papers(source: SourceConfig, size: int, random_choice: random.Random) 
             passages.append(Passage(f"{title}. {abstract}"))
         else:
             passages.append(Passage(abstract, (title,)))
-    yield from in_blocks(passages, lambda _: 1, size)
+    yield from grouped(passages, size, size=lambda _: 1)
 
 
 class _PaperRecord(Record):

@@ -20,14 +20,13 @@ from scipy.sparse.linalg import svds
 
 from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Positive, VectorWidth
 from facets.errors import InvalidInputError
-from facets.language.tokenizer import Tokenizer
+from facets.language.tokenizer import Tokenizer, grouped
 from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.model.passage_encoding import length_batches
 from facets.papers.reading import typed_rows
 from facets.papers.records import Author, CandidateKind, Paper, year_of_id
 from facets_lab.evaluation.files import NonBlank, Record, read_records
-from facets_lab.training.corpus import in_blocks
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
 
 _TEXTS_AT_A_TIME = 4096
@@ -138,7 +137,7 @@ def build_vocabulary(papers: Sequence[Paper], config: PaperTrainingConfig) -> Vo
     """The words of titles and abstracts, most frequent first, ties by word."""
     counts: Counter[str] = Counter()
     tokenizer, min_count = Tokenizer(), config.min_word_count
-    for part in in_blocks(papers, lambda _: 1, _TEXTS_AT_A_TIME):
+    for part in grouped(papers, _TEXTS_AT_A_TIME, size=lambda _: 1):
         for words in tokenizer.words([f"{paper.title} \n {paper.abstract}" for paper in part]):
             counts.update(words)
     kept = sorted((word for word, num in counts.items() if num >= min_count), key=lambda w: (-counts[w], w))
@@ -152,7 +151,7 @@ def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperT
     """Word rows and interactions of papers."""
     tokenizer = Tokenizer()
     rows: list[NDArray[np.uint16]] = []
-    for part in in_blocks(papers, lambda _: 1, _TEXTS_AT_A_TIME):
+    for part in grouped(papers, _TEXTS_AT_A_TIME, size=lambda _: 1):
         rows += typed_rows(tokenizer, vocabulary, [p.title for p in part], [p.abstract for p in part])
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     titles = {paper.id: paper.title for paper in papers}

@@ -16,12 +16,11 @@ from pydantic import Field
 
 from facets.config import AtLeastOne, NonNegative, PatternNetworkConfig, Positive, Settings, Share
 from facets.errors import ConfigError
-from facets.language.tokenizer import Tokenizer
+from facets.language.tokenizer import Tokenizer, grouped
 from facets.relations.patterns import tokenize_patterns
 from facets_lab.evaluation.files import Columns, parse_count, read_table
 from facets_lab.relations.catalogue import LabelledPatterns, Pattern, compose
 from facets_lab.relations.entity_pairs import bare_name, name_variants
-from facets_lab.training.corpus import in_blocks
 from facets_lab.training.loop import BatchSize, TrainingConfig
 
 KB_PREFIX = "kb:"
@@ -133,7 +132,7 @@ def load_matrix(
     text_cells: list[tuple[int, int]] = []
     for path in cells:
         rows = (cell for cell in read_cells(path) if not cell[2].startswith(KB_PREFIX))
-        for block in in_blocks(rows, lambda _: 1, _BLOCK_LINES):
+        for block in grouped(rows, _BLOCK_LINES, size=lambda _: 1):
             tokens = tokenize_patterns([cell[2] for cell in block], tokenizer, path=(str(path), "patterns"))
             for cell, words in zip(block, tokens, strict=True):
                 column = columns.setdefault(f"{bare_name(cell[0])}\t{bare_name(cell[1])}", len(columns))

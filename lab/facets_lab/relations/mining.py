@@ -18,6 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from facets.errors import ConfigError
+from facets.language.tokenizer import grouped
 from facets.relations.entities import EntityFinder, EntityType
 from facets.relations.recognizer import SpacyEntities
 from facets.storage.files import write_atomically
@@ -26,7 +27,7 @@ from facets_lab.relations.catalogue import read_phrases, relations_by_pattern
 from facets_lab.relations.data import read_triples
 from facets_lab.relations.entity_pairs import DocumentMiner, bare_name, distinctive_names, name_variants
 from facets_lab.relations.title_types import TYPES_FILE, type_of_document, write_types
-from facets_lab.training.corpus import clean_paragraph, expand_files, in_blocks, map_in_order, read_titled_documents
+from facets_lab.training.corpus import clean_paragraph, expand_files, map_in_order, read_titled_documents
 
 CELLS_FILE = "cells.tsv"
 _BLOCK_CHARS = 4_000_000
@@ -135,7 +136,7 @@ def _mine_blocks(database: sqlite3.Connection, files: Sequence[Path], names: lis
     done = {number for (number,) in database.execute("SELECT number FROM blocks")}
     documents = chain.from_iterable(map(read_titled_documents, files))
     size = _RECOGNIZED_BLOCK_CHARS if recognizer else _BLOCK_CHARS
-    blocks = enumerate(in_blocks(documents, lambda document: sum(map(len, document[1])), size))
+    blocks = enumerate(grouped(documents, size, size=lambda document: sum(map(len, document[1]))))
     tasks = ((number, block) for number, block in blocks if number not in done)
     bar = tqdm(unit="sentence", unit_scale=True, disable=None, desc="mining")
     with bar, ProcessPoolExecutor(num_workers, initializer=_start_worker, initargs=(names, recognizer)) as pool:

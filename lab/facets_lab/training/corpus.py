@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from facets.errors import CheckpointError, ConfigError
-from facets.language.tokenizer import Tokenizer
+from facets.language.tokenizer import Tokenizer, grouped
 from facets.language.vocabulary import Vocabulary
 from facets.storage.files import write_atomically
 from facets_lab.evaluation.files import read_texts
@@ -83,19 +83,6 @@ def clean_paragraph(text: str) -> str:
         'Salt & pepper are spices.'
     """
     return _SPACES.sub(" ", _BRACKETS.sub("", _MARKUP.sub(" ", html.unescape(text)))).strip()
-
-
-def in_blocks(items: Iterable[ItemT], size_of: Callable[[ItemT], int], max_size: int) -> Iterator[list[ItemT]]:
-    """Groups items into blocks, in order; a block ends once its size reaches ``max_size``."""
-    block, size = list[ItemT](), 0
-    for item in items:
-        block.append(item)
-        size += size_of(item)
-        if size >= max_size:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
 
 
 def map_in_order(
@@ -232,7 +219,7 @@ def _most_frequent(words: Sequence[str], counts: NDArray[np.int64], *, max_words
 
 def _tokenized_blocks(files: Sequence[Path], num_workers: int) -> Iterator[_Block]:
     documents = (paragraphs for file in files for _, paragraphs in read_titled_documents(file))
-    blocks = in_blocks(documents, lambda paragraphs: sum(map(len, paragraphs)), BLOCK_CHARS)
+    blocks = grouped(documents, BLOCK_CHARS, size=lambda paragraphs: sum(map(len, paragraphs)))
     if num_workers == 1:
         yield from map(_tokenize_block, blocks)
         return
