@@ -27,6 +27,7 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import (
     array_of,
+    check_list_of_texts,
     check_not_empty,
     check_number,
     check_product,
@@ -61,8 +62,8 @@ def _document(message: pb.Document, path: ErrorPath) -> Document:
 def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
     """A request as a record; raises InvalidInputError."""
     check_not_empty(message.queries, ("queries",))
-    texts = [(("queries", i, "text"), q.text) for i, q in enumerate(message.queries) if q.WhichOneof("query") == "text"]
-    check_texts(texts, max_bytes=limits.max_long_text_bytes)
+    texts = [(i, query.text) for i, query in enumerate(message.queries) if query.WhichOneof("query") == "text"]
+    check_texts((("queries", i, "text"), text, limits.max_long_text_bytes) for i, text in texts)
     queries = tuple(_query(query, ("queries", i)) for i, query in enumerate(message.queries))
     query = record_of(message, DocumentQuery, queries=queries, where=filter_of(message))
     check_number(query.num_words, ("num_words",), limits.max_nearest_words)
@@ -83,8 +84,8 @@ def _query(message: pb.SearchQuery, path: ErrorPath) -> str | Floats:
 def reranking_of(message: pb.RerankRequest, limits: LimitsConfig) -> RerankQuery:
     """A request as a record; raises InvalidInputError."""
     check_not_empty(message.texts, ("texts",))
-    texts = [(("query",), message.query), *((("texts", i), text) for i, text in enumerate(message.texts))]
-    check_texts(texts, max_bytes=limits.max_long_text_bytes)
+    check_texts([(("query",), message.query, limits.max_long_text_bytes)])
+    check_list_of_texts(message.texts, "texts", max_bytes=limits.max_long_text_bytes)
     top_k = message.top_k if message.HasField("top_k") else len(message.texts)
     check_number(top_k, ("top_k",), len(message.texts))
     return record_of(message, RerankQuery, documents=list(message.texts), top_k=top_k)

@@ -1,15 +1,15 @@
 """Reads requests about papers into records of the library."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from facets_proto.v1 import papers_pb2 as pb
 
-from facets.errors import ErrorPath, InvalidInputError, raise_first
+from facets.errors import ErrorPath, InvalidInputError
 from facets.papers.records import CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.requests import check_not_empty, check_product, record_of, text_problem
+from facets_server.runtime.requests import check_list_of_texts, check_not_empty, check_product, check_texts, record_of
 
-_MAX_ID_BYTES = 512
+MAX_ID_BYTES = 512
 _KINDS: dict[int, CandidateKind] = {
     pb.CANDIDATE_KIND_AUTHORS: CandidateKind.AUTHORS,
     pb.CANDIDATE_KIND_CITATIONS: CandidateKind.CITATIONS,
@@ -20,7 +20,7 @@ def papers_of(messages: Sequence[pb.Paper], path: ErrorPath, limits: LimitsConfi
     """One or more papers in the field at ``path``; raises InvalidInputError."""
     check_not_empty(messages, path)
     papers = tuple(record_of(message, Paper) for message in messages)
-    raise_first(problem for i, paper in enumerate(papers) for problem in _paper_problems((*path, i), paper, limits))
+    check_texts(text for i, paper in enumerate(papers) for text in _texts_of(paper, (*path, i), limits))
     return papers
 
 
@@ -56,15 +56,15 @@ def new_authors_of(request: pb.AddAuthorsRequest, limits: LimitsConfig) -> tuple
         rule = f"have {num_papers} papers, the limit is {limits.max_texts_per_request}"
         raise InvalidInputError(rule, path="authors")
     authors = tuple(record_of(message, NewAuthor) for message in request.authors)
-    raise_first(
-        problem
+    check_texts(
+        text
         for i, author in enumerate(authors)
         for j, paper in enumerate(author.papers)
-        for problem in _paper_problems(("authors", i, "papers", j), paper, limits)
+        for text in _texts_of(paper, ("authors", i, "papers", j), limits)
     )
     for i, author in enumerate(authors):
-        raise_first(_name_problems([(("authors", i, "author", "name"), author.author.key)]))
-        check_names(author.paper_ids, ("authors", i, "paper_ids"))
+        check_texts([(("authors", i, "author", "name"), author.author.key, MAX_ID_BYTES)])
+        check_list_of_texts(author.paper_ids, "authors", i, "paper_ids", max_bytes=MAX_ID_BYTES)
     return authors
 
 
@@ -75,29 +75,14 @@ def kind_of(number: int) -> CandidateKind:
     return _KINDS[number]
 
 
-def check_names(names: Sequence[str], path: ErrorPath) -> None:
-    """Checks that no name or id is empty or too long; raises InvalidInputError."""
-    raise_first(_name_problems(((*path, i), name) for i, name in enumerate(names)))
-
-
-def _paper_problems(path: ErrorPath, paper: Paper, limits: LimitsConfig) -> Iterator[InvalidInputError]:
-    problem = text_problem(paper.title, (*path, "title"), limits.max_text_bytes)
-    if problem is not None:
-        yield problem
-    num_bytes = len(paper.abstract.encode())
-    if num_bytes > limits.max_long_text_bytes:
-        rule = f"has {num_bytes} bytes, the limit is {limits.max_long_text_bytes}"
-        yield InvalidInputError(rule, path=(*path, "abstract"))
-    names: list[tuple[ErrorPath, str]] = [((*path, "id"), paper.id)] if paper.id else []
-    names += [((*path, "cited_by_ids", i), name) for i, name in enumerate(paper.cited_by_ids)]
-    names += [((*path, "authors", i, "name"), author.key) for i, author in enumerate(paper.authors)]
-    yield from _name_problems(names)
-
-
-def _name_problems(names: Iterable[tuple[ErrorPath, str]]) -> Iterator[InvalidInputError]:
-    for path, name in names:
-        num_bytes = len(name.encode())
-        if not name.strip():
-            yield InvalidInputError("is empty, expected a name", path=path)
-        elif num_bytes > _MAX_ID_BYTES:
-            yield InvalidInputError(f"has {num_bytes} bytes, the limit is {_MAX_ID_BYTES}", path=path)
+def _texts_of(paper: Paper, path: ErrorPath, limits: LimitsConfig) -> Iterator[tuple[ErrorPath, str, int]]:
+    """Texts, ids and names of a paper, with their paths and limits of bytes."""
+    yield (*path, "title"), paper.title, limits.max_text_bytes
+    if paper.abstract.strip():
+        yield (*path, "abstract"), paper.abstract, limits.max_long_text_bytes
+    if paper.id:
+        yield (*path, "id"), paper.id, MAX_ID_BYTES
+    for i, name in enumerate(paper.cited_by_ids):
+        yield (*path, "cited_by_ids", i), name, MAX_ID_BYTES
+    for i, author in enumerate(paper.authors):
+        yield (*path, "authors", i, "name"), author.key, MAX_ID_BYTES

@@ -13,8 +13,8 @@ from facets.errors import InvalidInputError
 from facets.papers.records import BulkCandidates, CandidateKind, RankedCandidate, RankedPaper
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.requests import (
+    MAX_ID_BYTES,
     candidate_query_of,
-    check_names,
     kind_of,
     new_authors_of,
     papers_of,
@@ -24,7 +24,7 @@ from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
-from facets_server.runtime.requests import check_not_empty
+from facets_server.runtime.requests import check_list_of_texts, check_not_empty
 
 _PAPERS_AT_A_TIME = 32
 _BULK_PAPERS_AT_A_TIME = 128  # larger than elsewhere: each turn looks up the candidates again
@@ -86,7 +86,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served, limits = self.models.get(request.model), self.limits
         kind, ids = kind_of(request.kind), tuple(request.ids)
         check_not_empty(ids, ("ids",))
-        check_names(ids, ("ids",))
+        check_list_of_texts(ids, "ids", max_bytes=MAX_ID_BYTES)
         call.num_items, source = len(ids), request.WhichOneof("source")
         if source == "papers":
             papers = papers_of(request.papers.papers, ("papers", "papers"), limits)
@@ -149,7 +149,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self.models.get(request.model)
         kind = kind_of(request.kind)
         check_not_empty(request.texts, ("texts",))
-        check_names(request.texts, ("texts",))
+        check_list_of_texts(request.texts, "texts", max_bytes=MAX_ID_BYTES)
         options = {"top_k": request.top_k} if request.HasField("top_k") else {}
         call.num_items = len(request.texts)
         results = []

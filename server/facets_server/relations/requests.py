@@ -33,8 +33,11 @@ Entities: TypeAlias = Callable[[Sequence[str], int], Sequence[Sequence[EntitySpa
 def check_slots(request: pb.FillSlotsRequest) -> None:
     """Checks the bytes of heads and relations; raises InvalidInputError."""
     check_not_empty(request.slots, ("slots",))
-    sides = ((i, slot, side) for i, slot in enumerate(request.slots) for side in ("head", "relation"))
-    check_texts(((("slots", i, side), getattr(slot, side)) for i, slot, side in sides), max_bytes=MAX_NAME_BYTES)
+    check_texts(
+        (("slots", i, side), getattr(slot, side), MAX_NAME_BYTES)
+        for i, slot in enumerate(request.slots)
+        for side in ("head", "relation")
+    )
 
 
 def num_scores_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> int | None:
@@ -55,7 +58,7 @@ def texts_of(request: _WithTexts, limits: LimitsConfig) -> list[str]:
     """The texts of a request; raises InvalidInputError."""
     check_not_empty(request.texts, ("texts",))
     texts = [message.text for message in request.texts]
-    check_texts(((("texts", i, "text"), text) for i, text in enumerate(texts)), max_bytes=limits.max_text_bytes)
+    check_texts((("texts", i, "text"), text, limits.max_text_bytes) for i, text in enumerate(texts))
     return texts
 
 

@@ -71,30 +71,26 @@ def check_product(name: str, top_k: int, num_items: int, limit: int, path: Error
         )
 
 
-def text_problem(text: str, path: ErrorPath, max_bytes: int) -> InvalidInputError | None:
-    """The error for a text that is empty or too long; None: the text is valid."""
-    try:
-        check_text(text, path, max_bytes=max_bytes)
-    except InvalidInputError as error:
-        return error
-    return None
+def check_texts(texts: Iterable[tuple[ErrorPath, str, int]]) -> None:
+    """Raises InvalidFieldsError if texts, given with their paths and limits of bytes, are empty or too long."""
+    problems = []
+    for path, text, max_bytes in texts:
+        try:
+            check_text(text, path, max_bytes=max_bytes)
+        except InvalidInputError as error:
+            problems.append(error)
+    raise_first(problems)
 
 
-def check_texts(texts: Iterable[tuple[ErrorPath, str]], *, max_bytes: int) -> None:
-    """Raises InvalidFieldsError if texts, given with their paths, are empty or too long."""
-    raise_first(problem for path, text in texts if (problem := text_problem(text, path, max_bytes)) is not None)
-
-
-def check_list_of_texts(texts: Sequence[str], name: str, *, max_bytes: int) -> None:
-    """Checks bytes of the texts in the field ``name``; raises as ``check_texts``."""
-    check_texts((((name, i), text) for i, text in enumerate(texts)), max_bytes=max_bytes)
+def check_list_of_texts(texts: Sequence[str], *path: str | int, max_bytes: int) -> None:
+    """Checks the texts in the field at ``path``; raises as ``check_texts``."""
+    check_texts(((*path, i), text, max_bytes) for i, text in enumerate(texts))
 
 
 def check_pairs(pairs: Sequence[object], sides: tuple[str, str], *, max_bytes: int) -> None:
     """Checks the texts in the field ``pairs``; raises as ``check_not_empty`` and ``check_texts``."""
     check_not_empty(pairs, ("pairs",))
-    sided = ((("pairs", i, side), getattr(pair, side)) for i, pair in enumerate(pairs) for side in sides)
-    check_texts(sided, max_bytes=max_bytes)
+    check_texts((("pairs", i, side), getattr(pair, side), max_bytes) for i, pair in enumerate(pairs) for side in sides)
 
 
 def page_size_of(request: Any) -> int:

@@ -240,17 +240,16 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
             sentences, path = document.sentences.sentences, ("documents", i, "sentences")
             if document.WhichOneof("source") == "sentences":
                 check_not_empty(sentences, path)
-                texts = (((*path, "sentences", j), sentence) for j, sentence in enumerate(sentences))
-                check_texts(texts, max_bytes=limits.max_text_bytes)
+                check_list_of_texts(sentences, *path, "sentences", max_bytes=limits.max_text_bytes)
                 continue
-            check_texts([(("documents", i, "text"), document.text)], max_bytes=limits.max_long_text_bytes)
+            check_texts([(("documents", i, "text"), document.text, limits.max_long_text_bytes)])
             if len(document.text) > max_sentences:
                 num_sentences = len(served.model.tokenizer.sentences(document.text))
                 if num_sentences > max_sentences:
                     rule = f"has {num_sentences} sentences, the limit is {max_sentences}"
                     raise InvalidInputError(rule, path=("documents", i, "text"))
         if request.query:
-            check_texts([(("query",), request.query)], max_bytes=limits.max_text_bytes)
+            check_texts([(("query",), request.query, limits.max_text_bytes)])
 
 
 @dataclass(frozen=True)
