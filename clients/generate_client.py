@@ -20,7 +20,6 @@ _MODULES = {
     "core.calls": "calls",
     "core.model_calls": "model_calls",
     "texts.calls": "text_calls",
-    "documents.session": "session",
     "load.running": "running",
     "documents.bulk": "bulk",
     "documents.calls": "document_calls",

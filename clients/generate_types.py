@@ -51,7 +51,7 @@ _MESSAGES = {
     "SummaryFields": "Summary",
     "TakenBackup": "TakeBackupResponse",
 }
-# Record -> its base class in core/values.py or core/rows.py.
+# Record -> its base class in core/rows.py.
 _BASES = {
     "CandidateRankings": "Listed[tuple[RankedCandidate, ...]]",
     "Collection": "Record",
@@ -62,7 +62,6 @@ _BASES = {
     "FoundDocuments": "Listed[Document]",
     "Model": "Record",
     "PaperRankings": "Listed[tuple[RankedPaper, ...]]",
-    "PatternScore": "OfPattern[RelationScore]",
     "Relation": "Record",
     "RerankedTexts": "Listed[RankedText]",
     "ScoresFields": "Listed[PairScoreFields]",
@@ -126,8 +125,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from facets_client.core.rows import Listed, Record
-from facets_client.core.values import FacetsArray, OfPair, OfPattern
+from facets_client.core.rows import FacetsArray, Listed, OfPair, Record
 '''
 
 

@@ -1,8 +1,8 @@
 """Shared parts of the commands that process a whole file: options, progress, notes, exit codes."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -15,7 +15,7 @@ from facets_client.cli.settings import Settings
 from facets_client.core.drawing import count_of, progress_bar
 from facets_client.errors import FacetsClientError
 from facets_client.generated.running import BulkRunner, BulkTask
-from facets_client.load.outputs import append_rejections
+from facets_client.load.rows import Rejection
 from facets_client.load.runner import BulkReport, BulkSettings
 from facets_client.load.source import BulkSource
 
@@ -73,8 +73,7 @@ class BulkInput:
 
             if self.rejected_path.is_file():  # of an earlier run
                 self.rejected_path.unlink()
-            on_rejected = partial(append_rejections, self.rejected_path)
-            runner = BulkRunner(task, self.source, bulk, on_rejected=on_rejected, on_progress=show)
+            runner = BulkRunner(task, self.source, bulk, on_rejected=self._keep_rejected, on_progress=show)
             try:
                 return runner.run()
             except (KeyboardInterrupt, FacetsClientError) as error:
@@ -84,6 +83,14 @@ class BulkInput:
                         self.settings.note(f"stopped {so_far}")
                     raise
                 raise CommandError(f"interrupted {so_far}", "CANCELLED", ExitCode.INTERRUPTED) from None
+
+    def _keep_rejected(self, rejections: Sequence[Rejection]) -> None:
+        for rejection in rejections:
+            fields = {name: getattr(rejection, name) for name in ("line", "id", "reason", "message")}
+            if rejection.file:
+                fields = {"file": rejection.file, **fields}
+            with self.rejected_path.open("ab") as stream:
+                stream.write(json.dumps(fields).encode("ascii") + b"\n")
 
     def end(self, report: BulkReport, kind: str, counts: str, **fields: object) -> None:
         """Prints the result of a run over ``kind``, as JSON with more fields; exit code 1 if records were rejected."""

@@ -51,7 +51,7 @@ _COMMANDS = {
     "delete": "documents.collections:delete_documents",
     "documents": "documents.collections:documents_app",
     "collections": "documents.collections:collections_app",
-    "diagnose": "documents.diagnosis:diagnose",
+    "diagnose": "documents.collections:diagnose",
     "encode": "documents.index:encode",
     "embed": "texts:embed",
     "explain": "texts:explain",

@@ -3,20 +3,23 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_args, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import RenderableType
 from rich.rule import Rule
 
 from facets_client.core.drawing import Drawn, line, more, table_of
 from facets_client.core.extras import require_extra
-from facets_client.core.values import OfPair, OfPattern
 
 if TYPE_CHECKING:
     import pandas
 
 EntryT = TypeVar("EntryT")
+ScoreT = TypeVar("ScoreT")
+FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
+
 # Columns of a table for people, besides those of payloads and limits; a DataFrame has every column.
 _SHOWN = frozenset(
     "input index id name title model task space pattern premise hypothesis head tail relation label words text answer "
@@ -26,6 +29,18 @@ _SHOWN = frozenset(
     "pattern_score.assertion_cue no_relation_probability recall missed_ids".split()
 )
 _SHOWN_PARTS = ("payload.", "limits.", "encoder_settings.", "vectors.", "revision")
+
+
+class OfPair(Generic[ScoreT]):
+    """Base of a pair of entities with the scores of relations for the pattern between them."""
+
+    __slots__ = ()
+    pattern_score: Any
+
+    @property
+    def relations(self) -> tuple[ScoreT, ...]:
+        """The accepted relations, most probable first; empty: no relation."""
+        return tuple(score for score in self.pattern_score.relations if score.accepted)
 
 
 class Record(Drawn):
@@ -140,7 +155,7 @@ def _shown_columns(rows: Iterable[Mapping[str, object]], parts: tuple[str, ...])
 
 def _rows_of(entry: Any, place: dict[str, object]) -> Iterator[dict[str, object]]:
     """The rows of an entry; ``place`` is added to those of a list."""
-    if isinstance(entry, OfPair | OfPattern):
+    if hasattr(entry, "relations"):  # of a pattern or a pair
         items, place = entry.relations, columns_of(entry)
         if not items:
             yield place

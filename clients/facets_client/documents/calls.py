@@ -28,11 +28,10 @@ from facets_client.core.requests import (
 )
 from facets_client.core.rows import Results
 from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, num_items, rejection_error
-from facets_client.documents.bulk import AsyncIndexTask
+from facets_client.documents.bulk import AsyncIndexTask, AsyncUpsertSession
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document
 from facets_client.documents.results import AddedFiles, SearchResult, SearchResults, StreamAck, WriteResult
-from facets_client.documents.session import AsyncUpsertSession
 from facets_client.errors import AlreadyExistsError, NotFoundError
 from facets_client.filters import Filter, filter_message
 from facets_client.generated.types import (

@@ -33,10 +33,9 @@ from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_
 from facets_client.documents.results import AddedFiles, SearchResult, SearchResults, StreamAck, WriteResult
 from facets_client.errors import AlreadyExistsError, NotFoundError
 from facets_client.filters import Filter, filter_message
-from facets_client.generated.bulk import IndexTask
+from facets_client.generated.bulk import IndexTask, UpsertSession
 from facets_client.generated.calls import Calls
 from facets_client.generated.running import BulkRunner
-from facets_client.generated.session import UpsertSession
 from facets_client.generated.types import (
     Collection,
     CollectionDiagnosis,

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from facets_client.core.rows import Listed, Record
-from facets_client.core.values import FacetsArray, OfPair, OfPattern
+from facets_client.core.rows import FacetsArray, Listed, OfPair, Record
 
 DTypeName = Literal["float32", "float16"]
 Method = Literal[
@@ -1018,7 +1017,7 @@ class FacetRelations:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternScore(OfPattern[RelationScore]):
+class PatternScore:
     """Pattern score.
 
     Attributes:

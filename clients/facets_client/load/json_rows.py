@@ -13,6 +13,7 @@ from facets_client.load.rows import (
     Row,
     Rows,
     has_undecodable,
+    read_line,
     type_name,
 )
 from facets_client.load.source import DAMAGED, InputError, Source
@@ -26,32 +27,20 @@ def read_jsonl(source: Source, options: ReadOptions | None = None) -> Rows:
     while True:
         line += 1
         try:
-            raw, num_bytes = _read_line(source)
+            raw = read_line(source.stream)
         except DAMAGED as error:
             message = f"the {source.compression} data is cut off or damaged after line {line - 1}: {error}"
             yield Rejection(line, "damaged_input", message)
             return
-        if not num_bytes:
+        if not raw:
             return
-        if raw is None:
-            yield Rejection(line, "line_too_long", f"line has {num_bytes} bytes, the limit is {MAX_ROW_BYTES}")
+        if len(raw) > MAX_ROW_BYTES and not raw.endswith(b"\n"):
+            yield Rejection(line, "line_too_long", f"line has too many bytes, the limit is {MAX_ROW_BYTES}")
             continue
         if line == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         if raw.strip():
             yield _json_row(raw, line)
-
-
-def _read_line(source: Source) -> tuple[bytes | None, int]:
-    """A line and its length; None instead of a line over the limit."""
-    piece = source.stream.readline(MAX_ROW_BYTES + 1)
-    if len(piece) <= MAX_ROW_BYTES or piece.endswith(b"\n"):
-        return piece, len(piece)
-    num_bytes = len(piece)
-    while piece and not piece.endswith(b"\n"):
-        piece = source.stream.readline(2**18)
-        num_bytes += len(piece)
-    return None, num_bytes
 
 
 def _json_row(raw: bytes, line: int) -> Row | Rejection:

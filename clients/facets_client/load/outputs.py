@@ -1,11 +1,8 @@
 """Files that commands write."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from facets_client.load.rows import Rejection
 
 
 @contextmanager
@@ -18,13 +15,3 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def append_rejections(path: Path, rejections: Sequence[Rejection]) -> None:
-    """Appends rejections to a file as JSON lines; without any, it is not created."""
-    for rejection in rejections:
-        fields = {name: getattr(rejection, name) for name in ("line", "id", "reason", "message")}
-        if rejection.file:
-            fields = {"file": rejection.file, **fields}
-        with path.open("ab") as stream:
-            stream.write(json.dumps(fields).encode("ascii") + b"\n")

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Generic, Literal, TypeAlias, TypeVar
+from typing import IO, Any, AnyStr, BinaryIO, Generic, Literal, TypeAlias, TypeVar
 
 ItemT = TypeVar("ItemT")
 # fmt: off
@@ -115,6 +115,14 @@ def type_name(value: object) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return _TYPE_NAMES.get(type(value), type(value).__name__)
+
+
+def read_line(stream: IO[AnyStr]) -> AnyStr:
+    """The next line; of one that is too long only the beginning, without a line end."""
+    line = rest = stream.readline(MAX_ROW_BYTES + 1)
+    while len(line) > MAX_ROW_BYTES and rest and rest[-1:] not in ("\n", b"\n"):
+        rest = stream.readline(2**18)
+    return line
 
 
 _UNDECODABLE = re.compile("[\udc80-\udcff]")

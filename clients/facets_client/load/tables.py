@@ -9,7 +9,16 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TextIO
 
-from facets_client.load.rows import MAX_EXACT_INTEGER, MAX_ROW_BYTES, ReadOptions, Rejection, Row, Rows, has_undecodable
+from facets_client.load.rows import (
+    MAX_EXACT_INTEGER,
+    MAX_ROW_BYTES,
+    ReadOptions,
+    Rejection,
+    Row,
+    Rows,
+    has_undecodable,
+    read_line,
+)
 from facets_client.load.source import InputError, Source, detect_encoding
 
 _DELIMITERS = ",;\t|"
@@ -22,7 +31,7 @@ def read_csv(source: Source, options: ReadOptions, *, kind: str = "CSV", delimit
     encoding = detect_encoding(source.name, source.text_head(kind), options.encoding, options.note)
     stream = source.text(encoding)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
-    header = _line(stream)
+    header = read_line(stream)
     if not header.strip():
         return
     if header.lstrip().startswith(('{"', "[{")):
@@ -72,7 +81,7 @@ def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int,
         """The lines of one record; they end where a quote has been open for too long."""
         num_chars = 0
         while len(record) < _MAX_RECORD_LINES and num_chars <= MAX_ROW_BYTES:
-            line = waiting.popleft() if waiting else _line(stream)
+            line = waiting.popleft() if waiting else read_line(stream)
             if not line:
                 return
             record.append(line)
@@ -99,14 +108,6 @@ def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int,
         elif any(value.strip() for value in values):
             yield number, values
         num_lines += len(record)
-
-
-def _line(stream: TextIO) -> str:
-    """The next line; of one that is too long only the beginning."""
-    line = rest = stream.readline(MAX_ROW_BYTES + 1)
-    while len(line) > MAX_ROW_BYTES and rest and not rest.endswith("\n"):
-        rest = stream.readline(2**18)
-    return line
 
 
 def read_parquet(source: Source, options: ReadOptions) -> Rows:

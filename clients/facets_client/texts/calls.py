@@ -10,8 +10,7 @@ from facets_proto.values import array_from_message
 from facets_client.core.asynchronous import AnyIterable, iterate, take
 from facets_client.core.calls import AsyncCalls
 from facets_client.core.requests import check_iterable, join, move_indices, request_from, request_of
-from facets_client.core.rows import Results
-from facets_client.core.values import FacetsArray
+from facets_client.core.rows import FacetsArray, Results
 from facets_client.errors import FacetsClientError
 from facets_client.generated.types import DTypeName, Method, TextTopics
 from facets_client.texts.results import Embeddings, Explanation, PairScore, Scores, Summary

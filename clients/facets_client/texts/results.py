@@ -8,7 +8,7 @@ from rich.text import Text
 
 from facets_client.core.drawing import Drawn, count_of, line, more, table_of
 from facets_client.core.evidence import attention_line, match_line
-from facets_client.core.values import FacetsArray
+from facets_client.core.rows import FacetsArray
 from facets_client.generated.types import (
     EmbeddingsFields,
     ExplanationFields,

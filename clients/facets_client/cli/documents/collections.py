@@ -1,4 +1,4 @@
-"""``facets collections`` and ``facets documents``."""
+"""``facets collections``, ``documents``, ``delete`` and ``diagnose``."""
 
 import itertools
 import sys
@@ -15,6 +15,7 @@ from facets_client.cli.options import (
     WhereOption,
     parse_search_fields,
     parse_where,
+    texts_from,
 )
 from facets_client.cli.output import print_documents, print_json, print_table
 from facets_client.cli.settings import ask, settings_of
@@ -121,6 +122,24 @@ def delete_collection(context: typer.Context, name: NameArgument, yes: YesOption
     settings.done({"name": name, "num_documents": done.num_documents}, f"deleted collection {name} with {documents}")
 
 
+def diagnose(
+    context: typer.Context,
+    collection: CollectionOption,
+    queries: Annotated[str | None, Option(help="File with questions, one per line.")] = None,
+) -> None:
+    """Report duplicates, hubs and recall of a collection.
+
+    Recall is measured on --queries. Use real questions, not sentences from the documents.
+
+    \b
+    Examples:
+      facets diagnose -c news
+      facets diagnose -c news --queries asked.txt
+    """
+    asked = [] if queries is None else list(texts_from(None, queries))
+    ask(context, lambda client: client.diagnose_collection(collection, asked))
+
+
 def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
         raise typer.BadParameter("--yes is required where the user cannot be asked")
@@ -165,13 +184,11 @@ def list_documents(
     collection: CollectionOption,
     where: WhereOption = None,
     source: SourceOption = "",
-    limit: Annotated[int, Option(help="Maximum number of documents; 0: all.")] = 20,
+    limit: Annotated[int, Option(min=0, help="Maximum number of documents; 0: all.")] = 20,
     facets: FacetsOption = False,
 ) -> None:
     """List documents in the order of their ids; with --json one object per line."""
     settings = settings_of(context)
-    if limit < 0:
-        raise typer.BadParameter(f"--limit must be at least 0, got {limit}")
     with settings.connect() as client:
         found = client.list_documents(collection, where=parse_where(where), source=source, include_facets=facets)
         documents = itertools.islice(found, limit or None)

@@ -1,14 +1,10 @@
 """The bulk runner: batches, calls that leave out what is refused."""
 
-import json
-from functools import partial
-
 import grpc
 import pytest
 from facets_client.errors import FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
 from facets_client.generated.running import BulkRunner
 from facets_client.load import runner
-from facets_client.load.outputs import append_rejections
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import BulkSettings, CallTask, Settled, batches
 from facets_client.load.source import Source
@@ -37,7 +33,7 @@ class Run:
 
     def __init__(self, call, tmp_path, *, away=(), **settings):
         self.away = list(away)
-        self.taken, self.rejected, self.waits = [], tmp_path / "rejected.jsonl", []
+        self.taken, self.rejected, self.waits = [], [], []
         (tmp_path / "in.jsonl").write_text("")
         self.settings = BulkSettings(**{"batch_size": 4, "max_wait_s": 5.0, **settings})
         task = CallTask("papers", self.read, call, self.take, window=self.settings.window)
@@ -46,7 +42,7 @@ class Run:
                 task,
                 source,
                 self.settings,
-                on_rejected=partial(append_rejections, self.rejected),
+                on_rejected=self.rejected.extend,
                 on_progress=lambda report, waiting: self.waits.append(waiting) if waiting else None,
             ).run()
 
@@ -72,8 +68,7 @@ def test_what_is_refused_is_left_out_and_the_rest_goes_on(tmp_path, window):
     run = Run(call, tmp_path, window=window)
     assert run.taken == [f"item {i}" for i in (1, 3, 5, 6, 7, 8, 10)]
     assert (run.report.num_done, run.report.totals) == (7, {"num_rows": 7})
-    rejected = [json.loads(line) for line in run.rejected.read_text().splitlines()]
-    assert [(item["line"], item["message"]) for item in rejected] == [(i, "title is bad") for i in (2, 4, 9)]
+    assert [(item.line, item.message) for item in run.rejected] == [(i, "title is bad") for i in (2, 4, 9)]
 
 
 def test_what_names_an_unknown_paper_is_found_one_by_one(tmp_path):
