@@ -22,7 +22,7 @@ from facets_client.load.source import BulkSource
 ItemT = TypeVar("ItemT")
 
 JsonLinesArgument = Annotated[str, Argument(help="JSON lines file (plain, gzip or xz); -: standard input.")]
-WindowOption = Annotated[int | None, Option(help="Number of concurrent requests.")]
+WindowOption = Annotated[int | None, Option(min=1, help="Number of concurrent requests.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class RunOptions:
 class BulkOptions(RunOptions):
     """Options of a run that sends records to a server."""
 
-    batch_size: Annotated[int | None, Option(help="Records per request.")] = None
-    max_wait_s: Annotated[float | None, Option(help="Seconds to wait for an unreachable or full server.")] = None
+    batch_size: Annotated[int | None, Option(min=1, help="Records per request.")] = None
+    max_wait_s: Annotated[float | None, Option(min=0, help="Seconds to wait for an unreachable or full server.")] = None
 
     def settings(self, *, batch_size: int | None = None, **others: Any) -> BulkSettings:
         """The settings of a run; ``batch_size`` is the default of the command."""

@@ -286,7 +286,7 @@ def bulk(
                 lambda: batches(map(with_exclusions, read_papers(source, need_id=True)), bulk_settings),
                 lambda papers: client.recommend_bulk(kind, papers, asked, model=model),
                 take,
-                window=bulk_settings.window,
+                max_under_way=bulk_settings.window,
             )
             report = bulk_input.run(task, bulk_settings, verb="answered")
     if unknown[0]:

@@ -4,6 +4,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from facets_proto.v1 import documents_pb2 as pb
@@ -57,6 +58,7 @@ class UpsertSession:
         self._stream.close()
 
 
+@dataclass(eq=False)
 class IndexTask:
     """A task of the bulk runner: stores the documents of an input, and deletes what its files no longer contain.
 
@@ -69,45 +71,34 @@ class IndexTask:
     Ctrl-C and the progress bar treat a batch as a unit. Memory: about 80 bytes for each document, and the window.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        read: Callable[[], Iterator[FileRecord]],
-        collection: str,
-        *,
-        settings: BulkSettings,
-        prepare: Callable[[], object],
-        encoded_by: ModelVersion | None = None,
-        keep: bool = False,
-    ) -> None:
-        self._client = client
-        self._read = read
-        self._collection = collection
-        self._encoded_by = encoded_by
-        self._settings = settings
-        self._prepare = prepare
-        self._keep = keep
-        self._session: UpsertSession | None = None
-        self._num_under_way = 0
-        self._max_batch_bytes = _FIRST_BATCH_BYTES
-        self._busy_since = 0.0  # when the server started on the oldest batch in flight
-        self._seen: set[int] = set()  # hashes of the ids that the input has
-        self._num_stored: Counter[str] = Counter()  # documents of each file
-        self._complete: list[str] = []  # files that were read to their end
-        self._has_unknown: set[str] = set()  # files with rejected rows whose ids are not known
-        self._has_stored = False  # whether documents of the input had been stored before
-        self.notes: list[str] = []  # for the user
-        self.num_removed = 0
-        self.index_revision = 0  # of everything stored; pass it as min_revision to search it
+    client: Any
+    read_documents: Callable[[], Iterator[FileRecord]]
+    collection: str
+    settings: BulkSettings
+    prepare: Callable[[], object]
+    encoded_by: ModelVersion | None = None
+    keep: bool = False
+    notes: list[str] = field(default_factory=list, init=False)  # for the user
+    num_removed: int = field(default=0, init=False)
+    index_revision: int = field(default=0, init=False)  # of all that is stored: the min_revision that finds it
+    _session: UpsertSession | None = field(default=None, init=False)
+    _num_under_way: int = field(default=0, init=False)
+    _max_batch_bytes: int = field(default=_FIRST_BATCH_BYTES, init=False)
+    _busy_since: float = field(default=0.0, init=False)  # when the server started on the oldest batch in flight
+    _seen: set[int] = field(default_factory=set, init=False)  # hashes of the ids that the input has
+    _num_stored: Counter[str] = field(default_factory=Counter, init=False)  # documents of each file
+    _complete: list[str] = field(default_factory=list, init=False)  # files that were read to their end
+    _has_unknown: set[str] = field(default_factory=set, init=False)  # files with rejected rows whose ids are not known
+    _has_stored: bool = field(default=False, init=False)  # whether documents of the input had been stored before
 
     def read(self) -> Iterator[Batch[DocumentMessage]]:
         """The batches of the input, within the server's limits; opens the collection first."""
-        self._prepare()
-        limits = (self._client.model()).limits
+        self.prepare()
+        limits = (self.client.model()).limits
         max_bytes = min(limits.max_message_bytes or BATCH_BYTES, BATCH_BYTES)
         return batches(
-            to_messages(self._read(), limits.max_message_bytes, self._seen),
-            self._settings,
+            to_messages(self.read_documents(), limits.max_message_bytes, self._seen),
+            self.settings,
             max_records=limits.max_documents_per_upsert,
             max_bytes=lambda: min(max_bytes, self._max_batch_bytes),
         )
@@ -120,7 +111,7 @@ class IndexTask:
     def send(self, batch: Batch[DocumentMessage]) -> None:
         """Sends a batch on the stream, which is opened if needed."""
         if self._session is None:
-            self._session = self._client.open_upsert_session(self._collection, encoded_by=self._encoded_by)
+            self._session = self.client.open_upsert_session(self.collection, encoded_by=self.encoded_by)
         if not self._num_under_way:
             self._busy_since = time.monotonic()
         self._session.send([record.item for record in batch.records])
@@ -160,16 +151,16 @@ class IndexTask:
         """Ends the stream normally, and deletes what the files no longer contain."""
         if self._session:
             self._session.finish()
-        if self._keep or not self._complete:
+        if self.keep or not self._complete:
             return
-        stored = self._client.list_sources(self._collection)
+        stored = self.client.list_sources(self.collection)
         for name in self._complete:
             if name not in self._has_unknown and stored.get(name, 0) != self._num_stored[name]:
                 self._delete_unseen(name)
 
     def _delete_unseen(self, source: str) -> None:
-        listed = self._client.list_documents(
-            self._collection, source=source, include_document=False, page_size=_DELETED_AT_A_TIME
+        listed = self.client.list_documents(
+            self.collection, source=source, include_document=False, page_size=_DELETED_AT_A_TIME
         )
         unseen = [document.id for document in listed if hash(document.id) not in self._seen]
         if unseen and not self._has_stored:
@@ -179,7 +170,7 @@ class IndexTask:
             return
         for start in range(0, len(unseen), _DELETED_AT_A_TIME):
             ids = unseen[start : start + _DELETED_AT_A_TIME]
-            deleted = self._client.delete_documents(self._collection, ids)
+            deleted = self.client.delete_documents(self.collection, ids)
             self.num_removed += deleted.num_documents
             self.index_revision = deleted.index_revision
 

@@ -8,6 +8,7 @@ run again from the beginning: tasks do nothing about records that are stored alr
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from facets_client.core.blocking import in_thread
@@ -42,6 +43,7 @@ class BulkTask(Protocol[ItemT]):
         """Called after the last batch."""
 
 
+@dataclass(eq=False)
 class BulkRunner(Generic[ItemT]):
     """One run over one input; ``report`` says what it has done so far.
 
@@ -49,22 +51,13 @@ class BulkRunner(Generic[ItemT]):
     with the server's message.
     """
 
-    def __init__(
-        self,
-        task: BulkTask[ItemT],
-        source: BulkSource,
-        settings: BulkSettings,
-        *,
-        on_rejected: Callable[[Sequence[Rejection]], object],
-        on_progress: Callable[[BulkReport, str], object],
-    ) -> None:
-        self._task = task
-        self._source = source
-        self._settings = settings
-        self._on_rejected = on_rejected
-        self._on_progress = on_progress
-        self._pending: deque[Batch[ItemT]] = deque()  # read but not settled; sent batches come first
-        self.report = BulkReport()
+    task: BulkTask[ItemT]
+    source: BulkSource
+    settings: BulkSettings
+    on_rejected: Callable[[Sequence[Rejection]], object]
+    on_progress: Callable[[BulkReport, str], object]
+    report: BulkReport = field(default_factory=BulkReport, init=False)
+    _pending: deque[Batch[ItemT]] = field(default_factory=deque, init=False)  # read, not settled; sent ones come first
 
     def run(self) -> BulkReport:
         """Processes the input to its end."""
@@ -72,7 +65,7 @@ class BulkRunner(Generic[ItemT]):
         try:
             self._work()
         finally:
-            self._task.abandon()
+            self.task.abandon()
         self.report.duration_s = time.monotonic() - started
         return self.report
 
@@ -82,48 +75,48 @@ class BulkRunner(Generic[ItemT]):
         while True:
             try:
                 if source is None:
-                    source = self._task.read()
+                    source = self.task.read()
                 self._fill_window(source)
                 if not self._pending:
-                    self._task.finish()
+                    self.task.finish()
                     return
                 batch = self._pending[0]
-                self._take(batch, self._task.settle(batch))
+                self._take(batch, self.task.settle(batch))
                 self._pending.popleft()
                 last_progress, pause_s = time.monotonic(), runner.FIRST_PAUSE_S
             except TRANSIENT as error:
-                self._task.abandon()
+                self.task.abandon()
                 for batch in self._pending:
                     batch.is_sent = False
                 self.report.num_reconnects += 1
                 pause_s = max(pause_s, min(error.retry_after_s or 0.0, runner.LONGEST_PAUSE_S))
-                if time.monotonic() - last_progress + pause_s > self._settings.max_wait_s:
+                if time.monotonic() - last_progress + pause_s > self.settings.max_wait_s:
                     raise
-                self._on_progress(self.report, error.details)
+                self.on_progress(self.report, error.details)
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, runner.LONGEST_PAUSE_S)
 
     def _fill_window(self, source: Iterator[Batch[ItemT]]) -> None:
         index = num_sent = 0
-        while index < self._settings.window and num_sent < min(self._settings.window, self._task.max_under_way):
+        while index < self.settings.window and num_sent < min(self.settings.window, self.task.max_under_way):
             if index == len(self._pending):
                 next_batch = in_thread(next, source, None)
                 if next_batch is None:
                     return
-                next_batch.position = self._source.position
+                next_batch.position = self.source.position
                 self._pending.append(next_batch)
             batch = self._pending[index]
             if batch.records and not batch.is_sent:
-                self._task.send(batch)
+                self.task.send(batch)
                 batch.is_sent = True
             num_sent += batch.is_sent
             index += 1
 
     def _take(self, batch: Batch[ItemT], settled: Settled) -> None:
         rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.file, item.line))
-        self._on_rejected(rejections)
+        self.on_rejected(rejections)
         self.report.num_records += len(batch.records) + len(batch.rejections)
         self.report.num_rejected += len(rejections)
         self.report.totals.update(settled.totals)
         self.report.position = batch.position
-        self._on_progress(self.report, "")
+        self.on_progress(self.report, "")

@@ -36,11 +36,6 @@ class BulkSettings:
     max_wait_s: float = 300.0  # without progress, for an unreachable or full server
     limit: int = 0  # records; 0: all
 
-    def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("window", 1), ("limit", 0), ("max_wait_s", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-
 
 @dataclass(slots=True)
 class Batch(Generic[ItemT]):
@@ -126,26 +121,17 @@ class BulkReport:
         return self.num_done / max(self.duration_s, 1e-9)
 
 
+@dataclass(eq=False)
 class CallTask(Generic[ItemT, ReplyT]):
     """A task that makes one call per batch, each in its own thread; ``take`` stores the replies in input order."""
 
-    def __init__(
-        self,
-        items_name: str,
-        read: Callable[[], Iterator[Batch[ItemT]]],
-        call: Callable[[list[ItemT]], ReplyT],
-        take: Callable[[list[Record[ItemT]], ReplyT], Settled],
-        *,
-        window: int = 1,
-        finish: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._items_name = items_name
-        self.read = read
-        self._call = call
-        self._take = take
-        self.finish = finish
-        self.max_under_way = window
-        self._under_way: deque[Background[_Answers[ItemT, ReplyT]]] = deque()
+    items_name: str
+    read: Callable[[], Iterator[Batch[ItemT]]]
+    call: Callable[[list[ItemT]], ReplyT]
+    take: Callable[[list[Record[ItemT]], ReplyT], Settled]
+    max_under_way: int = 1
+    finish: Callable[[], None] = lambda: None
+    _under_way: "deque[Background[_Answers[ItemT, ReplyT]]]" = field(default_factory=deque, init=False)
 
     def send(self, batch: Batch[ItemT]) -> None:
         """Starts the call for a batch."""
@@ -158,7 +144,7 @@ class CallTask(Generic[ItemT, ReplyT]):
         replies, rejections = self._under_way.popleft().result()
         totals: Counter[str] = Counter()
         for records, reply in replies:
-            settled = self._take(records, reply)
+            settled = self.take(records, reply)
             rejections += settled.rejections
             totals.update(settled.totals)
         return Settled(rejections, totals)
@@ -175,9 +161,9 @@ class CallTask(Generic[ItemT, ReplyT]):
         while waiting:
             part = waiting.pop(0)
             try:
-                replies.append((part, self._call([record.item for record in part])))
+                replies.append((part, self.call([record.item for record in part])))
             except (InvalidArgumentError, NotFoundError) as error:
-                of_items = [rule for rule in error.field_violations if rule.field.startswith(f"{self._items_name}[")]
+                of_items = [rule for rule in error.field_violations if rule.field.startswith(f"{self.items_name}[")]
                 if not of_items and error.resource_type != "paper":
                     raise
                 if len(part) > 1:

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from facets_client.core.asynchronous import in_thread
@@ -42,6 +43,7 @@ class AsyncBulkTask(Protocol[ItemT]):
         """Called after the last batch."""
 
 
+@dataclass(eq=False)
 class AsyncBulkRunner(Generic[ItemT]):
     """One run over one input; ``report`` says what it has done so far.
 
@@ -49,22 +51,13 @@ class AsyncBulkRunner(Generic[ItemT]):
     with the server's message.
     """
 
-    def __init__(
-        self,
-        task: AsyncBulkTask[ItemT],
-        source: BulkSource,
-        settings: BulkSettings,
-        *,
-        on_rejected: Callable[[Sequence[Rejection]], object],
-        on_progress: Callable[[BulkReport, str], object],
-    ) -> None:
-        self._task = task
-        self._source = source
-        self._settings = settings
-        self._on_rejected = on_rejected
-        self._on_progress = on_progress
-        self._pending: deque[Batch[ItemT]] = deque()  # read but not settled; sent batches come first
-        self.report = BulkReport()
+    task: AsyncBulkTask[ItemT]
+    source: BulkSource
+    settings: BulkSettings
+    on_rejected: Callable[[Sequence[Rejection]], object]
+    on_progress: Callable[[BulkReport, str], object]
+    report: BulkReport = field(default_factory=BulkReport, init=False)
+    _pending: deque[Batch[ItemT]] = field(default_factory=deque, init=False)  # read, not settled; sent ones come first
 
     async def run(self) -> BulkReport:
         """Processes the input to its end."""
@@ -72,7 +65,7 @@ class AsyncBulkRunner(Generic[ItemT]):
         try:
             await self._work()
         finally:
-            await self._task.abandon()
+            await self.task.abandon()
         self.report.duration_s = time.monotonic() - started
         return self.report
 
@@ -82,48 +75,48 @@ class AsyncBulkRunner(Generic[ItemT]):
         while True:
             try:
                 if source is None:
-                    source = await self._task.read()
+                    source = await self.task.read()
                 await self._fill_window(source)
                 if not self._pending:
-                    await self._task.finish()
+                    await self.task.finish()
                     return
                 batch = self._pending[0]
-                self._take(batch, await self._task.settle(batch))
+                self._take(batch, await self.task.settle(batch))
                 self._pending.popleft()
                 last_progress, pause_s = time.monotonic(), runner.FIRST_PAUSE_S
             except TRANSIENT as error:
-                await self._task.abandon()
+                await self.task.abandon()
                 for batch in self._pending:
                     batch.is_sent = False
                 self.report.num_reconnects += 1
                 pause_s = max(pause_s, min(error.retry_after_s or 0.0, runner.LONGEST_PAUSE_S))
-                if time.monotonic() - last_progress + pause_s > self._settings.max_wait_s:
+                if time.monotonic() - last_progress + pause_s > self.settings.max_wait_s:
                     raise
-                self._on_progress(self.report, error.details)
+                self.on_progress(self.report, error.details)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, runner.LONGEST_PAUSE_S)
 
     async def _fill_window(self, source: Iterator[Batch[ItemT]]) -> None:
         index = num_sent = 0
-        while index < self._settings.window and num_sent < min(self._settings.window, self._task.max_under_way):
+        while index < self.settings.window and num_sent < min(self.settings.window, self.task.max_under_way):
             if index == len(self._pending):
                 next_batch = await in_thread(next, source, None)
                 if next_batch is None:
                     return
-                next_batch.position = self._source.position
+                next_batch.position = self.source.position
                 self._pending.append(next_batch)
             batch = self._pending[index]
             if batch.records and not batch.is_sent:
-                await self._task.send(batch)
+                await self.task.send(batch)
                 batch.is_sent = True
             num_sent += batch.is_sent
             index += 1
 
     def _take(self, batch: Batch[ItemT], settled: Settled) -> None:
         rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.file, item.line))
-        self._on_rejected(rejections)
+        self.on_rejected(rejections)
         self.report.num_records += len(batch.records) + len(batch.rejections)
         self.report.num_rejected += len(rejections)
         self.report.totals.update(settled.totals)
         self.report.position = batch.position
-        self._on_progress(self.report, "")
+        self.on_progress(self.report, "")

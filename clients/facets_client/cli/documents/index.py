@@ -61,7 +61,7 @@ class FileOptions:
         None
     )
     encoding: Annotated[str, Option(help="Encoding of texts.  [default: detected]")] = ""
-    limit: Annotated[int, Option(help="Stop after this many records; 0: no limit.")] = 0
+    limit: Annotated[int, Option(min=0, help="Stop after this many records; 0: no limit.")] = 0
 
     def open(self, names: Sequence[str], note: Callable[[str], None]) -> DocumentFiles:
         """Opens the files."""
@@ -254,7 +254,7 @@ def encode(
     ray: Annotated[
         str, Option(metavar="ADDRESS", help="Ray cluster that encodes; 'auto' finds a running one, 'local' starts one.")
     ] = "",
-    part_size: Annotated[int, Option(help="Documents per Parquet part.")] = 512,
+    part_size: Annotated[int, Option(min=1, help="Documents per Parquet part.")] = 512,
     columns: FileOptions,
     run: RunOptions,
 ) -> None:
@@ -295,7 +295,7 @@ def encode(
                 lambda: batches(to_messages(source.read()), bulk, max_bytes=lambda: BATCH_BYTES),
                 lambda documents: folder.write(documents, pool.encode),
                 folder.take,
-                window=window,
+                max_under_way=window,
                 finish=folder.finish,
             )
             report = bulk_input.run(task, bulk, verb="encoded")

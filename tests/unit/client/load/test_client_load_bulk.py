@@ -36,7 +36,7 @@ class Run:
         self.taken, self.rejected, self.waits = [], [], []
         (tmp_path / "in.jsonl").write_text("")
         self.settings = BulkSettings(**{"batch_size": 4, "max_wait_s": 5.0, **settings})
-        task = CallTask("papers", self.read, call, self.take, window=self.settings.window)
+        task = CallTask("papers", self.read, call, self.take, max_under_way=self.settings.window)
         with Source(str(tmp_path / "in.jsonl")) as source:
             self.report = BulkRunner(
                 task,
