@@ -1,6 +1,5 @@
 """Stores the documents of files: a window of batches on a stream, each completed by its acknowledgement."""
 
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +8,14 @@ from typing import Any
 from facets_proto.v1 import documents_pb2 as pb
 
 from facets_client.core.asynchronous import AsyncStream
+from facets_client.core.requests import least
 from facets_client.documents.files import FileRecord
-from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, to_ack, to_messages
+from facets_client.documents.messages import DocumentMessage, to_ack, to_messages
 from facets_client.documents.results import StreamAck
 from facets_client.generated.types import ModelVersion
 from facets_client.load.runner import Batch, BulkSettings, Settled, batches
 
-_FIRST_BATCH_BYTES = 16 * 1024
-_SECONDS_PER_BATCH = 0.5
+_BATCH_BYTES = 2**16  # a few seconds of a slow server: the progress bar treats a batch as a unit
 _DELETED_AT_A_TIME = 1000
 
 
@@ -66,8 +65,7 @@ class AsyncIndexTask:
     others of the same names, and nothing is deleted. A run that was interrupted is run again from the beginning:
     documents that are stored already are neither encoded nor written again.
 
-    ``prepare`` opens the collection. Batches grow and shrink so that the server needs about half a second for each:
-    Ctrl-C and the progress bar treat a batch as a unit. Memory: about 80 bytes for each document, and the window.
+    ``prepare`` opens the collection. Memory: about 80 bytes for each document, and the window.
     """
 
     client: Any
@@ -81,9 +79,6 @@ class AsyncIndexTask:
     num_removed: int = field(default=0, init=False)
     index_revision: int = field(default=0, init=False)  # of all that is stored: the min_revision that finds it
     _session: AsyncUpsertSession | None = field(default=None, init=False)
-    _num_under_way: int = field(default=0, init=False)
-    _max_batch_bytes: int = field(default=_FIRST_BATCH_BYTES, init=False)
-    _busy_since: float = field(default=0.0, init=False)  # when the server started on the oldest batch in flight
     _seen: set[int] = field(default_factory=set, init=False)  # hashes of the ids that the input has
     _num_stored: Counter[str] = field(default_factory=Counter, init=False)  # documents of each file
     _complete: list[str] = field(default_factory=list, init=False)  # files that were read to their end
@@ -94,12 +89,11 @@ class AsyncIndexTask:
         """The batches of the input, within the server's limits; opens the collection first."""
         await self.prepare()
         limits = (await self.client.model()).limits
-        max_bytes = min(limits.max_message_bytes or BATCH_BYTES, BATCH_BYTES)
         return batches(
             to_messages(self.read_documents(), limits.max_message_bytes, self._seen),
             self.settings,
             max_records=limits.max_documents_per_upsert,
-            max_bytes=lambda: min(max_bytes, self._max_batch_bytes),
+            max_bytes=least(limits.max_message_bytes, _BATCH_BYTES),
         )
 
     @property
@@ -111,10 +105,7 @@ class AsyncIndexTask:
         """Sends a batch on the stream, which is opened if needed."""
         if self._session is None:
             self._session = await self.client.open_upsert_session(self.collection, encoded_by=self.encoded_by)
-        if not self._num_under_way:
-            self._busy_since = time.monotonic()
         await self._session.send([record.item for record in batch.records])
-        self._num_under_way += 1
 
     async def settle(self, batch: Batch[DocumentMessage]) -> Settled:
         """Waits for the acknowledgement of the oldest batch."""
@@ -128,8 +119,6 @@ class AsyncIndexTask:
     async def _receive_ack(self, batch: Batch[DocumentMessage]) -> Settled:
         assert self._session is not None
         ack = await self._session.receive_ack()
-        self._num_under_way -= 1
-        self._adapt_batch_size(batch.num_bytes)
         self.index_revision = ack.index_revision
         rejections = [
             batch.records[item.position].rejected(item.reason.lower() or item.code.lower(), item.message)
@@ -141,7 +130,6 @@ class AsyncIndexTask:
 
     async def abandon(self) -> None:
         """Closes the stream. Batches in flight are sent again: storing a document again changes nothing."""
-        self._num_under_way = 0
         if self._session:
             await self._session.close()
             self._session = None
@@ -172,11 +160,3 @@ class AsyncIndexTask:
             deleted = await self.client.delete_documents(self.collection, ids)
             self.num_removed += deleted.num_documents
             self.index_revision = deleted.index_revision
-
-    def _adapt_batch_size(self, num_bytes: int) -> None:
-        now = time.monotonic()
-        duration_s, self._busy_since = now - self._busy_since, now
-        if duration_s > _SECONDS_PER_BATCH:
-            self._max_batch_bytes = max(1, int(num_bytes * _SECONDS_PER_BATCH / duration_s))
-        elif 2 * num_bytes > self._max_batch_bytes:  # a full batch, not the end of the input
-            self._max_batch_bytes *= 2

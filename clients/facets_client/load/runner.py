@@ -47,22 +47,17 @@ class Batch(Generic[ItemT]):
     position: int = 0  # bytes of the input that had been read
     is_sent: bool = False
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of the records on the wire."""
-        return sum(record.num_bytes for record in self.records)
-
 
 def batches(
     records: Iterable[Record[ItemT] | Rejection | FileEnd],
     settings: BulkSettings,
     *,
     max_records: int = 0,
-    max_bytes: Callable[[], float] = lambda: math.inf,
+    max_bytes: int = 0,
 ) -> Iterator[Batch[ItemT]]:
     """Groups records into batches, in order.
 
-    ``max_records`` is the server's limit per batch, 0 for none; ``max_bytes`` returns the maximum size of the next one.
+    ``max_records`` and ``max_bytes`` are limits of a batch; 0: none.
     """
     size = min(settings.batch_size, max_records or settings.batch_size)
     num_left = settings.limit or math.inf
@@ -74,7 +69,7 @@ def batches(
             continue
         if isinstance(record, Record):
             num_added = record.num_bytes + ITEM_BYTES
-            if batch.records and num_bytes + num_added > max_bytes():
+            if batch.records and max_bytes and num_bytes + num_added > max_bytes:
                 yield batch
                 batch, num_bytes = Batch(), ENVELOPE_BYTES
             batch.records.append(record)

@@ -292,7 +292,7 @@ def encode(
 
             task = CallTask(
                 "documents",
-                lambda: batches(to_messages(source.read()), bulk, max_bytes=lambda: BATCH_BYTES),
+                lambda: batches(to_messages(source.read()), bulk, max_bytes=BATCH_BYTES),
                 lambda documents: folder.write(documents, pool.encode),
                 folder.take,
                 max_under_way=window,
