@@ -55,7 +55,7 @@ class CodedQuery:
 
     def __init__(self, query_QJD: Floats) -> None:
         facets_FD = query_QJD.reshape(-1, query_QJD.shape[2]).astype(np.float32)
-        codes, scales = _coded(facets_FD)
+        codes, scales = coded(facets_FD)
         errors = np.linalg.norm(facets_FD - codes * scales, axis=1)
         # Largest error of a score for each query, `[Q, 1]`.
         self.error = errors.reshape(query_QJD.shape[:2]).sum(axis=1, keepdims=True)
@@ -67,8 +67,8 @@ class CodedQuery:
         return torch.from_numpy(np.asarray(numkong.dots_packed(codes_TD, self._packed))) * self._scales
 
 
-def _coded(vectors_FD: Floats) -> tuple[Floats, Floats]:
-    """Codes ``[F, D]``, whole numbers, and what they are multiplied by, ``[F, 1]``."""
+def coded(vectors_FD: Floats) -> tuple[Floats, Floats]:
+    """Codes ``[F, D]`` in [-127, 127], whole numbers as floats, and the scales to multiply them by, ``[F, 1]``."""
     largest = np.abs(vectors_FD).max(axis=1, keepdims=True)
     scales = (np.where(largest > 0, largest, 1) / _MAX_CODE).astype(np.float32)
     return np.rint(vectors_FD / scales), scales
@@ -76,8 +76,8 @@ def _coded(vectors_FD: Floats) -> tuple[Floats, Floats]:
 
 def _fine_products(codes_TD: NDArray[np.int8], query_JD: Floats) -> Floats:
     """Products ``[T, J]`` with a query that is coded twice: the second time, what the first code leaves."""
-    codes, scales = _coded(query_JD)
-    rest, scales_of_rest = _coded(query_JD - codes * scales)
+    codes, scales = coded(query_JD)
+    rest, scales_of_rest = coded(query_JD - codes * scales)
     packed = numkong.dots_pack(np.concatenate([codes, rest]).astype(np.int8), dtype="int8")
     products = np.asarray(numkong.dots_packed(codes_TD, packed)).astype(np.float32)
     return products @ np.concatenate([np.diag(scales[:, 0]), np.diag(scales_of_rest[:, 0])])

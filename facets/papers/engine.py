@@ -244,8 +244,9 @@ class PaperEngine:
         if options.diversify:
             chosen = diverse_columns(table, rows_C[best], scores, options)
             best, scores = best[chosen], scores[chosen]
-        # The curve is fitted to this similarity for all candidates.
-        similar = table.document_scores(encoded.documents, rows_C[best], state.bank)
+        similar = documents[:, best]
+        if encoded.passages.size:  # the curve is fitted to the same similarity for all candidates
+            similar = table.document_scores(encoded.documents, rows_C[best], state.bank)
         confidence = self._confidence(kind, paper, similar[0], facets[0, best])
         return [
             RankedCandidate(

@@ -78,10 +78,11 @@ def contenders(
     table = state.tables[kind]
     facets_J = np.maximum(table.coded.bounds(papers.scaled(kind)[0]), 0.0)
     bounds_J = facet_weight * facets_J + (1.0 - facet_weight) * table.document_bounds(papers.documents[0], state.bank)
-    bounds_C = bounds_J[rows_C]
+    bounds_C = bounds_J if len(rows_C) == len(table) else bounds_J[rows_C]
     if kind is CandidateKind.AUTHORS:
         bounds_C[table.added(rows_C, state.bank)] = np.inf
-    highest = np.sort(np.argpartition(-bounds_C, 2 * num_best)[: 2 * num_best])
+    lowest = np.partition(bounds_C, -2 * num_best)[-2 * num_best]
+    highest = np.flatnonzero(bounds_C >= lowest)[: 2 * num_best]
     return rows_C[bounds_C >= np.partition(score(rows_C[highest]), -num_best)[-num_best]]
 
 
@@ -135,7 +136,7 @@ def candidate_evidence(
     table, bank, facets_KD = state.tables[kind], state.bank, paper.scaled(kind)[0]
     facet = int((facets_KD @ table.vectors[row]).argmax())
     papers = table.papers_of(row)
-    cosines = bank.documents[papers] @ paper.documents[0]
+    cosines = bank.documents.products(papers, paper.documents)[:, 0]
     nearest = np.argsort(-cosines, kind="stable")
     titles = [bank.titles[papers[n]] for n in nearest[:_MAX_TITLES]]
     return CandidateEvidence(

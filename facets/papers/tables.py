@@ -8,54 +8,93 @@ candidate and paper, N query papers, C chosen candidates, A added papers.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
 
+import numkong
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from facets.arrays import Floats, Ints, Ints32, take_groups
 from facets.errors import NotFoundError
-from facets.index.exact import CodedQuery, document_codes
+from facets.index.exact import coded
 from facets.language.interruption import check_interrupted
 from facets.language.near_names import NearNames
-from facets.language.vectors import unit_rows
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperFacets, PaperOptions, year_of_id
 from facets.papers.store import AddedVector
 
 _SIMILARITIES_AT_A_TIME = 16_000_000
 _NEAREST_PASSAGES = 3  # papers of an added author that count
-_CODED_AT_A_TIME = 4096  # rows: few enough to fit the CPU cache
+_ROWS_AT_A_TIME = 2048  # coded, or decoded, at a time: few enough to fit the CPU cache
+_STEPS = 254  # twice the largest code
 _ROUNDING = np.float32(1e-5)  # more than the error of a product of floats
-_GATHERED_SHARE = 8  # the papers of chosen candidates are copied when they are at most an eighth of all
 
 # By kind and id of a candidate, rows of its papers in the bank, ascending.
 Members = dict[CandidateKind, dict[str, list[int]]]
 
 
+@dataclass(frozen=True, slots=True)
 class CodedRows:
-    """Rows of a matrix as bytes, coded on first use: bounds of products, several times as fast as the products."""
+    """Rows of a matrix as bytes, which bound products several times as fast as floats, and bytes of what these leave.
 
-    def __init__(self, rows_RD: Floats) -> None:
-        self._rows_RD = rows_RD
+    With both, numbers are exact to 1/64,516 of the largest number of their row.
+    """
 
-    @cached_property
-    def _codes(self) -> tuple[NDArray[np.int8], Floats, Floats, Floats]:
-        """Codes ``[R, D]``, factors of their products, errors of the rows, and norms of the rows, ``[R]`` each."""
-        norms_R = np.linalg.norm(self._rows_RD, axis=1)
-        starts = range(0, max(1, len(norms_R)), _CODED_AT_A_TIME)
-        coded = [document_codes(unit_rows(self._rows_RD[n : n + _CODED_AT_A_TIME])[:, None]) for n in starts]
-        codes, inverse, errors = (np.concatenate(values)[:, 0] for values in zip(*coded, strict=True))
-        return codes, inverse * norms_R, errors * norms_R, norms_R
+    codes: NDArray[np.int8]  # `[R, D]`
+    rests: NDArray[np.int8]  # `[R, D]`, in steps of 1/254; `[0, D]` if only bounds are needed
+    factors: Floats  # `[R]`, of the codes
+    norms: Floats  # `[R]`
+    error: float  # largest share of the norm of a row that its codes leave
+
+    @classmethod
+    def of(cls, rows_RD: Floats, *, exact: bool) -> "CodedRows":
+        """Codes some rows; ``exact``: with what the codes leave."""
+        parts = []
+        for start in range(0, max(1, len(rows_RD)), _ROWS_AT_A_TIME):
+            rows = rows_RD[start : start + _ROWS_AT_A_TIME]
+            codes, factors = coded(rows)
+            left, norms = rows / factors - codes, np.linalg.norm(rows, axis=1)
+            errors = np.linalg.norm(left, axis=1) * factors[:, 0] / np.where(norms > 0, norms, 1)
+            rests = np.rint(_STEPS * left[: len(rows) * exact])
+            parts.append((codes.astype(np.int8), rests.astype(np.int8), factors[:, 0], norms, errors))
+        codes, rests, factors, norms, errors = map(np.concatenate, zip(*parts, strict=True))
+        return cls(codes, rests, factors, norms, float(errors.max(initial=0)))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def followed_by(self, others: "CodedRows") -> "CodedRows":
+        """These rows and others."""
+        names = ("codes", "rests", "factors", "norms")
+        arrays = (np.concatenate([getattr(self, name), getattr(others, name)]) for name in names)
+        return CodedRows(*arrays, max(self.error, others.error))
+
+    def products(self, places_P: Ints, vectors_ND: Floats) -> Floats:
+        """Products of some rows with vectors, ``[P, N]``."""
+        vectors_DN, parts = torch.from_numpy(vectors_ND).T, []
+        for start in range(0, max(1, len(places_P)), _ROWS_AT_A_TIME):
+            places = torch.from_numpy(places_P[start : start + _ROWS_AT_A_TIME])
+            codes, rests, factors = (
+                torch.from_numpy(values).index_select(0, places) for values in (self.codes, self.rests, self.factors)
+            )
+            rows_PD = codes.float().mul_(_STEPS).add_(rests)
+            parts.append((rows_PD @ vectors_DN).mul_((factors / _STEPS)[:, None]))
+        products: Floats = torch.cat(parts).numpy()
+        return products
 
     def bounds(self, vectors_KD: Floats) -> Floats:
         """Upper bounds ``[R]`` of the largest product of each row with one of the vectors, and near it."""
-        codes_RD, factors_R, errors_R, norms_R = self._codes
-        query = CodedQuery(vectors_KD[:, None])
-        products_R = query.times(codes_RD).amax(dim=1).numpy() * factors_R
-        norm = np.linalg.norm(vectors_KD, axis=1).max()
-        return products_R + errors_R * norm + norms_R * query.error.max() + _ROUNDING
+        codes, scale = coded(vectors_KD.reshape(1, -1))  # one scale for all, so that the largest product is known
+        packed = numkong.dots_pack(codes.reshape(vectors_KD.shape).astype(np.int8), dtype="int8")
+        products_RK = np.asarray(numkong.dots_packed(self.codes, packed))
+        bounds_R: Floats = reduce(np.maximum, products_RK.T).astype(np.float32)
+        bounds_R *= self.factors * scale[0]
+        error = np.linalg.norm(vectors_KD - (codes * scale).reshape(vectors_KD.shape), axis=1).max()
+        bounds_R += self.norms * (error + self.error * (np.linalg.norm(vectors_KD, axis=1).max() + error))
+        bounds_R += _ROUNDING
+        return bounds_R
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +108,10 @@ class PaperBank:
     titles: NDArray[np.object_]  # `[I]` str
     abstracts: NDArray[np.object_]  # `[I]` str, empty for papers of the training
     years: Ints32  # `[I]` int32, 0: unknown
-    documents: Floats  # `[I, W]` float32, vectors for comparing papers; see `PaperFacets`
+    documents: CodedRows  # `[I, W]`, vectors for comparing papers; see `PaperFacets`
     # Of the added papers, the last of the bank; see `PaperFacets`.
     passages: Floats  # `[A, E]` float32
     words: NDArray[np.void]  # `[A, M]` of `WEIGHTED_WORD`
-    coded: CodedRows  # `documents` of the training
 
     @property
     def num_trained(self) -> int:
@@ -129,7 +167,7 @@ class CandidateTable:
     @cached_property
     def coded(self) -> CodedRows:
         """``vectors`` as bytes."""
-        return CodedRows(self.vectors)
+        return CodedRows.of(self.vectors, exact=False)
 
     def rows(self, ids_or_names: Sequence[str]) -> Ints:
         """Rows of ids, or of names where no such id exists, ascending; unknown ones are left out."""
@@ -178,11 +216,9 @@ class CandidateTable:
 
     def document_bounds(self, document_W: Floats, bank: PaperBank) -> Floats:
         """Upper bounds of the document scores of all candidates, ``[J]``."""
-        bounds_I = bank.coded.bounds(document_W[None])
-        if len(added_AW := bank.documents[bank.num_trained :]):
-            bounds_I = np.concatenate([bounds_I, added_AW @ document_W + _ROUNDING])
-        bounds_J, filled = np.zeros(len(self), dtype=np.float32), np.flatnonzero(np.diff(self.starts))
-        bounds_J[filled] = np.maximum.reduceat(bounds_I[self.papers], self.starts[filled])
+        bounds_I = bank.documents.bounds(document_W[None])
+        bounds_P, starts = torch.from_numpy(bounds_I[self.papers]), torch.from_numpy(self.starts)
+        bounds_J: Floats = torch.segment_reduce(bounds_P, "max", offsets=starts, initial=0, unsafe=True).numpy()
         return bounds_J
 
     def document_scores(self, documents_NW: Floats, rows_C: Ints, bank: PaperBank) -> Floats:
@@ -190,14 +226,11 @@ class CandidateTable:
         result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
         pairs, starts_C1 = take_groups(self.starts, rows_C)
         filled = np.flatnonzero(np.diff(starts_C1))
-        papers_P, documents_IW = self.papers[pairs], bank.documents
-        # Copying many papers takes longer than comparing all of them.
-        if _GATHERED_SHARE * len(papers_P) < len(documents_IW):
-            papers_P, documents_IW = np.arange(len(papers_P)), documents_IW[papers_P]
-        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(papers_P), len(documents_IW)))
+        papers_U, places_P = np.unique(self.papers[pairs], return_inverse=True)
+        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(pairs)))
         for first in range(0, len(documents_NW) if len(filled) else 0, step):
-            cosines_IN = documents_IW @ documents_NW[first : first + step].T
-            result[filled, first : first + step] = np.maximum.reduceat(cosines_IN[papers_P], starts_C1[filled], axis=0)
+            cosines_UN = bank.documents.products(papers_U, documents_NW[first : first + step])
+            result[filled, first : first + step] = np.maximum.reduceat(cosines_UN[places_P], starts_C1[filled], axis=0)
         return np.ascontiguousarray(result.T)
 
     def added(self, rows_C: Ints, bank: PaperBank) -> Ints:
@@ -264,10 +297,8 @@ class EngineState:
         papers = model.papers
         titles, no_abstracts = _objects(papers.titles), _objects([""] * len(papers.ids))
         added = model.passage_vectors([], []), model.weighted_words([])
-        documents_IW = model.trained_documents()
-        bank = PaperBank(
-            _objects(papers.ids), titles, no_abstracts, papers.years, documents_IW, *added, CodedRows(documents_IW)
-        )
+        documents = CodedRows.of(model.trained_documents(), exact=True)
+        bank = PaperBank(_objects(papers.ids), titles, no_abstracts, papers.years, documents, *added)
         state = EngineState(bank, {}, {paper_id: row for row, paper_id in enumerate(papers.ids)})
         tables = {}
         for kind in CandidateKind:
@@ -295,10 +326,9 @@ class EngineState:
             np.concatenate([bank.titles, _objects([paper.title for paper in papers])]),
             np.concatenate([bank.abstracts, _objects([paper.abstract for paper in papers])]),
             np.concatenate([bank.years, np.array([paper.year or 0 for paper in papers], dtype=np.int32)]),
-            np.concatenate([bank.documents, documents_AW]),
+            bank.documents.followed_by(CodedRows.of(documents_AW, exact=True)),
             np.concatenate([bank.passages, passages_AE]),
             np.concatenate([bank.words, words_AM]),
-            bank.coded,
         )
         rows = {paper.id: first + number for number, paper in enumerate(papers)}
         return EngineState(bank, self.tables, {**self.row_of_paper, **rows})

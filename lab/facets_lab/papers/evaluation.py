@@ -24,7 +24,7 @@ from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets.papers.scoring import hybrid_scores
-from facets.papers.tables import CandidateTable
+from facets.papers.tables import CandidateTable, CodedRows
 from facets.papers.trained import change_settings
 from facets_lab.evaluation.comparison import Report, if_installed, load_models, minilm
 from facets_lab.evaluation.options import Baselines, DataFile, Models
@@ -153,7 +153,7 @@ def minilm_systems(loaded: LoadedModel, data: PaperData, train: Path | None) -> 
         unseen = unit_rows(embed([_text(paper) for paper in data.papers]))
         known = np.zeros((len(state.bank.ids), unseen.shape[1]), dtype=np.float32)
         known[needed] = unit_rows(embed([texts[state.bank.ids[row]] for row in needed]))
-        bank = replace(state.bank, documents=known)
+        bank = replace(state.bank, documents=CodedRows.of(known, exact=True))
 
         def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
             rows_C = _rows_of(tables[kind], ids)

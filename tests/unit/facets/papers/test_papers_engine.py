@@ -42,7 +42,10 @@ def test_bounds_are_just_above_the_largest_product() -> None:
     rng = np.random.default_rng(4)
     rows, vectors = (3 * rng.standard_normal((num, 96)).astype(np.float32) for num in (5000, 3))
     rows[7] = 0
-    above = CodedRows(rows).bounds(vectors) - (rows @ vectors.T).max(axis=1)
+    coded = CodedRows.of(rows, exact=True)
+    products = coded.products(np.arange(4000, 5000), vectors)
+    np.testing.assert_allclose(products, rows[4000:] @ vectors.T, atol=1e-4 * products.max())
+    above = coded.bounds(vectors) - (rows @ vectors.T).max(axis=1)
     norms = np.linalg.norm(rows, axis=1) * np.linalg.norm(vectors, axis=1).max()
     assert above.min() > 0 and (above <= 0.08 * norms + 1e-4).all()
 
