@@ -58,18 +58,23 @@ class CodedRows:
             left, norms = rows / factors - codes, np.linalg.norm(rows, axis=1)
             errors = np.linalg.norm(left, axis=1) * factors[:, 0] / np.where(norms > 0, norms, 1)
             rests = np.rint(_STEPS * left[: len(rows) * exact])
-            parts.append((codes.astype(np.int8), rests.astype(np.int8), factors[:, 0], norms, errors))
-        codes, rests, factors, norms, errors = map(np.concatenate, zip(*parts, strict=True))
-        return cls(codes, rests, factors, norms, float(errors.max(initial=0)))
+            error = float(errors.max(initial=0))
+            parts.append(cls(codes.astype(np.int8), rests.astype(np.int8), factors[:, 0], norms, error))
+        return cls.joined(parts)
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def followed_by(self, others: "CodedRows") -> "CodedRows":
-        """These rows and others."""
-        names = ("codes", "rests", "factors", "norms")
-        arrays = (np.concatenate([getattr(self, name), getattr(others, name)]) for name in names)
-        return CodedRows(*arrays, max(self.error, others.error))
+    @classmethod
+    def joined(cls, parts: Sequence["CodedRows"]) -> "CodedRows":
+        """The rows of all parts, in this order."""
+        return cls(
+            np.concatenate([part.codes for part in parts]),
+            np.concatenate([part.rests for part in parts]),
+            np.concatenate([part.factors for part in parts]),
+            np.concatenate([part.norms for part in parts]),
+            max(part.error for part in parts),
+        )
 
     def products(self, places_P: Ints, vectors_ND: Floats) -> Floats:
         """Products of some rows with vectors, ``[P, N]``."""
@@ -326,7 +331,7 @@ class EngineState:
             np.concatenate([bank.titles, _objects([paper.title for paper in papers])]),
             np.concatenate([bank.abstracts, _objects([paper.abstract for paper in papers])]),
             np.concatenate([bank.years, np.array([paper.year or 0 for paper in papers], dtype=np.int32)]),
-            bank.documents.followed_by(CodedRows.of(documents_AW, exact=True)),
+            CodedRows.joined([bank.documents, CodedRows.of(documents_AW, exact=True)]),
             np.concatenate([bank.passages, passages_AE]),
             np.concatenate([bank.words, words_AM]),
         )
