@@ -1,6 +1,6 @@
 """Checks documents and encodes them for the store and the indexes: facets become int8 codes and norms.
 
-Zero facets have no code. The facets of several parts are concatenated, since a long part has more than K.
+The facets of several parts are concatenated, since a long part has more than K.
 Shape letters: N documents, P parts of all documents, T facets of all parts, K facets of a part, D dimensions.
 """
 
@@ -29,7 +29,7 @@ from facets.documents.types import (
     Document,
     JsonValue,
 )
-from facets.errors import DamagedError, ErrorPath, InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
@@ -318,24 +318,6 @@ def decode_units(codes_TD: Codes) -> NDArray[np.float16]:
         norms = np.sqrt(np.einsum("td,td->t", part, part))
         units_TD[start : start + _DECODED_AT_A_TIME] = part / np.where(norms > 0, norms, 1.0)[:, None]
     return units_TD
-
-
-def codes_to_bytes(codes_TD: Codes, norms_T: Floats, starts_N1: Ints) -> list[bytes]:
-    """The codes of each document, leaving out zero facets."""
-    stored = memoryview(codes_TD[norms_T > 0].tobytes())
-    ends = (np.concatenate([[0], np.cumsum(norms_T > 0)])[starts_N1] * codes_TD.shape[1]).tolist()
-    return [bytes(stored[start:end]) for start, end in pairwise(ends)]
-
-
-def codes_from_bytes(blobs: Sequence[bytes], norms_T: Floats, starts_N1: Ints, *, dim: int) -> Codes:
-    """The reverse of :func:`codes_to_bytes`, ``[T, D]``; raises DamagedError if a blob has the wrong length."""
-    is_stored_T = norms_T > 0
-    num_stored_N = np.diff(np.concatenate([[0], np.cumsum(is_stored_T)])[starts_N1])
-    if not (num_stored_N * dim == [len(blob) for blob in blobs]).all():
-        raise DamagedError("facets on disk have another size than their collection says: store them again")
-    codes_TD = np.zeros((len(norms_T), dim), dtype=np.int8)
-    codes_TD[is_stored_T] = np.frombuffer(b"".join(blobs), dtype=np.int8).reshape(-1, dim)
-    return codes_TD
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,14 @@ from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
 from facets.documents.queries import SearchRequest, prepare_search
-from facets.documents.records import CollectionInfo, CollectionModel, CollectionRecord, DocumentRows, StoreWrite
+from facets.documents.records import (
+    CollectionInfo,
+    CollectionModel,
+    CollectionRecord,
+    CollectionState,
+    DocumentRows,
+    StoreWrite,
+)
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.search import Searcher
 from facets.documents.store import DocumentStore, open_store
@@ -195,7 +202,8 @@ class CollectionEngine:
     def list_collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, ordered by name."""
         with self._store.view() as view:
-            return tuple(self._indexes.describe(record) for record in view.collections())
+            records = view.all_collections()
+        return tuple(self._indexes.describe(one) for one in records if one.state is CollectionState.LIVE)
 
     def get_collection(self, name: str) -> CollectionInfo:
         """The properties of a collection."""

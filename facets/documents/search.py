@@ -35,7 +35,6 @@ from facets.model.answer_reader import AnswerReader
 _MORE_CANDIDATES = 2  # factor for hybrid candidates: words may lift documents that facets alone rank lower
 _MAX_PHRASE_DOCUMENTS = 1000  # of the documents with all words of a phrase, only this many of the newest are searched
 _MAX_NAMED = 50  # a name that more parts have names none of them
-_TEXTS_AT_A_TIME = 16
 _PHRASE_WEIGHT = 3.0  # a phrase counts this many times as much as its words
 _FILTER_CACHE_SIZE = 16
 
@@ -106,7 +105,7 @@ class Searcher:
         )
 
     def _passing(self, view: StoreView, record: CollectionRecord, where: Filter) -> Ints:
-        """Ints that pass a filter, ascending."""
+        """Rows that pass a filter, ascending."""
         key = (record.number, record.revision, repr(where))
         with self._lock:
             rows = self._filtered.pop(key, None)
@@ -237,16 +236,12 @@ def add_phrases(
     weights = np.array([_PHRASE_WEIGHT * lexical.rarity(phrase) for phrase in hashes], dtype=np.float32)
     has_words = np.stack([np.isin(scores.rows, lexical.having_all(phrase)) for phrase in hashes], axis=1)
     with_phrases, places = scores.scores.copy(), np.flatnonzero(has_words.any(axis=1))
-    for start in range(0, len(places), _TEXTS_AT_A_TIME):
-        some = places[start : start + _TEXTS_AT_A_TIME]
-        texts_by_row = texts_of(scores.rows[some])
-        for place in some.tolist():
-            check_interrupted()
-            texts = texts_by_row.get(int(scores.rows[place]))
-            if texts is not None:
-                joined_texts = [_joined(terms_of(text, terms.language)) for text in texts]
-                side_by_side = [any(_joined(phrase) in text for text in joined_texts) for phrase in terms.phrases]
-                with_phrases[place] += weights[has_words[place] & side_by_side].sum()
+    texts_by_row = texts_of(scores.rows[places])
+    for place in places.tolist():
+        check_interrupted()
+        texts = [_joined(terms_of(text, terms.language)) for text in texts_by_row.get(int(scores.rows[place]), ())]
+        side_by_side = [any(_joined(phrase) in text for text in texts) for phrase in terms.phrases]
+        with_phrases[place] += weights[has_words[place] & side_by_side].sum()
     upper_bound = scores.upper_bound + float(weights.sum(dtype=np.float64))
     return replace(scores, scores=with_phrases, upper_bound=upper_bound)
 

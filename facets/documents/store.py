@@ -17,7 +17,7 @@ import numpy as np
 
 from facets.arrays import Ints
 from facets.documents.dialects import KEPT_WRITES, POSTGRES, SQLITE, Dialect, create_sqlite_tables, postgres_schema
-from facets.documents.encoding import EncodedBatch, codes_to_bytes
+from facets.documents.encoding import EncodedBatch
 from facets.documents.fields import terms_to_bytes
 from facets.documents.filters import Filter
 from facets.documents.records import (
@@ -51,15 +51,14 @@ RecordFiles = Mapping[str, Schema]
 """Path pattern of record files, ``TASK/*/NAME`` -> their schema; ``*`` is the name of the model."""
 
 
-def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, revisions: Sequence[int]) -> Ints:
-    """Inserts document i of a batch under ``revisions[i]``; returns the new rows."""
+def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, revisions: Sequence[int]) -> DocumentRows:
+    """Inserts document i of a batch under ``revisions[i]``."""
     sql, counts = writer.sql, batch.num_parts
     num_rows = int(counts.sum())
     last_row_before = writer.advance("last_row", num_rows) - num_rows
     added = DocumentRows(last_row_before + 1 + np.cumsum(counts) - counts, counts)
     documents, parts = list[_Row](), list[_Row]()
-    codes_of_parts = codes_to_bytes(batch.codes, batch.norms, batch.starts)
-    facets = zip(codes_of_parts, batch.spans, batch.terms, pairwise(batch.starts.tolist()), strict=True)
+    facets = zip(batch.spans, batch.terms, pairwise(batch.starts.tolist()), strict=True)
     for document, payload, num_parts, first_row, revision in zip(
         batch.documents, batch.payloads, counts.tolist(), added.firsts.tolist(), revisions, strict=True
     ):
@@ -71,7 +70,8 @@ def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, re
         for row, part in enumerate(document.parts if num_parts > 1 else (whole,), first_row):
             headings = json.dumps(part.headings, ensure_ascii=False)
             content = (first_row, part.start, part.page, headings, document.text[part.start : part.end])
-            codes, spans, terms, (start, end) = next(facets)
+            spans, terms, (start, end) = next(facets)
+            codes = batch.codes[start:end].tobytes().rstrip(b"\0")  # a short text has zero facets at the end
             norms = batch.norms[start:end].astype("<f4").tobytes()
             span_bytes = None if spans is None else spans.astype("<u4").tobytes()
             checksums = (row_checksum(row, *content), row_checksum(row, norms, codes, span_bytes))
@@ -80,7 +80,7 @@ def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, re
     part_columns = "document, start, page, headings, text, checksum, facets_checksum, terms, norms, spans, units"
     writer.connection.insert_rows("documents", f"row, collection, revision, checksum, {document_columns}", documents)
     writer.connection.insert_rows("parts", f"row, {part_columns}", parts)
-    return added.parts
+    return added
 
 
 class _Writer(StoreView):
@@ -97,29 +97,27 @@ class _Writer(StoreView):
         record: CollectionRecord,
         revision: int,
         *,
-        added: Ints = NO_ROWS,
-        num_added: int = 0,
+        added: DocumentRows = _NO_DOCUMENTS,
         removed: DocumentRows = _NO_DOCUMENTS,
     ) -> StoreWrite:
         """Updates revision and counts of a collection, and logs the write for the indexes of other servers.
 
         Raises as :meth:`collection_unchanged`.
         """
-        num_removed, removed_rows = len(removed.firsts), removed.parts
+        num_added, num_removed = len(added.firsts), len(removed.firsts)
+        new, old = added.parts, removed.parts
         cursor = self.connection.execute(
             "UPDATE collections SET revision = ?, num_documents = num_documents + ?, num_parts = num_parts + ? "
             "WHERE number = ? AND state = ?",
-            (revision, num_added - num_removed, len(added) - len(removed_rows), record.number, record.state),
+            (revision, num_added - num_removed, len(new) - len(old), record.number, record.state),
         )
         if not cursor.rowcount:  # another server deleted or moved it
             raise self._changed_meanwhile(record)
         if self.sql.is_shared:
-            row = (revision, record.number, *(rows.astype("<i8").tobytes() for rows in (added, removed_rows)))
+            row = (revision, record.number, *(rows.astype("<i8").tobytes() for rows in (new, old)))
             self.connection.insert_rows("writes", "revision, collection, added, removed", [row])
             self.connection.execute("DELETE FROM writes WHERE revision <= ?", (revision - KEPT_WRITES,))
-        return StoreWrite(
-            revision=revision, added=added, removed=removed_rows, num_added=num_added, num_removed=num_removed
-        )
+        return StoreWrite(revision=revision, added=new, removed=old, num_added=num_added, num_removed=num_removed)
 
     def insert_collection(self, values: Mapping[str, object]) -> CollectionRecord:
         values = {**values, "number": self.advance("last_collection")}
@@ -209,9 +207,9 @@ class DocumentStore:
                 check()
             replaced = writer.documents_by_id(record, [document.id for document in batch.documents])
             writer.delete_documents(replaced)
-            revision, num_added = writer.advance("revision"), len(batch.documents)
-            added = _insert(writer, record, batch, revisions or [revision] * num_added)
-            write = writer.count_write(record, revision, added=added, num_added=num_added, removed=replaced)
+            revision = writer.advance("revision")
+            added = _insert(writer, record, batch, revisions or [revision] * len(batch.documents))
+            write = writer.count_write(record, revision, added=added, removed=replaced)
             if record.language:
                 return write
             statement = "UPDATE collections SET language = ? WHERE number = ?"

@@ -11,7 +11,7 @@ import numpy as np
 
 from facets.arrays import Ints
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
-from facets.documents.encoding import StoredFacets, codes_from_bytes, starts_of
+from facets.documents.encoding import StoredFacets, starts_of
 from facets.documents.fields import SearchedText, count_terms, field_texts, searched_part, terms_from_bytes
 from facets.documents.filters import Filter, filter_warnings
 from facets.documents.records import (
@@ -92,10 +92,6 @@ class StoreView:
             )
             writes.setdefault(collection, []).append(write)
         return writes
-
-    def collections(self) -> list[CollectionRecord]:
-        """Every live collection, ordered by name."""
-        return [record for record in self.all_collections() if record.state is CollectionState.LIVE]
 
     def all_collections(self) -> list[CollectionRecord]:
         """Every collection in any state, ordered by name."""
@@ -375,7 +371,8 @@ class StoreView:
         ordered = [found[row] for row in rows.tolist()]
         starts = starts_of(len(norms) // 4 for _, norms, _, _ in ordered)
         norms_T = np.frombuffer(b"".join(norms for _, norms, _, _ in ordered), "<f4").astype(np.float32)
-        codes_TD = codes_from_bytes([units for *_, units in ordered], norms_T, starts, dim=record.dim)
+        codes = bytearray().join(units.ljust(len(norms) // 4 * record.dim, b"\0") for _, norms, _, units in ordered)
+        codes_TD = np.frombuffer(codes, dtype=np.int8).reshape(-1, record.dim)
         read_spans = (
             None if blob is None else np.frombuffer(blob, "<u4").astype(np.int64).reshape(-1, 2)
             for _, _, blob, _ in ordered
