@@ -20,7 +20,7 @@ from facets.documents.queries import PreparedSearch, SearchRequest, prepare_sear
 from facets.documents.ranking import FoundText, best_of, explain, judged, rank, score
 from facets.documents.records import NO_ROWS, CollectionModel, CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
-from facets.documents.types import Document, RankedText, SearchResult
+from facets.documents.types import Document, FilterWarning, RankedText, SearchResult
 from facets.documents.view import StoreView
 from facets.errors import IndexAwayError
 from facets.index.candidates import meet
@@ -55,6 +55,7 @@ class Searcher:
         a document replaced between the two could be missed.
         """
         request, finder = search.request, _CandidateFinder(search)
+        warnings: tuple[FilterWarning, ...] = ()
         has_long_documents = request.group and record.num_parts > record.num_documents
         if request.where is not None or has_long_documents:
             with self._store.view() as view:
@@ -62,6 +63,7 @@ class Searcher:
                 finder.revisions.add(current.revision)
                 if request.where is not None:
                     finder.allowed_rows = self._passing(view, current, request.where)
+                    warnings = view.filter_warnings(current, request.where)
                 if has_long_documents:
                     finder.long_documents = view.long_documents(current)
         candidate_rows = [NO_ROWS] * len(search.facets)
@@ -102,6 +104,7 @@ class Searcher:
             exhaustive=finder.exhaustive,
             index_kind=finder.index_kind,
             left_out=left_out,
+            warnings=warnings,
         )
 
     def _passing(self, view: StoreView, record: CollectionRecord, where: Filter) -> Ints:
