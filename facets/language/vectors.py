@@ -196,15 +196,11 @@ class WordVectors:
             result.append([(self.vocabulary.words[near[place]], float(cosines[place])) for place in best])
         return result
 
-    def save(self, folder: Path, *, quantized: bool = False) -> None:
-        """Writes ``vectors.safetensors`` and ``vocabulary.tsv``; ``quantized``: one byte per number instead of two."""
+    def save(self, folder: Path) -> None:
+        """Writes ``vectors.safetensors``, one byte per number, and ``vocabulary.tsv``."""
         folder.mkdir(parents=True, exist_ok=True)
-        if quantized:
-            values, scales = quantize(self.vectors)
-            tensors: dict[str, NDArray[np.generic]] = {_TENSOR: values, _SCALES: scales}
-        else:
-            tensors = {_TENSOR: self.vectors.astype(np.float16)}
-        write_whole(folder / _VECTORS_FILE, save(tensors))
+        values, scales = quantize(self.vectors)
+        write_whole(folder / _VECTORS_FILE, save({_TENSOR: values, _SCALES: scales}))
         self.vocabulary.save(folder / _VOCABULARY_FILE)
 
     @classmethod
@@ -228,10 +224,10 @@ class WordVectors:
             raise CheckpointError(f"cannot read the word vectors {path}: {error}") from error
         except (SafetensorError, ValueError) as error:
             raise CheckpointError(f"{path}: expected a safetensors file, got a damaged one: {error}") from error
-        if _TENSOR not in tensors:
-            raise CheckpointError(f"{path}: expected a tensor named {_TENSOR!r}, got {sorted(tensors)}")
+        if set(tensors) != {_TENSOR, _SCALES}:
+            raise CheckpointError(f"{path}: expected the tensors {_TENSOR} and {_SCALES}, got {sorted(tensors)}")
         try:
-            loaded = cls(vocabulary, tensors[_TENSOR], scales=tensors.get(_SCALES))
+            loaded = cls(vocabulary, tensors[_TENSOR], scales=tensors[_SCALES])
         except ValueError as error:  # InvalidInputError too
             raise CheckpointError(f"{path}: {error}") from error
         if key:

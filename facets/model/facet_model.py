@@ -121,7 +121,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         tensors |= {_COMPONENT_PREFIX + name: torch.from_numpy(v) for name, v in self.common_components.items()}
         write_checkpoint(folder, self.config, tensors, **_SENTENCE_TRANSFORMERS)
         if self.config.words == ".":
-            self.words.save(folder, quantized=True)
+            self.words.save(folder)
 
     @classmethod
     def describe(cls, folder: Path) -> ModelDescription:

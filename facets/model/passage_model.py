@@ -284,7 +284,7 @@ class PassageModel:
             training=training,
         )
         write_encoder(folder, config, self.encoder.network.state_dict(), self.encoder.pieces)
-        self.words.save(folder, quantized=True)
+        self.words.save(folder)
 
     @classmethod
     def describe(cls, folder: Path) -> ModelInfo:

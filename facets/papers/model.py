@@ -195,7 +195,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder."""
         write_checkpoint(folder, self.config, self.network.state_without_words())
-        self.words.save(folder, quantized=True)
+        self.words.save(folder)
         write_papers_part(folder, PapersPart(self.tables, self.settings, self.papers, self.sentences))
 
     @classmethod

@@ -36,10 +36,10 @@ def read_beir(folder: Path) -> RetrievalData:
     """
     if not folder.is_dir():
         raise InvalidInputError(f"{folder}: expected a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv")
-    queries, qrels = _find(folder, "queries.jsonl"), _find(folder, "qrels/test.tsv")
+    corpus, queries, qrels = (_find(folder, name) for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"))
     documents = {
         key: "\n".join(part for part in (record.title or "", record.text) if part.strip())
-        for key, record in read_corpus(folder).items()
+        for key, record in _by_id(_DocumentRecord, corpus).items()
     }
     texts = {key: record.text for key, record in _by_id(_QueryRecord, queries).items()}
     judgements = _read_judgements(qrels, texts, documents)
@@ -52,11 +52,6 @@ def read_beir(folder: Path) -> RetrievalData:
         queries={query: texts[query] for query in kept},
         judgements={query: judgements[query] for query in kept},
     )
-
-
-def read_corpus(folder: Path) -> dict[str, "DocumentRecord"]:
-    """The documents of a BEIR folder by id."""
-    return _by_id(DocumentRecord, _find(folder, "corpus.jsonl"))
 
 
 def sampled(
@@ -91,7 +86,7 @@ def _number_as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-class DocumentRecord(Record):
+class _DocumentRecord(Record):
     """A document of a BEIR folder."""
 
     id: Annotated[str, BeforeValidator(_number_as_text), Field(alias="_id", min_length=1)]
@@ -99,7 +94,7 @@ class DocumentRecord(Record):
     text: str
 
 
-class _QueryRecord(DocumentRecord):
+class _QueryRecord(_DocumentRecord):
     text: NonBlank
 
 
@@ -110,8 +105,8 @@ class PairRecord(Record):
     positive: NonBlank
 
 
-def _by_id(kind: type[DocumentRecord], path: Path) -> dict[str, DocumentRecord]:
-    records: dict[str, DocumentRecord] = {}
+def _by_id(kind: type[_DocumentRecord], path: Path) -> dict[str, _DocumentRecord]:
+    records: dict[str, _DocumentRecord] = {}
     for place, record in read_records(kind, path):
         if record.id in records:
             raise InvalidInputError(f"{place}: expected a new _id, got {record.id!r} again")

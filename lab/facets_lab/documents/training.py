@@ -160,7 +160,7 @@ def export_passage_model(trainer: PassageTrainer, result: TrainingResult, out: P
     )
     words = encode_words(Path(config.words), teacher, max_words=config.num_words)
     write_encoder(out, exported, trainer.network.state_dict(), teacher.pieces)
-    words.save(out, quantized=True)
+    words.save(out)
 
 
 def encode_words(path: Path, teacher: Teacher, *, max_words: int) -> WordVectors:

@@ -63,15 +63,16 @@ def test_damaged_folder_is_refused(words: WordVectors, tmp_path: Path) -> None:
     path.write_bytes(content[:-20])
     with pytest.raises(CheckpointError, match=r"vectors\.safetensors.*damaged"):
         WordVectors.load(tmp_path)
-    save_file({"other": np.zeros((6, 8), dtype=np.float16)}, path)
-    with pytest.raises(CheckpointError, match="'vectors', got \\['other'\\]"):
-        WordVectors.load(tmp_path)
-    save_file({"vectors": np.zeros((5, 8), dtype=np.float16)}, path)
-    with pytest.raises(CheckpointError, match=r"shape \(6, D\), got \(5, 8\)"):
-        WordVectors.load(tmp_path)
-    save_file({"vectors": np.full((6, 8), np.nan, dtype=np.float16)}, path)
-    with pytest.raises(CheckpointError, match="finite"):
-        WordVectors.load(tmp_path)
+    values, scales = np.zeros((6, 8), dtype=np.int8), np.ones((6, 1), dtype=np.float16)
+    for tensors, message in (
+        ({"vectors": values}, r"vectors\.scales, got \['vectors'\]"),
+        ({"vectors": values[:5], "vectors.scales": scales[:5]}, r"shape \(6, D\), got \(5, 8\)"),
+        ({"vectors": values, "vectors.scales": scales[:5]}, r"scale for 64 numbers"),
+        ({"vectors": values, "vectors.scales": scales * np.nan}, "finite"),
+    ):
+        save_file(tensors, path)
+        with pytest.raises(CheckpointError, match=message):
+            WordVectors.load(tmp_path)
     path.unlink()
     with pytest.raises(CheckpointError, match="cannot read"):
         WordVectors.load(tmp_path)
@@ -92,7 +93,7 @@ def test_numbers_come_back_within_half_a_step_of_their_group(width: int) -> None
 def test_models_that_read_the_same_words_share_them(tmp_path: Path) -> None:
     words = WordVectors(Vocabulary(["cat", "dog"], np.array([3, 2])), np.array([[1.0, 0.1], [1.0, 0.2]]))
     for name in ("one", "two", "other"):
-        words.save(tmp_path / name, quantized=True)
+        words.save(tmp_path / name)
     (tmp_path / "other" / "vocabulary.tsv").write_text("#total\t9\ncat\t5\ndog\t4\n", encoding="utf-8")
     first, second, third = (WordVectors.load(tmp_path / name) for name in ("one", "two", "other"))
     assert first is second
@@ -105,7 +106,7 @@ def test_vectors_of_one_byte_a_number_are_kept_so(tmp_path: Path) -> None:
     words = WordVectors(
         Vocabulary([f"w{i}" for i in range(500)], np.ones(500, dtype=np.int64)), rng.normal(size=(500, 640))
     )
-    words.save(tmp_path, quantized=True)
+    words.save(tmp_path)
     tracemalloc.start()
     loaded = WordVectors.load(tmp_path)
     kept, _ = tracemalloc.get_traced_memory()
