@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import svds
 
+from facets.arrays import take_groups
 from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Positive, VectorWidth
 from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer, grouped
@@ -27,6 +28,7 @@ from facets.model.passage_encoding import length_batches
 from facets.papers.reading import typed_rows
 from facets.papers.records import Author, CandidateKind, Paper, year_of_id
 from facets_lab.evaluation.files import NonBlank, Record, read_records
+from facets_lab.training.corpus import gather
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
 
 _TEXTS_AT_A_TIME = 4096
@@ -257,12 +259,11 @@ class PaperStream:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         starts = self._corpus.offsets[papers]
         lengths = np.minimum(self._corpus.offsets[papers + 1] - starts, max_tokens)
-        steps = np.arange(max(1, int(lengths.max())))
-        kept = real = steps < lengths[:, None]
+        rows, real = gather(self._corpus.rows, starts, lengths)
+        kept = real
         if word_dropout:
             kept = real & (rng.random(real.shape, dtype=np.float32) >= word_dropout)
             kept[:, 0] |= ~kept.any(axis=1) & real[:, 0]  # one word stays
-        rows = self._corpus.rows[np.where(real, starts[:, None] + steps, 0)].astype(np.int64)
         # Kept words first, in order: a stable sort of the mask.
         order = np.argsort(~kept, axis=1, kind="stable")
         lengths = kept.sum(axis=1)
@@ -271,11 +272,9 @@ class PaperStream:
         return np.where(np.arange(width) < lengths[:, None], rows, 0), lengths
 
     def _pairs(self, kind: CandidateKind, papers: NDArray[np.int64]) -> BatchPairs:
-        pairs, offsets = self._corpus.interactions[kind], self._offsets[kind]
-        starts, counts = offsets[papers], offsets[papers + 1] - offsets[papers]
-        rows = np.repeat(np.arange(len(papers)), counts)
-        steps = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        chosen = starts[rows] + steps
+        pairs = self._corpus.interactions[kind]
+        chosen, starts = take_groups(self._offsets[kind], papers)
+        rows = np.repeat(np.arange(len(papers)), np.diff(starts))
         columns, inverse = np.unique(pairs.columns[chosen], return_inverse=True)
         return BatchPairs(columns, chosen, np.stack([rows, inverse], axis=1).astype(np.int64), pairs.weights[chosen])
 

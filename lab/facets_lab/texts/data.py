@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Share
 from facets.errors import ConfigError
-from facets_lab.training.corpus import PackedCorpus
+from facets_lab.training.corpus import PackedCorpus, gather
 from facets_lab.training.loop import BatchSize, TrainingConfig
 
 _BATCHES_PER_CHUNK = 64  # sorted by length together, for little padding while batches stay random
@@ -159,16 +159,6 @@ def held_out_documents(corpus: PackedCorpus, config: SentenceTrainingConfig) -> 
     is_held_out = np.zeros(num_documents, dtype=np.bool_)
     is_held_out[order[: max(1, round(num_documents * config.validation_share))]] = True
     return is_held_out
-
-
-def gather(
-    tokens: NDArray[np.integer], starts: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Rows ``[B, L]`` of runs of a corpus, padded with 0, and the mask of real tokens."""
-    steps = np.arange(max(1, int(lengths.max(initial=0))))
-    mask = steps < lengths[:, None]
-    positions = np.where(mask, starts[:, None] + steps, 0)
-    return np.where(mask, tokens[positions].astype(np.int64), 0), mask
 
 
 class PhraseStream:

@@ -146,6 +146,16 @@ class PackedCorpus:
         return corpus
 
 
+def gather(
+    tokens: NDArray[np.integer], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows ``[B, L]`` of runs of a corpus, padded with 0, and the mask of real tokens."""
+    steps = np.arange(max(1, int(lengths.max(initial=0))))
+    mask = steps < lengths[:, None]
+    positions = np.where(mask, starts[:, None] + steps, 0)
+    return np.where(mask, tokens[positions].astype(np.int64), 0), mask
+
+
 @dataclass(frozen=True, slots=True)
 class _Block:
     """Tokenized documents; words are numbered within the block."""
