@@ -75,16 +75,10 @@ _CREATED = {
     **{"Author": 1, "Document": 2, "DocumentPart": 1, "NewAuthor": 1},
     **{"Paper": 1, "PaperOptions": 0, "Span": 2, "Timings": 0},
 }
-# Fields of a message that its record does not have.
-_WITHOUT = {
-    "AddAuthorsResponse": {"model", "timings"},
-    "AddPapersResponse": {"model", "timings"},
-    "EmbedResponse": {"vectors"},
-    "FindCandidatesResponse": {"model", "timings"},
-}
 # Fields without `optional` that may be missing, or mean nothing in some replies.
 _MAY_LACK = """
     Collection.create_time Document.facet_embeddings Document.facet_spans Document.token_stats EmbedResponse.facet_spans
+    EmbedResponse.vectors
     FacetMatch.second_span FacetWords.span GetServerStatusResponse.last_backup_time Model.encoder_settings
     PairScore.explanation
     PaperOptions.candidates RankedCandidate.evidence RankedPaper.evidence RankedPaper.position RankedText.answer
@@ -155,8 +149,7 @@ def generate_types() -> str:
 
 
 def _record_source(name: str, message, comments: dict[str, str]) -> str:
-    without = _WITHOUT.get(message.name, set())
-    fields = [field for field in message.fields if field.name not in without]
+    fields = list(message.fields)
     types = [_type_of(field, is_created=name in _CREATED) for field in fields]
     # Of a reply, the fields at the end that may be missing have a default.
     first_default = _CREATED.get(name, len(types) - len(list(takewhile(_may_be_none, reversed(types)))))

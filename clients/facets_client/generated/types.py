@@ -436,6 +436,8 @@ class EmbeddingsFields:
         model: The model that answered.
         timings: Timings of the call.
         facet_spans: Positions of the facets; entry i belongs to texts[i]. Only if requested.
+        vectors: One vector per text, shape [texts, dim]: the mean of the encoder's states, of length 1 for models of
+            passages. Only if requested.
     """
 
     facet_embeddings: FacetsArray
@@ -443,6 +445,7 @@ class EmbeddingsFields:
     model: ModelVersion
     timings: Timings
     facet_spans: tuple[tuple[Span | None, ...], ...]
+    vectors: FacetsArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -1386,6 +1389,8 @@ class AddedPapers:
         num_citing_papers: Citing papers whose vector was fitted.
         unknown_citations: Entries of cited_by_ids that are not known papers, at most 100; they become candidates too.
         num_unknown_citations: Number of all such entries.
+        model: The model that fitted the vectors.
+        timings: Timings of the call.
     """
 
     num_papers: int
@@ -1393,6 +1398,8 @@ class AddedPapers:
     num_citing_papers: int
     unknown_citations: tuple[str, ...]
     num_unknown_citations: int
+    model: ModelVersion
+    timings: Timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -1402,10 +1409,14 @@ class AddedAuthors:
     Attributes:
         num_papers: Stored papers.
         num_authors: Authors whose vector was fitted.
+        model: The model that fitted the vectors.
+        timings: Timings of the call.
     """
 
     num_papers: int
     num_authors: int
+    model: ModelVersion
+    timings: Timings
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -1415,7 +1426,11 @@ class FoundCandidates(Listed[tuple[Candidate, ...]]):
     Attributes:
         results: Entry i belongs to texts[i].
         num_candidates: Candidates of this kind that the model knows.
+        model: The model that answered.
+        timings: Timings of the call.
     """
 
     results: tuple[tuple[Candidate, ...], ...]
     num_candidates: int
+    model: ModelVersion
+    timings: Timings
