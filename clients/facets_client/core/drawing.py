@@ -92,14 +92,14 @@ def cell_of(value: object) -> Text:
     return Text(shortened(str(value), _CELL_CHARS))
 
 
-def table_of(columns: Sequence[str], rows: Iterable[Sequence[object]], *, no_wrap: str = "") -> Table:
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """A table of plain values, without markup; columns of numbers are aligned to the right."""
     rows = [[cell if isinstance(cell, int | float) else cell_of(cell) for cell in row] for row in rows]
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
         is_number = bool(rows) and all(type(row[place]) in (int, float) for row in rows)
         justify: Literal["left", "right"] = "right" if is_number else "left"
-        shown.add_column(Text(clean(column)), justify=justify, overflow="fold", no_wrap=column == no_wrap)
+        shown.add_column(Text(clean(column)), justify=justify, overflow="fold")
     for row in rows:
         shown.add_row(*map(cell_of, row))
     return shown
