@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 from typer import Argument, Option
@@ -22,38 +21,23 @@ from facets_client.load.source import BulkSource
 ItemT = TypeVar("ItemT")
 
 JsonLinesArgument = Annotated[str, Argument(help="JSON lines file (plain, gzip or xz); -: standard input.")]
-WindowOption = Annotated[int | None, Option(min=1, help="Number of concurrent requests.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Options of a run over a file."""
-
-    rejected: Annotated[Path | None, Option(help="File for rejected records.  [default: FILE.rejected.jsonl]")] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BulkOptions(RunOptions):
-    """Options of a run that sends records to a server."""
-
-    batch_size: Annotated[int | None, Option(min=1, help="Records per request.")] = None
-    max_wait_s: Annotated[float | None, Option(min=0, help="Seconds to wait for an unreachable or full server.")] = None
-
-    def settings(self, *, batch_size: int | None = None, **others: Any) -> BulkSettings:
-        """The settings of a run; ``batch_size`` is the default of the command."""
-        batch_size = batch_size if self.batch_size is None else self.batch_size
-        others |= {"batch_size": batch_size, "max_wait_s": self.max_wait_s}
-        return BulkSettings(**{name: value for name, value in others.items() if value is not None})
+RejectedOption = Annotated[Path | None, Option(help="File for rejected records.  [default: FILE.rejected.jsonl]")]
+BatchSizeOption = Annotated[int, Option(min=1, help="Records per request.")]
+WindowOption = Annotated[int, Option(min=1, help="Number of concurrent requests.")]
+MaxWaitOption = Annotated[float, Option(min=0, help="Seconds to wait for an unreachable or full server.")]
+DEFAULTS = BulkSettings()
 
 
 class BulkInput:
     """A command's open input and its file for rejected records."""
 
-    def __init__(self, settings: Settings, source: BulkSource, options: RunOptions, paths: Sequence[str] = ()) -> None:
+    def __init__(
+        self, settings: Settings, source: BulkSource, rejected: Path | None, paths: Sequence[str] = ()
+    ) -> None:
         self.settings = settings
         self.source = source
         name = "stdin" if source.name == "-" else "index" if Path(source.name).is_dir() else source.name
-        self.rejected_path = options.rejected or Path(f"{name}.rejected.jsonl")
+        self.rejected_path = rejected or Path(f"{name}.rejected.jsonl")
         if self.rejected_path.resolve() in {Path(path).resolve() for path in paths or (source.name,) if path != "-"}:
             raise typer.BadParameter(f"--rejected must not be the input itself, got {str(self.rejected_path)!r}")
 

@@ -1,14 +1,11 @@
 """Options and arguments that several commands share: texts and pairs, their files, conditions on payloads."""
 
-import functools
-import inspect
 import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -77,36 +74,6 @@ WhereOption = Annotated[
         "require several.",
     ),
 ]
-
-
-def expand_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replaces each dataclass parameter of a command with one option per field."""
-    signature = inspect.signature(command, eval_str=True)
-    groups: dict[str, Any] = {
-        name: item.annotation for name, item in signature.parameters.items() if is_dataclass(item.annotation)
-    }
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in signature.parameters.items():
-        if name not in groups:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        hints = get_type_hints(groups[name], include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-            )
-            for field in fields(groups[name])
-        ]
-
-    @functools.wraps(command)
-    def expanded(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        command(**values)
-
-    expanded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return expanded
 
 
 def parse_search_fields(options: Sequence[str] | None) -> dict[str, float] | None:

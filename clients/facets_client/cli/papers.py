@@ -12,13 +12,20 @@ import numpy as np
 import typer
 from typer import Argument, Option
 
-from facets_client.cli.bulk import BulkInput, BulkOptions, JsonLinesArgument, WindowOption
+from facets_client.cli.bulk import (
+    DEFAULTS,
+    BatchSizeOption,
+    BulkInput,
+    JsonLinesArgument,
+    MaxWaitOption,
+    RejectedOption,
+    WindowOption,
+)
 from facets_client.cli.failures import need_command
 from facets_client.cli.options import (
     TopKOption,
     WhereOption,
     check_is_text,
-    expand_options,
     lines_of_file,
     names_of_file,
     parse_where,
@@ -31,7 +38,7 @@ from facets_client.core.extras import require_extra
 from facets_client.generated.types import CandidateKind, CandidateRankings, Paper, PaperOptions, PaperRankings
 from facets_client.load.outputs import whole_file
 from facets_client.load.rows import Record, Rejection
-from facets_client.load.runner import CallTask, Settled, batches
+from facets_client.load.runner import BulkSettings, CallTask, Settled, batches
 from facets_client.load.source import InputError, Source
 from facets_client.papers.assignment import assign as best_assignment
 from facets_client.papers.assignment import check_loads, conflicts_of
@@ -223,10 +230,8 @@ def find(
 
 
 @app.command()
-@expand_options
 def bulk(
     context: typer.Context,
-    *,
     file: JsonLinesArgument,
     out: Annotated[Path, Option(help="CSV file to write: paper, candidate, score.")],
     kind: Annotated[CandidateKind, Option(help="What to recommend.")] = "authors",
@@ -235,8 +240,10 @@ def bulk(
     top_k: Annotated[int, Option("--top-k", "-k", help="Number of candidates per paper.")] = 50,
     from_year: FromYearOption = None,
     to_year: ToYearOption = None,
-    window: WindowOption = None,
-    options: BulkOptions,
+    rejected: RejectedOption = None,
+    batch_size: BatchSizeOption = 128,
+    window: WindowOption = 2,
+    max_wait_s: MaxWaitOption = DEFAULTS.max_wait_s,
     model: PapersModelOption = "",
 ) -> None:
     """Match a whole conference: the best candidates of every paper, as a sparse CSV file of scores.
@@ -256,7 +263,7 @@ def bulk(
     only = None if candidates is None else names_of_file(candidates)
     asked = PaperOptions(top_k, (), only, from_year, to_year)
     excluded = {} if conflicts is None else _read_conflicts(conflicts)
-    bulk_settings = options.settings(batch_size=128, window=2 if window is None else window)
+    bulk_settings = BulkSettings(batch_size=batch_size, window=window, max_wait_s=max_wait_s)
     unknown: tuple[int, tuple[str, ...]] = (0, ())
 
     def with_exclusions(record: Record[Paper] | Rejection) -> Record[Paper] | Rejection:
@@ -266,7 +273,7 @@ def bulk(
         return replace(record, item=_excluding(record.item, others, own=kind == "authors"))
 
     with Source(file) as source:
-        bulk_input = BulkInput(settings, source, options)
+        bulk_input = BulkInput(settings, source, rejected)
         if out.resolve() in {Path(name).resolve() for name in (file, bulk_input.rejected_path) if name != "-"}:
             raise typer.BadParameter(f"--out must not be the input or the rejected file, got {str(out)!r}")
         with settings.connect() as client, whole_file(out) as unfinished, unfinished.open("w", newline="") as csv_file:
@@ -407,11 +414,12 @@ _ADDED = {
 
 @app.command("add-papers")
 @app.command("add-authors")
-@expand_options
 def add(
     context: typer.Context,
     file: JsonLinesArgument,
-    options: BulkOptions,
+    rejected: RejectedOption = None,
+    batch_size: BatchSizeOption = 32,
+    max_wait_s: MaxWaitOption = DEFAULTS.max_wait_s,
     model: PapersModelOption = "",
 ) -> None:
     """Add papers, or authors by their papers, without training.
@@ -430,9 +438,9 @@ def add(
     counts = {f"num_{singular.replace(' ', '_')}s": singular for singular in _ADDED[kind]}
     read = read_authors if kind == "authors" else partial(read_papers, need_id=True)
     settings = settings_of(context)
-    bulk_settings = options.settings(batch_size=128 if kind == "papers" else 32, window=1)
+    bulk_settings = BulkSettings(batch_size=batch_size, window=1, max_wait_s=max_wait_s)
     with Source(file) as source, settings.connect() as client:
-        bulk_input = BulkInput(settings, source, options)
+        bulk_input = BulkInput(settings, source, rejected)
         add_all: Callable[..., Any] = client.add_papers if kind == "papers" else client.add_authors
         task: CallTask[Any, Any] = CallTask(
             kind,

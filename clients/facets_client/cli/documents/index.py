@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from facets_client.cli.bulk import BulkInput, BulkOptions, RunOptions, WindowOption
+from facets_client.cli.bulk import DEFAULTS, BatchSizeOption, BulkInput, MaxWaitOption, RejectedOption, WindowOption
 from facets_client.cli.options import (
     CollectionOption,
     LanguageOption,
     SearchFieldOption,
-    expand_options,
     parse_search_fields,
 )
 from facets_client.cli.output import print_documents
@@ -46,44 +44,41 @@ _DOCUMENTS_SHOWN = 3  # documents that a dry run shows
 _MAX_NOTES = 20  # about files; there may be thousands
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileOptions:
-    """Options about files and their columns."""
+TextOption = Annotated[
+    list[str] | None, Option(metavar="COLUMN", help="Text column; several are joined, each with its name.")
+]
+TitleOption = Annotated[str, Option(metavar="COLUMN", help="Column with the title.")]
+IdOption = Annotated[str, Option("--id", metavar="COLUMN", help="Column with the id.")]
+PayloadOption = Annotated[list[str] | None, Option(metavar="COLUMN", help="Column to keep.  [default: all others]")]
+FormatOption = Annotated[FormatName | None, Option("--format", help="Format of all files.  [default: from the suffix]")]
+EncodingOption = Annotated[str, Option(help="Encoding of texts.  [default: detected]")]
+LimitOption = Annotated[int, Option(min=0, help="Stop after this many records; 0: no limit.")]
 
-    text: Annotated[
-        list[str] | None,
-        Option("--text", metavar="COLUMN", help="Text column; several are joined, each with its name."),
-    ] = None
-    title: Annotated[str, Option(metavar="COLUMN", help="Column with the title.")] = ""
-    id_column: Annotated[str, Option("--id", metavar="COLUMN", help="Column with the id.")] = ""
-    payload: Annotated[list[str] | None, Option(metavar="COLUMN", help="Column to keep.  [default: all others]")] = None
-    form: Annotated[FormatName | None, Option("--format", help="Format of all files.  [default: from the suffix]")] = (
-        None
+
+def _open(
+    names: Sequence[str],
+    note: Callable[[str], None],
+    text: list[str] | None,
+    title: str,
+    id_column: str,
+    payload: list[str] | None,
+    form: FormatName | None,
+    encoding: str,
+) -> DocumentFiles:
+    """Opens files with the options of a command."""
+    numbers = itertools.count(1)
+    kept = None if payload is None else tuple(payload)
+    options = ReadOptions(
+        format=form,
+        encoding=encoding,
+        note=lambda sentence: note(sentence) if next(numbers) <= _MAX_NOTES else None,
     )
-    encoding: Annotated[str, Option(help="Encoding of texts.  [default: detected]")] = ""
-    limit: Annotated[int, Option(min=0, help="Stop after this many records; 0: no limit.")] = 0
-
-    def open(self, names: Sequence[str], note: Callable[[str], None]) -> DocumentFiles:
-        """Opens the files."""
-        columns = Columns(
-            text=tuple(self.text or ()),
-            title=self.title,
-            id=self.id_column,
-            payload=None if self.payload is None else tuple(self.payload),
-        )
-        numbers = itertools.count(1)
-        options = ReadOptions(
-            format=self.form,
-            encoding=self.encoding,
-            note=lambda sentence: note(sentence) if next(numbers) <= _MAX_NOTES else None,
-        )
-        return DocumentFiles(find_files(names, options), columns, options)
+    columns = Columns(text=tuple(text or ()), title=title, id=id_column, payload=kept)
+    return DocumentFiles(find_files(names, options), columns, options)
 
 
-@expand_options
 def index(
     context: typer.Context,
-    *,
     collection: CollectionOption,
     files: Annotated[
         list[str] | None, Argument(metavar="[FILE]...", help="Files or folders; -: standard input.")
@@ -95,11 +90,19 @@ def index(
     model: Annotated[str, Option(help="Model of the collection, with --create; one that the server serves.")] = "",
     search_field: SearchFieldOption = None,
     language: LanguageOption = "",
-    columns: FileOptions,
+    text: TextOption = None,
+    title: TitleOption = "",
+    id_column: IdOption = "",
+    payload: PayloadOption = None,
+    form: FormatOption = None,
+    encoding: EncodingOption = "",
+    limit: LimitOption = 0,
     keep: Annotated[bool, Option("--keep", help="Keep documents that the files no longer contain.")] = False,
-    window: WindowOption = None,
+    batch_size: BatchSizeOption = DEFAULTS.batch_size,
+    window: WindowOption = DEFAULTS.window,
+    max_wait_s: MaxWaitOption = DEFAULTS.max_wait_s,
+    rejected: RejectedOption = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only check the files; show the first documents.")] = False,
-    bulk: BulkOptions,
 ) -> None:
     """Store documents from files and folders.
 
@@ -125,15 +128,15 @@ def index(
       facets index articles.csv -c news --dry-run
     """
     settings = settings_of(context)
-    bulk_settings = bulk.settings(window=window, limit=columns.limit)
+    bulk_settings = BulkSettings(batch_size=batch_size, window=window, max_wait_s=max_wait_s, limit=limit)
     search_fields = parse_search_fields(search_field)
     if bool(files) == (from_encoded is not None):
         raise typer.BadParameter("expected files, or --from-encoded FOLDER")
     source: DocumentFiles | EncodedDocuments
     if from_encoded is None:
-        source = columns.open(files or (), settings.note)
+        source = _open(files or (), settings.note, text, title, id_column, payload, form, encoding)
     else:
-        if replace(columns, limit=0) != FileOptions() or model or search_fields is not None:
+        if text or title or id_column or payload or form or encoding or model or search_fields is not None:
             raise typer.BadParameter(
                 "--from-encoded does not accept columns, a model or search fields: they were chosen by facets encode"
             )
@@ -142,7 +145,7 @@ def index(
         source = encoded.EncodedDocuments(from_encoded)
         model, search_fields = source.encoded_by.name, dict(source.encoded_by.search_fields)
     with source:
-        bulk_input = BulkInput(settings, source, bulk, paths=[file.path for file in source.files])
+        bulk_input = BulkInput(settings, source, rejected, paths=[file.path for file in source.files])
         source.check()
         if dry_run:
             _dry_run(bulk_input, source.read(), bulk_settings)
@@ -229,10 +232,8 @@ def _dry_run(bulk_input: BulkInput, records: Iterator[FileRecord], bulk: BulkSet
     bulk_input.end(report, "documents", f"{report.num_done:,} readable", **fields)
 
 
-@expand_options
 def encode(
     context: typer.Context,
-    *,
     files: Annotated[list[str], Argument(metavar="FILE...", help="Files, folders, 'patterns'; -: standard input.")],
     out: Annotated[Path, Option("--out", "-o", help="Folder for the Parquet parts.")],
     model: Annotated[
@@ -255,8 +256,14 @@ def encode(
         str, Option(metavar="ADDRESS", help="Ray cluster that encodes; 'auto' finds a running one, 'local' starts one.")
     ] = "",
     part_size: Annotated[int, Option(min=1, help="Documents per Parquet part.")] = 512,
-    columns: FileOptions,
-    run: RunOptions,
+    text: TextOption = None,
+    title: TitleOption = "",
+    id_column: IdOption = "",
+    payload: PayloadOption = None,
+    form: FormatOption = None,
+    encoding: EncodingOption = "",
+    limit: LimitOption = 0,
+    rejected: RejectedOption = None,
 ) -> None:
     """Encode documents without a server, to index them later.
 
@@ -275,8 +282,8 @@ def encode(
     settings = settings_of(context)
     from facets_client.adapters.encoded import EncodedFolder
 
-    with columns.open(files, settings.note) as source:
-        bulk_input = BulkInput(settings, source, run, paths=[file.path for file in source.files])
+    with _open(files, settings.note, text, title, id_column, payload, form, encoding) as source:
+        bulk_input = BulkInput(settings, source, rejected, paths=[file.path for file in source.files])
         source.check()
         num_processors = connect_to_ray(ray) if ray else 1
         num_workers = workers or num_processors
@@ -288,7 +295,7 @@ def encode(
             settings.note(f"{encoded_by.name} encodes, in {count_of(num_workers, 'process', 'processes')}")
             folder = EncodedFolder(out, encoded_by)
             window = 2 * num_workers  # for each worker, one batch is read while another is written
-            bulk = BulkSettings(batch_size=part_size, window=window, limit=columns.limit)
+            bulk = BulkSettings(batch_size=part_size, window=window, limit=limit)
 
             task = CallTask(
                 "documents",
