@@ -143,6 +143,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
             if name.startswith(_COMPONENT_PREFIX)
         }
         network = fit_weights(folder, lambda: FacetNetwork(config.model, WordTable.of(words)), tensors)
+        network.use_int8()
         revision = revision_of(*revision_files(folder, config))
         return cls(
             network,

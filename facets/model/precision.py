@@ -39,8 +39,12 @@ def fastest_precision(device: torch.device) -> torch.dtype:
 
 def wants_int8(device: torch.device) -> bool:
     """Whether integer products are fastest on the device: a CPU with AVX2 but without bfloat16."""
-    is_plain = device.type == "cpu" and fastest_precision(device) == torch.float32
-    return is_plain and _has_packed_products() and hasattr(torch.ops.quantized, _INT8_PRODUCT)
+    return device.type == "cpu" and fastest_precision(device) == torch.float32 and has_int8()
+
+
+def has_int8() -> bool:
+    """Whether ``Int8Linear`` runs on the CPU."""
+    return _has_packed_products() and hasattr(torch.ops.quantized, _INT8_PRODUCT)
 
 
 def _has_packed_products() -> bool:
