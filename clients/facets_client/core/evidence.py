@@ -50,7 +50,7 @@ def marked(text: str, shown: Span, answer: Span | None, words: Iterable[Span]) -
         piece = " ".join(f"|{clean(text[start:end])}|".split())[1:-1]  # the bars preserve leading and trailing spaces
         piece = piece.removeprefix(" ") if excerpt.plain.endswith(" ") else piece
         excerpt.append(piece, " ".join([ANSWER_STYLE] * is_answer + [_WORD_STYLE] * is_word))
-    if shown.end < len(text):
+    if text[shown.end :].strip():
         excerpt.rstrip()
         excerpt.append(" ...")
     return excerpt

@@ -70,6 +70,7 @@ def shown(line):
 def test_the_answer_is_marked_and_words_of_the_query_are_bold():
     line = excerpt(hit("One. The cup went to Ajax in May. " + "Three. " * 50, "to Ajax in May", ["cup", "Ajax"]))
     assert line.plain == "... The cup went to Ajax in May. ..."
+    assert excerpt(hit("It opens at nine.\n", "at nine")).plain == "It opens at nine."
     assert "\x1b[1mcup\x1b[0m" in shown(line)
     assert "\x1b[33mto \x1b[0m\x1b[1;33mAjax\x1b[0m\x1b[33m in May\x1b[0m" in shown(line)
 
