@@ -224,11 +224,11 @@ class FacetNetwork(nn.Module):
 
         Queries of attention need more than seven bits, and so do the first and the last layers.
         """
-        for block in self.decoder.blocks if has_int8() else ():
-            block.expand, block.contract = Int8Linear(block.expand), Int8Linear(block.contract, least=_LEAST_RELU)
-            for attention in filter(None, (block.self_attention, block.cross_attention)):
-                for name in ("key_value", "output"):
-                    setattr(attention, name, Int8Linear(getattr(attention, name)))
+        for layer in list(self.decoder.modules()) if has_int8() else ():
+            if isinstance(layer, Block):
+                layer.expand, layer.contract = Int8Linear(layer.expand), Int8Linear(layer.contract, least=_LEAST_RELU)
+            elif isinstance(layer, Attention):
+                layer.key_value, layer.output = Int8Linear(layer.key_value), Int8Linear(layer.output)
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """Facets ``[B, K, D]`` in the target space, magnitudes kept (Chang 2022, eq. 3.3, 3.4).
