@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +13,12 @@ from typing import Any
 import grpc
 from facets_client import FacetsClient
 from facets_client.core.blocking import Background, BlockingStream
-from facets_client.core.channel import SERVICES, rpc_of
+from facets_client.core.channel import rpc_of
 from facets_client.core.status import status_error
 from facets_client.errors import UnavailableError
 from facets_client.generated.types import Limits
 from facets_proto.codec import from_message, to_message
 from facets_proto.v1 import models_pb2
-from google.protobuf import descriptor_pool
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from prometheus_client import CollectorRegistry
@@ -35,7 +33,7 @@ from facets_server.runtime.errors import status_of
 from facets_server.runtime.fair_queue import Pending
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics
 from facets_server.runtime.models import ModelRegistry
-from facets_server.runtime.rooms import Service, load_models, services
+from facets_server.runtime.rooms import load_models, services
 
 _IDLE_S = 0.005
 
@@ -88,11 +86,9 @@ class LocalChannel:
         self._models = ModelRegistry(load_models(config, BatchMetrics(registry), engine.shared_database))
         self._calls: set[CallContext] = set()  # that run now
         closing = undo.enter_context(ExitStack())  # of what the services open
-        self._rooms = services(
+        self._services = services(
             self._models, engine, config, admission=self._admission, metrics=metrics, closing=closing
         )
-        self._services: dict[str, Service] = {}  # those that were called
-        self._making = threading.Lock()
         undo.callback(self._models.close)
         # The last comes first: no call runs when the models, the services and the folder are closed.
         undo.callback(_end_all, self._calls)
@@ -148,18 +144,12 @@ class LocalChannel:
             call.end()
 
     def _handler(self, path: str) -> Any:
-        return self._service(path.split("/")[1]).handlers[path]
-
-    def _service(self, name: str) -> Service:
-        """The service of that full name; the services of its room are made when the first of them is called."""
-        with self._making:
-            if name not in self._services:
-                room = Path(descriptor_pool.Default().FindServiceByName(name).file.name).stem
-                self._services |= {service.name: service for service in self._rooms[room]()}
-            return self._services[name]
+        return self._services[path.split("/")[1]].handlers[path]
 
     def _check(self, name: str) -> health_pb2.HealthCheckResponse:
-        checks = self._service(name).checks if name in SERVICES else [] if name else self._models.checks()
+        checks: Sequence[Callable[[], None]] = self._models.checks()
+        if name:
+            checks = self._services[name].checks if name in self._services else ()
         if not checks:
             raise NotFoundError("unknown service")
         states = health_pb2.HealthCheckResponse

@@ -74,8 +74,10 @@ class FacetsServer:
             metrics = CallMetrics(self.registry, self._admission)
             measure_process(self.registry, facets.__version__)
             self.registry.register(DataCollector(engine, config.data_dir))
-            rooms = services(self._models, engine, config, admission=self._admission, metrics=metrics, closing=closing)
-            table = [service for make in rooms.values() for service in make()]
+            ours = services(self._models, engine, config, admission=self._admission, metrics=metrics, closing=closing)
+            for name in ("facets.v1.DocumentService", "facets.v1.EmbeddingService"):  # other rooms: by their first call
+                ours[name].servicer()
+            table = [*ours.values()]
             observers = config.observability
             tracing = tracing or (make_tracing(observers) if observers.traces_endpoint else None)
             access_log = AccessLog(observers.access_log) if observers.access_log else None
@@ -102,7 +104,8 @@ class FacetsServer:
             self._health = HealthMonitor(checks)
             self._probes = probe_handlers(self._health, config)
             names = [*(service.name for service in table), health.SERVICE_NAME, reflection.SERVICE_NAME]
-            table.append(Service(reflection.ReflectionServicer(names), ()))
+            described = reflection.ReflectionServicer(names)
+            table.append(Service(reflection.SERVICE_NAME, lambda: described, ()))
             self._handlers = calls.wrapped(table)
             self.port = self._grpc.listen()
             if self._gateway is not None:

@@ -30,7 +30,7 @@ from facets_server.runtime.message_limits import MessageLimits, memory_of, parse
 from facets_server.runtime.messages import WaitLimit, first_message, metadata_of, next_message
 from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.observability import AccessLog, Tracing
-from facets_server.runtime.rooms import Service
+from facets_server.runtime.rooms import QUICK_CALLS, Service
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,6 @@ _MAX_DEADLINE_S = 365 * 24 * 3600.0  # gRPC returns a huge number for calls with
 ResultT = TypeVar("ResultT")
 Handler = Any  # grpc.RpcMethodHandler; its four behaviours have four types
 Context = Any  # grpc.aio.ServicerContext
-IsQuick = Callable[[Any], bool]  # whether the handler of a small request neither waits for a lock nor for a disk
 
 
 class Calls:
@@ -66,11 +65,11 @@ class Calls:
         num_threads = config.max_concurrent_requests + config.max_streams  # admission lets in no more
         self._workers = ThreadPoolExecutor(num_threads, thread_name_prefix="call")
         self._heavy = HeavyWork()
-        self._quick: Mapping[str, IsQuick] = {}
+        self._quick: Mapping[str, Service] = {}
 
     def wrapped(self, services: Sequence[Service]) -> dict[str, Handler]:
         """Handlers for the asyncio server, by full name of the method, from those of services, which may block."""
-        self._quick = {path: is_quick for service in services for path, is_quick in service.quick_calls.items()}
+        self._quick = {path: service for service in services for path in QUICK_CALLS if path in service.handlers}
         return {
             path: self._wrapped(path, handler) for service in services for path, handler in service.handlers.items()
         }
@@ -97,10 +96,10 @@ class Calls:
             held.enter_context(self._admission.memory.taken(call, memory_of(len(data))))
             held.callback(lambda: call.memory.close())
             decode = partial(self._decoded, handler, key, call)
-            is_quick, quick = self._quick.get(call.method), None
-            if is_quick is not None and len(data) <= MAX_QUICK_BYTES:
+            service, quick = self._quick.get(call.method), None
+            if service is not None and len(data) <= MAX_QUICK_BYTES:
                 request = decode(data)
-                quick = request if is_quick(request) else None
+                quick = request if service.servicer().is_quick(request) else None
             permit = await self._admission.admit(call)
             permit.push(held.pop_all())
         if quick is not None:

@@ -1,15 +1,24 @@
 """The rooms of the server: the models each room serves and how, and its services.
 
-A room is imported when its models are opened or its services made: a program that searches a folder needs one.
+A room is imported when its models are opened or its services first called: a program that searches a folder needs one.
 """
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import grpc
+
+# Importing a module registers its services.
+from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2  # noqa: F401
+from facets_proto.v1.services import SERVICES
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
 
 from facets.devices import compute_device
 from facets.documents import CollectionEngine, Collections
@@ -30,9 +39,10 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics
 from facets_server.runtime.model_service import ModelService
-from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel, TaskModels
+from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel
 from facets_server.texts.served import ServedPassages, ServedReader, ServedSentences, TextModels, encoders_for
 
+QUICK_CALLS = ("/facets.v1.EmbeddingService/Embed",)  # whose service says which small requests the event loop may begin
 _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served models
 
 
@@ -132,28 +142,37 @@ def _shipped_models() -> list[str]:
 
 
 class Service:
-    """One service, with its full name and its handlers by full name of the method.
+    """One service, with its full name and its handlers by full name of the method; ``servicer`` returns what answers.
 
     ``checks``: the service is SERVING while none of them raises; empty: no model serves it, so health lacks it.
-    The attribute ``quick_calls`` of a servicer, if any, maps the full name of each method that returns a ``Pending`` to
-    a test for the small requests that the event loop may begin.
     """
 
-    def __init__(self, servicer: object, checks: Sequence[Callable[[], None]]) -> None:
-        self.checks = checks
-        self.handlers: dict[str, Any] = {}
-        base = next(base for base in type(servicer).__mro__ if base.__module__.endswith("_pb2_grpc"))
-        # The generated code registers the handlers with this object, as with a server.
-        getattr(sys.modules[base.__module__], f"add_{base.__name__}_to_server")(servicer, self)
-        self.quick_calls: dict[str, Callable[[Any], bool]] = getattr(servicer, "quick_calls", {})
+    def __init__(self, name: str, servicer: Callable[[], Any], checks: Sequence[Callable[[], None]]) -> None:
+        self.name, self.servicer, self.checks = name, servicer, checks
+        methods = descriptor_pool.Default().FindServiceByName(name).methods
+        self.handlers = {f"/{name}/{method.name}": self._handler(method) for method in methods}
 
-    def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """Ignores the same handlers without their names."""
+    def _handler(self, method: MethodDescriptor) -> Any:
+        def behave(request: Any, call: CallContext) -> Any:
+            return getattr(self.servicer(), method.name)(request, call)
 
-    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
-        """Keeps the name of the service and its handlers."""
-        self.name = service
-        self.handlers = {f"/{service}/{method}": handler for method, handler in handlers.items()}
+        request, reply = map(GetMessageClass, (method.input_type, method.output_type))
+        make = grpc.stream_stream_rpc_method_handler if method.client_streaming else grpc.unary_unary_rpc_method_handler
+        return make(behave, request.FromString, reply.SerializeToString)
+
+
+def _once(make: Callable[[], Sequence[object]]) -> Callable[[str], object]:
+    """Returns a servicer of a room by the name of its class; the first call makes all of them."""
+    lock = threading.Lock()
+    made: dict[str, object] = {}
+
+    def servicer(name: str) -> object:
+        with lock:
+            if not made:
+                made.update((type(each).__name__, each) for each in make())
+        return made[name]
+
+    return servicer
 
 
 def services(
@@ -164,24 +183,25 @@ def services(
     admission: Admission,
     metrics: CallMetrics,
     closing: ExitStack,
-) -> dict[str, Callable[[], list[Service]]]:
-    """By room, a function that makes its services; once the server has stopped, ``closing`` closes what they opened."""
+) -> dict[str, Service]:
+    """The services by name; once the server has stopped, ``closing`` closes what they opened."""
     limits = config.limits
     for_sentences: TextModels = models.of("sentences", "passages")
     for_passages: TextModels = models.of("passages", "sentences")
 
-    def texts() -> list[Service]:
+    @_once
+    def texts() -> Sequence[object]:
         from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
 
-        return made(
+        return (
             EmbeddingService(for_sentences, for_passages, admission, limits),
             SimilarityService({"sentences": for_sentences, "passages": for_passages}, limits),
             SummarizationService(for_sentences, limits),
             TopicService(for_sentences, limits),
-            models=for_sentences,
         )
 
-    def documents() -> list[Service]:
+    @_once
+    def documents() -> Sequence[object]:
         from facets_server.documents.service import CollectionService, DocumentService
 
         streams = StreamStore(engine.shared_database or config.data_dir / STREAMS_FILE)
@@ -195,32 +215,38 @@ def services(
         def collections_for(call: CallContext) -> Collections:
             return collections.using(encoders_for(for_passages, call))
 
-        return made(
+        return (
             CollectionService(engine, collections_for),
             DocumentService(engine, collections_for, admission, limits, streams),
-            models=for_passages,
         )
 
-    def relations() -> list[Service]:
+    @_once
+    def relations() -> Sequence[object]:
         from facets_server.relations.entities import EntityFinders
         from facets_server.relations.service import RelationService
 
-        finders = EntityFinders(config.relations)
-        served = models.of("relations")
-        return made(RelationService(served, finders, limits), models=served)
+        return (RelationService(models.of("relations"), EntityFinders(config.relations), limits),)
 
-    def papers() -> list[Service]:
+    @_once
+    def papers() -> Sequence[object]:
         from facets_server.papers.collection_papers import CollectionPapers
         from facets_server.papers.service import RecommendationService
 
         ranked = CollectionPapers(engine, max_papers=limits.max_ranked_papers)
-        served = models.of("papers")
-        return made(RecommendationService(served, ranked, limits), models=served)
+        return (RecommendationService(models.of("papers"), ranked, limits),)
 
-    def server() -> list[Service]:
-        return made(ModelService(models, config, admission, metrics), models=models)
+    server = _once(lambda: (ModelService(models, config, admission, metrics),))
+    rooms = {
+        "texts": (texts, for_sentences),
+        "documents": (documents, for_passages),
+        "relations": (relations, models.of("relations")),
+        "papers": (papers, models.of("papers")),
+        "models": (server, models),
+    }
 
-    def made(*servicers: object, models: TaskModels[Any]) -> list[Service]:
-        return [Service(servicer, models.checks()) for servicer in servicers]
+    def service(name: str) -> Service:
+        descriptor = descriptor_pool.Default().FindServiceByName(name)
+        servicer, served = rooms[Path(descriptor.file.name).stem]
+        return Service(name, partial(servicer, descriptor.name), served.checks())
 
-    return {"texts": texts, "documents": documents, "relations": relations, "papers": papers, "models": server}
+    return {name: service(name) for name in SERVICES}

@@ -1,8 +1,7 @@
 """The services for texts: facets, similarity, summaries, topics."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 from facets_proto.codec import message_of, to_message
@@ -49,11 +48,6 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     admission: Admission
     limits: LimitsConfig
 
-    @property
-    def quick_calls(self) -> dict[str, Callable[[Any], bool]]:
-        """Methods whose small requests the event loop may begin."""
-        return {"/facets.v1.EmbeddingService/Embed": self._is_quick}
-
     def Embed(self, request: pb.EmbedRequest, call: CallContext) -> Pending[pb.EmbedResponse]:
         """Facets of a batch of texts."""
         served, pending = self._submit(request, call)
@@ -99,7 +93,8 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         ]
         return message_of(pb.ExplainResponse, explanations=explanations, model=served.model, timings=call)
 
-    def _is_quick(self, request: pb.EmbedRequest) -> bool:
+    def is_quick(self, request: pb.EmbedRequest) -> bool:
+        """Whether ``Embed`` waits neither for a lock nor for a disk."""
         if _wants_vectors(request) or not self.models.find(request.model).is_open:
             return False
         return self.models.get(request.model).reads_at_once(request.texts)
