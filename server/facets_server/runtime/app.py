@@ -75,8 +75,8 @@ class FacetsServer:
             measure_process(self.registry, facets.__version__)
             self.registry.register(DataCollector(engine, config.data_dir))
             ours = services(self._models, engine, config, admission=self._admission, metrics=metrics, closing=closing)
-            for name in ("facets.v1.DocumentService", "facets.v1.EmbeddingService"):  # other rooms: by their first call
-                ours[name].servicer()
+            for name in ("Document", "Embedding", "Model"):  # the services of other rooms are made by their first call
+                ours[f"facets.v1.{name}Service"].servicer()
             table = [*ours.values()]
             observers = config.observability
             tracing = tracing or (make_tracing(observers) if observers.traces_endpoint else None)
