@@ -41,12 +41,13 @@ def encode(model: PassageModel, documents: Sequence[Sent], search_fields: Mappin
 
 
 def _answer(document: Document) -> dict[str, object]:
+    stats = document.token_stats
     return {
         "facet_embeddings": document.facet_embeddings.astype("float32", copy=False),
         "facet_spans": document.facet_spans,
         "part_facets": list(document.part_facets) if document.parts else [],
-        "num_tokens": document.num_tokens,
-        "num_read": document.num_read,
+        "num_tokens": stats and stats.num_tokens_in_text,
+        "num_read": stats and stats.num_tokens,
     }
 
 

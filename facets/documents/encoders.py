@@ -42,7 +42,7 @@ class Encoded:
         texts = []
         for i, stats in enumerate(self.stats):
             facets, spans = self.kept.get(i, (self.facets[i], None if self.spans is None else self.spans[i]))
-            texts.append(EncodedText(facets, spans, stats.num_tokens_in_text, stats.num_tokens))
+            texts.append(EncodedText(facets, spans, stats))
         return texts
 
 

@@ -275,9 +275,10 @@ def _check_spans(document: Document, parts: Sequence[SearchedText], counts_P: In
             (start, end), size = spans_K2[wrong[0]].tolist(), sizes_T[wrong[0]]
             rule = f"must have 0 <= start <= end <= {size}, characters of text and fields, got {start} to {end}"
             raise InvalidInputError(rule, path=(*spans_path, int(wrong[0])))
-    num_tokens, num_read = document.num_tokens, document.num_read
-    if (num_tokens, num_read) != (None, None) and not 0 <= (num_read or 0) <= (num_tokens or 0):
-        raise InvalidInputError(f"must be 0 to num_tokens, got {num_read} of {num_tokens}", path=(*path, "num_read"))
+    stats = document.token_stats
+    if stats is not None and not 0 <= stats.num_tokens <= stats.num_tokens_in_text:
+        rule = f"must be 0 to num_tokens_in_text, got {stats.num_tokens} of {stats.num_tokens_in_text}"
+        raise InvalidInputError(rule, path=(*path, "token_stats", "num_tokens"))
 
 
 def normalize(facets: Doubles) -> tuple[Doubles, Doubles]:

@@ -213,7 +213,7 @@ class _ChangedSinceError(Exception):
 
 def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocument, ...]:
     return tuple(
-        TruncatedDocument(position, document.id, TokenStats(document.num_read, document.num_tokens))
+        TruncatedDocument(position, document.id, document.token_stats)
         for position, document in documents
-        if document.num_tokens is not None and document.num_read is not None and document.num_read < document.num_tokens
+        if document.token_stats is not None and document.token_stats.truncated
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from facets.arrays import Ints, Vectors
 from facets.documents.fields import SearchedText
-from facets.documents.types import Document, DocumentPart
+from facets.documents.types import Document, DocumentPart, TokenStats
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.blocks import Block, blocks
 from facets.language.interruption import check_interrupted
@@ -99,13 +99,14 @@ class EncodedText:
 
     facets: Vectors  # `[K, D]` or more rows, magnitudes kept
     spans: NDArray[np.integer] | None = None  # span of each facet in the model's input, `[K, 2]`; None: not known
-    num_tokens: int | None = None  # tokens of the text; None: not known
-    num_read: int | None = None  # how many of them the model has read
+    token_stats: TokenStats | None = None  # what the model has read of the text; None: not known
 
     @classmethod
     def of_nothing(cls, num_facets: int, dim: int) -> "EncodedText":
         """The output for a text without words."""
-        return cls(np.zeros((num_facets, dim), dtype=np.float16), np.zeros((num_facets, 2), dtype=np.int32), 0, 0)
+        return cls(
+            np.zeros((num_facets, dim), dtype=np.float16), np.zeros((num_facets, 2), dtype=np.int32), TokenStats(0, 0)
+        )
 
 
 def from_encoded(
@@ -114,15 +115,15 @@ def from_encoded(
     """A document to store, from the outputs of a model for its parts; no ``parts``: the text is one part."""
     pairs = zip(searched, encoded, strict=True)
     spans = [own.in_document(own.kept_spans(output.spans)) for own, output in pairs if output.spans is not None]
-    num_tokens, num_read = ([getattr(output, name) for output in encoded] for name in ("num_tokens", "num_read"))
+    stats = [output.token_stats for output in encoded if output.token_stats is not None]
+    num_tokens, num_in_text = sum(own.num_tokens for own in stats), sum(own.num_tokens_in_text for own in stats)
     return Document(
         id=given.id,
         text=given.text,
         payload=given.payload,
         facet_embeddings=np.concatenate([output.facets for output in encoded]),
         facet_spans=np.concatenate(spans) if len(spans) == len(encoded) else None,
-        num_tokens=None if None in num_tokens else sum(num_tokens),
-        num_read=None if None in num_read else sum(num_read),
+        token_stats=TokenStats(num_tokens, num_in_text) if len(stats) == len(encoded) else None,
         parts=parts,
         part_facets=[len(output.facets) for output in encoded],
         source=given.source,

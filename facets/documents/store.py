@@ -63,7 +63,9 @@ def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, re
         batch.documents, batch.payloads, counts.tolist(), added.firsts.tolist(), revisions, strict=True
     ):
         key = (first_row, record.number, revision)
-        values = (document.num_tokens, document.num_read, num_parts, document.source)
+        stats = document.token_stats
+        num_tokens, num_read = (None, None) if stats is None else (stats.num_tokens_in_text, stats.num_tokens)
+        values = (num_tokens, num_read, num_parts, document.source)
         checksum = row_checksum(*key, document.id, payload, *values)
         documents.append((*key, checksum, document.id, *sql.payload_values(payload), *values))
         whole = DocumentPart(start=0, end=len(document.text))

@@ -36,31 +36,6 @@ class DocumentPart:
     page: int = 0  # page on which it starts, from 1; 0: not known
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Document:
-    """A document to store."""
-
-    id: str  # unique in the collection, 1 to `MAX_ID_BYTES` bytes of UTF-8 without NUL
-    text: str  # at most `MAX_DOCUMENT_BYTES` bytes of UTF-8; may be empty
-    # `[K, D]`, finite; magnitudes are kept. A long text may have up to `MAX_NUM_FACETS` facets if spans are given.
-    # Left out: `Collections` encodes the text, and `parts` may be the sections that the caller knows.
-    facet_embeddings: Vectors = field(default_factory=lambda: _NOT_ENCODED)
-    payload: Mapping[str, JsonValue] = field(default_factory=dict)  # JSON object of at most `MAX_PAYLOAD_BYTES`
-    # Span of each facet in the text, `[K, 2]`: offsets of its first character and after its last one, in code points;
-    # equal offsets: no span. Searched fields count as if they followed the text, see `fields.SearchedText`.
-    facet_spans: NDArray[np.integer] | None = None
-    num_tokens: int | None = None  # tokens of the text; None: not known
-    num_read: int | None = None  # how many of them the model has read
-    parts: Sequence[DocumentPart] = ()  # at most `MAX_PARTS`, which cover a long text; empty: the text is one part
-    part_facets: Sequence[int] = ()  # facets of each part: at least K, with spans up to `MAX_NUM_FACETS`
-    source: str = ""  # file that it came from, at most `MAX_SOURCE_BYTES` bytes of UTF-8 without NUL; empty: none
-
-    @property
-    def is_encoded(self) -> bool:
-        """Whether the document has facets."""
-        return self.facet_embeddings is not _NOT_ENCODED
-
-
 @dataclass(frozen=True, slots=True)
 class TokenStats:
     """How many tokens of a text the model has read."""
@@ -76,19 +51,36 @@ class TokenStats:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """A document to store."""
+
+    id: str  # unique in the collection, 1 to `MAX_ID_BYTES` bytes of UTF-8 without NUL
+    text: str  # at most `MAX_DOCUMENT_BYTES` bytes of UTF-8; may be empty
+    # `[K, D]`, finite; magnitudes are kept. A long text may have up to `MAX_NUM_FACETS` facets if spans are given.
+    # Left out: `Collections` encodes the text, and `parts` may be the sections that the caller knows.
+    facet_embeddings: Vectors = field(default_factory=lambda: _NOT_ENCODED)
+    payload: Mapping[str, JsonValue] = field(default_factory=dict)  # JSON object of at most `MAX_PAYLOAD_BYTES`
+    # Span of each facet in the text, `[K, 2]`: offsets of its first character and after its last one, in code points;
+    # equal offsets: no span. Searched fields count as if they followed the text, see `fields.SearchedText`.
+    facet_spans: NDArray[np.integer] | None = None
+    token_stats: TokenStats | None = None  # what the model has read of the text; None: not known
+    parts: Sequence[DocumentPart] = ()  # at most `MAX_PARTS`, which cover a long text; empty: the text is one part
+    part_facets: Sequence[int] = ()  # facets of each part: at least K, with spans up to `MAX_NUM_FACETS`
+    source: str = ""  # file that it came from, at most `MAX_SOURCE_BYTES` bytes of UTF-8 without NUL; empty: none
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether the document has facets."""
+        return self.facet_embeddings is not _NOT_ENCODED
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StoredDocument(Document):
     """A document as read from the store; facets, spans and ``part_facets`` are there if they were asked for."""
 
     revision: int  # revision of the write that stored it
     # `[K, D]` float32 with magnitudes; directions are as precise as the store keeps them. None unless asked for.
     facet_embeddings: Floats | None = None  # type: ignore[assignment]
-
-    @property
-    def token_stats(self) -> "TokenStats | None":
-        """What the model read of the text; None if not known."""
-        if self.num_read is None or self.num_tokens is None:
-            return None
-        return TokenStats(self.num_read, self.num_tokens)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from facets.documents.records import (
     check_revision,
     collection_from,
 )
-from facets.documents.types import Document, DocumentPart, FilterWarning, StoredDocument
+from facets.documents.types import Document, DocumentPart, FilterWarning, StoredDocument, TokenStats
 from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
 from facets.index.lexical import TermCounts
 from facets.storage.checksums import row_checksum
@@ -329,8 +329,7 @@ class StoreView:
                 text=text,
                 payload=json.loads(payload),
                 revision=revision,
-                num_tokens=num_tokens,
-                num_read=num_read,
+                token_stats=None if num_tokens is None else TokenStats(num_read, num_tokens),
                 source=source,
             )
         if damaged:

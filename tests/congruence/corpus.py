@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents import Document, DocumentPart, SearchHit, SearchResult
+from facets.documents.types import TokenStats
 
 K, DIM, NUM = 3, 32, 400
 WORDS = "goat market river stone letter winter bridge answer copper garden signal harbour".split()
@@ -69,7 +70,9 @@ def _document(number: int) -> Document:
         text = f"{text}\n\nA nul \0 and a \U0001f410."
     spans = np.array([[place, place + 4] for place in range(len(facets))])
     document = Document(id=id, text=text, payload=payload, facet_embeddings=facets, facet_spans=spans)
-    return replace(document, num_tokens=9, num_read=8, source=f"folder/\u00e9{number % 5}.txt" if number % 3 else "")
+    return replace(
+        document, token_stats=TokenStats(8, 9), source=f"folder/\u00e9{number % 5}.txt" if number % 3 else ""
+    )
 
 
 def _book(id: str, number: int, payload: dict[str, Any]) -> Document:

@@ -53,9 +53,6 @@ def _document(message: pb.Document, path: ErrorPath) -> Document:
     fields: dict[str, Any] = {}
     if message.HasField("facet_embeddings"):
         fields["facet_embeddings"] = array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
-        if message.HasField("token_stats"):
-            stats = message.token_stats
-            fields |= {"num_tokens": stats.num_tokens_in_text, "num_read": stats.num_tokens}
     return record_of(message, Document, path, **fields)
 
 

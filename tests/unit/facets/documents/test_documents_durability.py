@@ -27,6 +27,7 @@ from facets.documents import (
     SearchResult,
     index_manager,
 )
+from facets.documents.types import TokenStats
 from facets.errors import DamagedError, DiskFullError
 from facets.index import live
 from facets.index.backends import FaissBackend
@@ -344,7 +345,7 @@ def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytes
         assert stored.facet_embeddings is not None
         np.testing.assert_allclose(stored.facet_embeddings, expected["d05"]["facets"], atol=1.5e-2)
         assert info.space == "toys"
-        assert (stored.num_tokens, stored.num_read) == (9, 8)
+        assert stored.token_stats == TokenStats(8, 9)
         assert stored.facet_spans is not None and stored.facet_spans.tolist() == [[0, 4], [5, 7]]
         assert engine.search("golden", SearchRequest(texts=["text 31"], mode="lexical", top_k=3)).hits[0][0].id == "d31"
         assert engine.count("golden", where=Contains("tags", "odd")).num_documents == 29

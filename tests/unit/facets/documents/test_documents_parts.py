@@ -21,7 +21,7 @@ from facets.documents import (
 )
 from facets.documents import engine as engine_module
 from facets.documents.store import SCHEMA
-from facets.documents.types import MAX_NUM_FACETS
+from facets.documents.types import MAX_NUM_FACETS, TokenStats
 from facets.errors import DamagedDocumentsError, InvalidInputError
 from facets.storage.backup import problems_of
 
@@ -50,8 +50,7 @@ def book(id: str, texts: list[str], *, seed: int = 0, **others: object) -> Docum
                 for place, (start, end) in enumerate(zip(starts, ends, strict=True))
             ],
             "part_facets": [2] * len(texts),
-            "num_tokens": 100,
-            "num_read": 90,
+            "token_stats": TokenStats(90, 100),
             **others,
         }  # type: ignore[arg-type]  # any field
     )
@@ -205,7 +204,7 @@ def test_reindexing_keeps_the_parts(books: CollectionEngine) -> None:
         own = [len(text.split("\n\n")[-1]) for text in texts]  # behind the headings
         facets = [np.full((2, 16), len(text), dtype=np.float32) + np.arange(16) for text in texts]
         spans = [len(text) - n + np.array([[0, 2], [0, n]]) for text, n in zip(texts, own, strict=True)]
-        return [EncodedText(*one) for one in zip(facets, spans, own, own, strict=True)]
+        return [EncodedText(*one) for one in zip(facets, spans, map(TokenStats, own, own), strict=True)]
 
     target = TargetModel(model="other", model_revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
     assert books.reindex("docs", target).done
@@ -215,7 +214,7 @@ def test_reindexing_keeps_the_parts(books: CollectionEngine) -> None:
     }
     (document,) = books.get("docs", ["crane"], include_facets=True).documents
     assert document.parts == tuple(book("crane", CRANE).parts)
-    assert document.num_tokens == len(document.text)
+    assert document.token_stats == TokenStats(len(document.text), len(document.text))
     assert document.facet_spans is not None and document.facet_spans[3].tolist() == [20, 39]
     assert books.get_collection("docs").num_parts == 4
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from facets.documents import CollectionEngine, Document, DocumentPart
 from facets.documents.fields import searched_part
 from facets.documents.parts import LONGEST_WHOLE_CHARS, check_sections, split_text, with_parts
+from facets.documents.types import TokenStats
 from facets.errors import InvalidInputError
 from facets.language.sentences import sentences_of
 
@@ -175,8 +176,7 @@ def document(id: str = "a", **changes: object) -> Document:
     values: dict[str, object] = {
         "facet_embeddings": np.eye(2, 32),
         "facet_spans": SPANS,
-        "num_tokens": 9,
-        "num_read": 7,
+        "token_stats": TokenStats(7, 9),
     }
     return Document(id=id, text=TEXT, **{**values, **changes})  # type: ignore[arg-type]  # any field
 
@@ -189,9 +189,8 @@ def document(id: str = "a", **changes: object) -> Document:
         ({"facet_spans": np.array([[-1, 21], [0, 0]])}, r"documents\[1\].facet_spans\[0\]"),
         ({"facet_spans": np.array([[5, 4], [0, 0]])}, r"documents\[1\].facet_spans\[0\]"),
         ({"facet_spans": SPANS.astype(float)}, r"documents\[1\].facet_spans"),
-        ({"num_read": 10}, r"documents\[1\].num_read"),
-        ({"num_read": -1}, r"documents\[1\].num_read"),
-        ({"num_tokens": None}, r"documents\[1\].num_read"),
+        ({"token_stats": TokenStats(10, 9)}, r"documents\[1\].token_stats.num_tokens"),
+        ({"token_stats": TokenStats(-1, 9)}, r"documents\[1\].token_stats.num_tokens"),
     ],
 )
 def test_impossible_spans_and_counts_are_refused(
