@@ -3,8 +3,8 @@
 Shape suffixes: S sentences, B texts, D dimensions.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +18,7 @@ from facets.model.contract import TextEncoder, TextModel
 from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
 from facets.texts.summarization import summarize
 from facets.texts.words import TextWords
-from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, make_report, minilm
+from facets_lab.evaluation.comparison import Embed, Report, if_installed, make_report, minilm
 from facets_lab.evaluation.files import Record, read_records, require_rows
 from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
 from facets_lab.evaluation.statistics import mean_metrics
@@ -28,8 +28,6 @@ _ROUGE = ("rouge1", "rouge2", "rougeL")
 _DEFAULT_SENTENCES = 3
 
 Document = Sequence[str]  # non-blank sentences, at least one
-Ranking = Callable[[Document], Sequence[int]]  # document -> its sentences, best first
-Summarize = Callable[[Sequence[Document]], list[str]]
 
 
 def _some(texts: list[str]) -> list[str]:
@@ -67,64 +65,27 @@ class AverageEncoder:
         return words.average(words.uniform_TL).numpy()
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Length of a summary: a number of sentences, or at most ``max_words`` words if that is set."""
+def best_ranked(
+    document: Document, ranked: Sequence[int], *, num_sentences: int | None = None, max_words: int | None = None
+) -> str:
+    """The best sentences that fit, in document order; only the best one if none fits.
 
-    num_sentences: int | None = None
-    max_words: int | None = None
-
-    def fill(self, document: Document, ranked: Sequence[int]) -> str:
-        """The best sentences that fit, in document order; only the best one if none fits."""
-        left = self.max_words or self.num_sentences or _DEFAULT_SENTENCES
-        chosen = []
-        for row in ranked:
-            cost = 1 if self.max_words is None else len(document[row].split())
-            if cost <= left:
-                chosen.append(row)
-                left -= cost
-        return " ".join(document[row] for row in sorted(chosen or ranked[:1]))
-
-    def by_ranking(self, rank: Ranking) -> Summarize:
-        """Summaries of the best ranked sentences."""
-        return lambda documents: [self.fill(document, rank(document)) for document in documents]
-
-    def by_coverage(
-        self, model: TextModel, coverage: CoverageConfig | None, encoder: TextEncoder | None = None
-    ) -> Summarize:
-        """Greedy coverage of the document's words (eq. 3.7); ``coverage`` None: the library's default."""
-        return lambda documents: [
-            summary.text
-            for summary in summarize(
-                model,
-                documents,
-                num_sentences=self.num_sentences,
-                max_words=self.max_words,
-                coverage=coverage,
-                encoder=encoder,
-                prose_only=coverage is None,
-            )
-        ]
+    ``ranked``: the sentences, best first. The limit is a number of sentences or, if that is set, of words.
+    """
+    left, chosen = max_words or num_sentences or _DEFAULT_SENTENCES, []
+    for row in ranked:
+        cost = 1 if max_words is None else len(document[row].split())
+        if cost <= left:
+            chosen.append(row)
+            left -= cost
+    return " ".join(document[row] for row in sorted(chosen or ranked[:1]))
 
 
-def rank_by_centroid(embed: Embed) -> Ranking:
-    """Ranks sentences by cosine with the mean embedding of the document."""
-
-    def rank(document: Document) -> Sequence[int]:
-        units_SD = unit_rows(embed(document))
-        return np.argsort(-(units_SD @ units_SD.mean(axis=0)), kind="stable").tolist()
-
-    return rank
-
-
-def baseline_summarizers(
-    model: TextModel, coverage: CoverageConfig, budget: Budget
-) -> Iterator[tuple[str, str, Summarize]]:
-    """Name, method and summarizer of the baselines of table 3.3, and of the MiniLM centroid if it is installed."""
-    yield "first", "ranking", budget.by_ranking(lambda document: range(len(document)))
-    yield "sentence-average", "coverage", budget.by_coverage(model, coverage, AverageEncoder(model))
-    for embed in if_installed("minilm-centroid", minilm):
-        yield "minilm-centroid", "ranking", budget.by_ranking(rank_by_centroid(embed))
+def by_centroid(embed: Embed, document: Document) -> list[int]:
+    """The sentences by cosine with the mean embedding of the document, best first."""
+    units_SD = unit_rows(embed(document))
+    rows: list[int] = np.argsort(-(units_SD @ units_SD.mean(axis=0)), kind="stable").tolist()
+    return rows
 
 
 def evaluate_summarization(
@@ -151,18 +112,39 @@ def evaluate_summarization(
         raise typer.BadParameter("--sentences and --words exclude each other")
     documents, references = read_summaries(file)
     models = load_text_models(names_or_paths, baselines)
-    budget = Budget(num_sentences, max_words)
     coverage = PAPER_COVERAGE if as_in_paper else None
 
-    def measured() -> Iterator[tuple[str, MethodMetrics]]:
-        systems = [(model.name, "coverage", budget.by_coverage(model, coverage)) for model in models]
-        if baselines:
-            systems += baseline_summarizers(models[0], coverage or CoverageConfig(), budget)
-        for name, method, summaries_of in systems:
-            scores = rouge_scores(summaries_of(documents), references)
-            yield name, {method: mean_metrics(scores, num_resamples=num_resamples)}
+    def covering(model: TextModel, config: CoverageConfig | None, encoder: TextEncoder | None = None) -> list[str]:
+        """Greedy coverage of the document's words (eq. 3.7); ``config`` None: the library's default."""
+        found = summarize(
+            model,
+            documents,
+            num_sentences=num_sentences,
+            max_words=max_words,
+            coverage=config,
+            encoder=encoder,
+            prose_only=config is None,
+        )
+        return [summary.text for summary in found]
 
-    return make_report(file, len(documents), measured())
+    def summaries() -> Iterator[tuple[str, str, list[str]]]:
+        """Name and method of each system, and its summaries; baselines: those of table 3.3, and MiniLM's centroid."""
+        for model in models:
+            yield model.name, "coverage", covering(model, coverage)
+        if baselines:
+            best = partial(best_ranked, num_sentences=num_sentences, max_words=max_words)
+            yield "first", "ranking", [best(document, range(len(document))) for document in documents]
+            average = AverageEncoder(models[0])
+            yield "sentence-average", "coverage", covering(models[0], coverage or CoverageConfig(), average)
+            for embed in if_installed("minilm-centroid", minilm):
+                centroid = partial(by_centroid, embed)
+                yield "minilm-centroid", "ranking", [best(document, centroid(document)) for document in documents]
+
+    measured = (
+        (name, {method: mean_metrics(rouge_scores(texts, references), num_resamples=num_resamples)})
+        for name, method, texts in summaries()
+    )
+    return make_report(file, len(documents), measured)
 
 
 def rouge_scores(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, NDArray[np.float64]]:
