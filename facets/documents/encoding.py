@@ -284,16 +284,11 @@ def _check_spans(document: Document, parts: Sequence[SearchedText], counts_P: In
 def normalize(facets: Doubles) -> tuple[Doubles, Doubles]:
     """Splits vectors along the last axis into unit vectors and norms; zero stays zero.
 
-    Safe from overflow and underflow; a vector with NaN or infinity gets a norm that is not finite.
+    A vector with NaN or infinity gets a norm that is not finite.
     """
-    largest = np.abs(facets).max(axis=-1, keepdims=True)
-    scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
     with np.errstate(invalid="ignore", over="ignore"):
-        scaled = facets / scale
-        lengths = np.sqrt((scaled * scaled).sum(axis=-1, keepdims=True))
-        units = scaled / np.where(lengths > 0, lengths, 1.0)
-        norms = np.squeeze(lengths * scale, axis=-1)
-    return units, norms
+        norms = np.linalg.norm(facets, axis=-1, keepdims=True)
+        return facets / np.where(norms > 0, norms, 1.0), np.squeeze(norms, axis=-1)
 
 
 def starts_of(counts: Iterable[int]) -> Ints:

@@ -450,7 +450,6 @@ def _read_page_token(token: str, *, store_id: str, listing: Sequence[object]) ->
 
 
 def _check_page_size(page_size: int) -> None:
-    """Raises InvalidInputError unless a page may have so many entries."""
     if not 1 <= page_size <= MAX_PAGE_SIZE:
         raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
 
