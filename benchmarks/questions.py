@@ -43,11 +43,10 @@ PEOPLE, EVERYDAY = _ANSWERS / "people", _ANSWERS / "people_files"
 CORPUS = _ROOT.parent / "shared" / "data" / "corpus" / "shard-03.txt.xz"
 MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
 SHOWN = 0.1  # hits with a lower confidence are hidden
-_ORDER_COLUMNS = ("Customer", "Item", "Quantity", "Unit price", "Ordered", "Status", "Note")
 _COLUMNS = {  # options of `facets index` for a table
     PEOPLE / "tickets.csv": ("--id", "Ticket"),
     EVERYDAY / "tickets.csv": ("--id", "Ticket", "--text", "Problem", "--text", "Resolution"),
-    EVERYDAY / "orders.csv": ("--id", "Order", *(option for column in _ORDER_COLUMNS for option in ("--text", column))),
+    EVERYDAY / "orders.csv": ("--id", "Order"),
 }
 _LEADS = 3_600
 _LEAST_README = 400  # minimum length in characters

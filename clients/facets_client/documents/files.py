@@ -5,7 +5,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +31,17 @@ TITLE_NAMES = ("title", "headline", "heading", "subject")
 ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _MAX_COLUMNS_SHOWN = 20
 _PROSE_WORDS = 4  # a value of a column of prose has as many on average
+_SPREADSHEETS = ("csv", "tsv", "sheets")
+_REMARKS = {
+    "description",
+    "summary",
+    "note",
+    "notes",
+    "comment",
+    "comments",
+    "details",
+}  # may be about the other columns
+_RECORD_WORDS, _FEWEST_FACTS = 12, 3  # of a row: with a shorter text and as many columns it is a record
 _MAX_PATH = 6  # keys of a path that is searched for columns
 _MAX_NESTED = 500  # columns within objects
 # Columns and types are decided from the first rows: limits in rows, and in characters of a file or a stream.
@@ -50,6 +61,7 @@ class Columns:
     title: str = ""  # it becomes ``title`` in the payload
     id: str = ""  # strings, or integers, which become strings
     payload: tuple[str, ...] | None = None  # None: all others
+    as_row: bool = False  # the text is a table of one row
     converters: Mapping[str, Callable[[str], object]] = field(default_factory=dict)  # for columns without types
 
 
@@ -209,15 +221,24 @@ def to_document_record(row: Row, columns: Columns, generated_id: str, source: st
     if not values:
         return reject("missing_text", f"{shown}: missing, expected a text")
     texts = {name: value for name, value in values.items() if value is not None or len(columns.text) == 1}
+    if columns.as_row:
+        texts = {name: str(value) for name, value in texts.items()}
     wrong = [value for value in texts.values() if not isinstance(value, str)]
     if wrong:
         return reject("invalid_text", f"{shown}: must be a string, got {type_name(wrong[0])}")
+    filled = {name: value for name, value in texts.items() if value.strip()}
     label = "{}: ".format if len(columns.text) > 1 else "".format
-    text = "\n\n".join(label(name) + value for name, value in texts.items() if value.strip())
+    text = "\n\n".join(label(name) + value for name, value in filled.items())
+    if columns.as_row and filled:
+        text = "\n".join(map(_row_of_table, (filled, itertools.repeat("---", len(filled)), filled.values())))
     if not text:
         return reject("empty_text", f"{shown}: no text, expected at least one word")
     document = Document(document_id or generated_id, text, _payload(fields, columns), source=source)
     return Record(document, document.id, row.line)
+
+
+def _row_of_table(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
@@ -311,7 +332,11 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
         folded = {name.strip().casefold(): name for name in reversed(names if parent else columns)}
         return next((folded[parent + name] for name in candidates if parent + name in folded), "")
 
-    text = named("--text", *asked.text) or _text_columns(columns, nested, rows)
+    text, as_row = named("--text", *asked.text), False
+    if not text:
+        text = _text_columns(columns, nested, rows)
+        if form.name in _SPREADSHEETS and (facts := _facts(columns, text, rows)):
+            text, as_row = facts, True
     if not text:
         raise ColumnError(
             f"{file_name}: no column holds texts; the columns are {_shown(names) or 'none'}",
@@ -322,12 +347,15 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
     titles = TITLE_NAMES[:1] if form.name in ("jsonl", "json") else TITLE_NAMES
     default_title = first_of(titles, parent) or first_of(titles)
     payload = None if asked.payload is None else named("--payload", *asked.payload)
+    if as_row and payload is None:  # the facts of a record stay filterable
+        payload = text
     converted = [name for name in columns if name not in text] if payload is None else payload
     return Columns(
         text=text,
         title="".join(named("--title", asked.title)) or ("" if default_title in text else default_title),
         id="".join(named("--id", asked.id)) or first_of(ID_NAMES) or (first_of(ID_NAMES, parent) if parent else ""),
         payload=payload,
+        as_row=as_row,
         converters={} if form.has_types else {name: _converter(name, rows) for name in converted},
     )
 
@@ -361,6 +389,19 @@ def _text_columns(columns: Sequence[str], nested: Sequence[str], rows: Sequence[
     filled = {name: own for name, own in values.items() if own}
     prose = [name for name, own in filled.items() if sum(len(one.split()) for one in own) >= _PROSE_WORDS * len(own)]
     return tuple(prose or filled)
+
+
+def _facts(columns: Sequence[str], text: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
+    """The columns with values of a table of records: its texts are short, such as notes about a person or an order."""
+    names = {name.strip().casefold() for name in text}
+    texts = (value for row in rows for name in text if isinstance(value := row.fields.get(name), str))
+    if not names.isdisjoint(set(TEXT_NAMES) - _REMARKS) or sum(
+        len(one.split()) for one in texts
+    ) >= _RECORD_WORDS * len(rows):
+        return ()
+    facts = [name for name in columns if any(row.fields.get(name) not in (None, "") for row in rows)]
+    facts = [name for name in facts if name.strip().casefold() not in ID_NAMES]
+    return tuple(facts) if len(facts) >= _FEWEST_FACTS else ()
 
 
 def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> str:

@@ -95,7 +95,10 @@ def test_parquet_with_its_types(facets, stored, tmp_path):
 @pytest.mark.parametrize(
     ("table", "text"),
     [
-        ("Nr,Problem,Resolution\n7,The screen stays black.,Change the input to HDMI.\n", "Problem and Resolution"),
+        (
+            "Nr,Problem,Resolution\n7,The screen stays black since Monday.,Change its input to HDMI by a button.\n",
+            "Problem and Resolution",
+        ),
         ("Name,Phone\nAnn,555 123\nBo,555 456\n", "Name and Phone"),
     ],
 )
@@ -105,6 +108,15 @@ def test_without_a_usual_name_the_columns_of_prose_are_the_text_or_all(facets, s
     assert f"text from {text}, " in said.replace("'", "")
     first = table.splitlines()[1].split(",")
     assert all(value in stored()["a.csv#2"][0] for value in first[-len(text.split(" and ")) :])
+
+
+def test_the_text_of_a_short_record_is_its_whole_row(facets, stored, tmp_path):
+    (tmp_path / "a.csv").write_text("Name,Role,Age,Note\nSami,plumber,41,also on Sundays\nLotte,vet | nurse,,\n")
+    assert "text from Name and Role and Age and Note" in facets("index", "a.csv", "-c", "news").stderr.replace("'", "")
+    text, payload = stored()["a.csv#2"]
+    assert text == "| Name | Role | Age | Note |\n| --- | --- | --- | --- |\n| Sami | plumber | 41 | also on Sundays |"
+    assert payload == {"Name": "Sami", "Role": "plumber", "Age": 41, "Note": "also on Sundays"}
+    assert stored()["a.csv#3"][0].endswith("| Lotte | vet \\| nurse |")
 
 
 # What goes wrong
