@@ -71,9 +71,8 @@ class PaperOptions:
     top_k: int = 10  # most results per paper, 1 to `MAX_TOP_K`
     excluded_ids: Sequence[str] = ()  # candidates to leave out; unknown ids are ignored
     candidates: Sequence[str] | None = None  # ids to choose from; None: all
-    from_year: int | None = (
-        None  # earliest year of an author's last paper, or of a citing paper; leaves out unknown years
-    )
+    # Earliest year of an author's last paper, or of a citing paper; leaves out unknown years.
+    from_year: int | None = None
     to_year: int | None = None  # latest year of an author's first paper, or of a citing paper
     facet_weight: float | None = None  # share of the facets in the score, in [0, 1]; None: tuned for the model
     evidence: bool = False  # say why each candidate is recommended; takes a few milliseconds per paper

@@ -381,11 +381,8 @@ class EngineState:
                 names = [n if row is None else self.bank.titles[row] for n, row in zip(names, rows, strict=True)]
             vectors_RD = np.stack([new[key].vector if key in new else table.vectors[old[key]] for key in keys])
             papers_R = [members[kind][key] if key in members[kind] else self.papers_of(kind, key) for key in keys]
-            papers_P, starts = (
-                np.array(list(chain.from_iterable(papers_R)), dtype=np.int64),
-                _starts(map(len, papers_R)),
-            )
-            changed = self._table(kind, keys, names, vectors_RD, papers_P, starts)
+            papers_P = np.array(list(chain.from_iterable(papers_R)), dtype=np.int64)
+            changed = self._table(kind, keys, names, vectors_RD, papers_P, _starts(map(len, papers_R)))
             tables[kind] = _spliced(table, [old[key] for key in keys if key in old], changed)
         return EngineState(self.bank, tables, self.row_of_paper)
 
