@@ -129,8 +129,13 @@ class Sentences:
         return self._shown(scores, scores.max() - _JOINED_LOG_ODDS, words), highest
 
     def to_read(self, max_chars: int) -> list[int]:
-        """Indices of the sentences to read, in order: all, or those closest to the query and what is around them."""
+        """Indices of the sentences to read, in order: all, or those closest to the query and what is around them.
+
+        None of a text that only asks: it cannot answer, but may be the question that is searched for.
+        """
         read = [i for i, one in enumerate(self.sentences) if not _is_title(one.field)]
+        if all(self.sentences[i].said.endswith("?") for i in read):
+            return []
         lengths = {i: len(self.sentences[i].said) for i in read}
         if sum(lengths.values()) <= max_chars:
             return read

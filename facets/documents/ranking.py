@@ -279,7 +279,7 @@ def _hits(
                     num_parts=passage.num_parts,
                 )
             )
-        hits[query] = judged(hits[query], reasons, search)
+        hits[query] = judged(hits[query], reasons, search, query)
     return tuple(map(tuple, hits))
 
 
@@ -338,9 +338,13 @@ def matched_words(query: QueryTerms, document_terms: TermCounts) -> tuple[str, .
     return tuple(dict.fromkeys(word for (_, word), hash in zip(query.words, hashes, strict=True) if hash in found))
 
 
-def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSearch) -> list[HitT]:
-    """Hits of a query with the confidence that the reader gives them, in the order that it prefers."""
+def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSearch, query: int) -> list[HitT]:
+    """Hits of a query with the confidence that the reader gives them, in the order that it prefers.
+
+    ``query``: its index in the search.
+    """
     reader, read = search.reader, [one.log_odds for one in reasons if one.log_odds is not None]
+    text = search.request.texts[query] if search.request.texts else ""
     if reader is None:
         return list(hits)
     weight = 0.0 if search.mode == "lexical" or search.request.diversify else _READER_WEIGHT
@@ -352,8 +356,9 @@ def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSea
         behind = max(best, lowest) - min(max(log_odds, lowest), highest)
         hit = replace(hit, score=hit.score - weight * behind)
         if one.log_odds is not None:
-            confidence = None if hit.confidence is None else reader.hit_confidence(hit.confidence, log_odds)
-            hit = replace(hit, confidence=confidence, answer_confidence=reader.answer_confidence(log_odds))
+            if hit.confidence is not None:
+                hit = replace(hit, confidence=reader.hit_confidence(text, hit.confidence, log_odds))
+            hit = replace(hit, answer_confidence=reader.answer_confidence(log_odds))
         judged_hits.append(hit)
     if weight:
         judged_hits.sort(key=lambda hit: -hit.score)

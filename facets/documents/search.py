@@ -310,4 +310,4 @@ def rerank(
         RankedText(**best.numbers_of(place), index=row, answer=why.answer, answer_confidence=None)
         for place, (row, why) in enumerate(zip(places, reasons, strict=True))
     ]
-    return tuple(judged(ranked, reasons, search))
+    return tuple(judged(ranked, reasons, search, 0))

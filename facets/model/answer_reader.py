@@ -4,6 +4,7 @@ It is a small cross-encoder. It reads English; see ``models/facets-reader-en/REA
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
@@ -27,8 +28,13 @@ from facets.model.word_pieces import WordPieces
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _MOST = 30.0  # log-odds that count
 _LEAST = 1e-6  # probability that counts
-MOST_OF_ANSWER = 4.0  # log-odds that count for a hit: a question may be what is searched for
 NOT_READ = -np.inf  # log-odds of a sentence that did not fit
+_LEAST_UNASKED = -2.0  # log-odds that count for a query that does not ask: a text about it may be all that is wanted
+_ASKS = re.compile(
+    r"(?:(?:about|at|by|for|from|in|of|on|since|to|under|until|with) )?(?:how|wh(?:at|en|ere|ich|y|o(?:m|se)?))\b"
+    r"|(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would) ",
+    re.IGNORECASE,
+)
 
 
 class HitWeights(Settings):
@@ -86,8 +92,8 @@ class AnswerReader:
 
         ``texts``: heading and sentences of each; about 256 word pieces of it fit, of a sentence 80.
         """
-        if not texts:
-            return []
+        if not any(sentences for _, sentences in texts):
+            return [np.empty(0, dtype=np.float32) for _ in texts]
         strings = [part for heading, sentences in texts for part in (heading, *sentences)]
         question_ids, *ids = self.pieces.ids([asked(question), *strings])
         parts, pieces = iter(ids), self.pieces
@@ -108,12 +114,13 @@ class AnswerReader:
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
         return _probability(self.config.intercept + self.config.slope * log_odds)
 
-    def hit_confidence(self, confidence: float, log_odds: float) -> float:
+    def hit_confidence(self, query: str, confidence: float, log_odds: float) -> float:
         """Calibrated probability that a hit answers, in [0, 1], from that without the reader and its best sentence."""
         weights, certain = self.config.hits, min(max(confidence, _LEAST), 1 - _LEAST)
         without_reader = math.log(certain / (1 - certain))
-        answer = min(max(log_odds, -MOST_OF_ANSWER), MOST_OF_ANSWER)
-        return _probability(weights.intercept + weights.confidence * without_reader + weights.answer * answer)
+        return _probability(
+            weights.intercept + weights.confidence * without_reader + weights.answer * counted(query, log_odds)
+        )
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
@@ -123,6 +130,11 @@ class AnswerReader:
         network = fit_weights(folder, lambda: AnswerNetwork(config.encoder), read_weights(folder))
         revision = revision_of(*(folder / name for name in _FILES))
         return cls(network, pieces, config, revision=revision, device=device)
+
+
+def counted(query: str, log_odds: float) -> float:
+    """Log-odds of the best sentence of a hit as they count for the confidence of the hit."""
+    return log_odds if _ASKS.match(query.strip()) else max(log_odds, _LEAST_UNASKED)
 
 
 def _probability(log_odds: float) -> float:

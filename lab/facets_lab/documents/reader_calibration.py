@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from facets.documents import DocumentQuery
-from facets.model.answer_reader import MOST_OF_ANSWER, AnswerReader, HitWeights, load_reader
+from facets.model.answer_reader import AnswerReader, HitWeights, counted, load_reader
 from facets.model.shipped import find_model
 from facets.storage.files import write_whole
 from facets_lab.documents.beir import RetrievalData, read_beir, sampled
@@ -44,9 +44,9 @@ class _Hits(NamedTuple):
     kinds: NDArray[np.str_]  # [M]
 
     def weights(self) -> NDArray[np.float64]:
-        """Weight of each hit, ``[M]``: queries as asked count as much as all other kinds together, which are equal."""
-        names, kind_M, counts = np.unique(self.kinds, return_inverse=True, return_counts=True)
-        return (np.where(names == "asked", len(names) - 1, 1) / counts)[kind_M]
+        """Weight of each hit, ``[M]``: all kinds weigh the same."""
+        _, kind_M, counts = np.unique(self.kinds, return_inverse=True, return_counts=True)
+        return (1 / counts)[kind_M]
 
 
 def calibrate_reader(
@@ -114,7 +114,7 @@ def _foreign(sets: Sequence[RetrievalData], number: int, seed: int) -> list[_Que
 
 def _observed(collections: Iterator[tuple[Mapping[str, str], list[_Query]]], reader: AnswerReader) -> _Hits:
     """The first hit of every query that the reader has read."""
-    model, rows = load_searched(None), list[tuple[float, float, bool, str]]()
+    model, rows = load_searched(None), list[tuple[float, float, bool, str, str]]()
     for texts, queries in collections:
         with indexed(model, texts, reader=reader) as collection:
             for start in range(0, len(queries), _BATCH):
@@ -124,9 +124,10 @@ def _observed(collections: Iterator[tuple[Mapping[str, str], list[_Query]]], rea
                 for query, hits in zip(batch, found.hits, strict=True):
                     for hit in hits[:1]:
                         if hit.confidence is not None and hit.answer_confidence is not None:
-                            rows.append((hit.confidence, hit.answer_confidence, hit.id in query.relevant, query.kind))
+                            right = hit.id in query.relevant
+                            rows.append((hit.confidence, hit.answer_confidence, right, query.kind, query.text))
     log_odds = logit(np.clip([row[:2] for row in rows], _LEAST, 1 - _LEAST))
-    log_odds[:, 1] = np.clip(log_odds[:, 1], -MOST_OF_ANSWER, MOST_OF_ANSWER)
+    log_odds[:, 1] = [counted(row[4], answer) for row, answer in zip(rows, log_odds[:, 1].tolist(), strict=True)]
     return _Hits(log_odds, np.array([row[2] for row in rows]), np.array([row[3] for row in rows]))
 
 

@@ -29,7 +29,7 @@ class Reader:
     def answer_confidence(self, log_odds: float) -> float:
         return 0.9 if log_odds > 0 else 0.01
 
-    def hit_confidence(self, confidence: float, log_odds: float) -> float:
+    def hit_confidence(self, query: str, confidence: float, log_odds: float) -> float:
         return 0.8 if log_odds > 0 else confidence / 10
 
 
@@ -38,6 +38,7 @@ def engine(open_engine: OpenEngine) -> CollectionEngine:
     made = open_engine()
     made.create_collection("docs", model="m", model_revision="1", num_facets=1, dim=4)
     texts = {"ticket": (TICKET, {"title": "Monitors"}), "long": (LONG, {}), "table": (TABLE, {})}
+    texts["asks"] = ("Who has the mugs? Where are they?", {})
     texts |= {f"other {i}": (f"Cups of number {i}.", {}) for i in range(20)}
     facets, spans = np.eye(4)[:1], np.array([[0, 10]])
     made.upsert(
@@ -82,6 +83,12 @@ def test_of_a_long_text_close_sentences_are_read(engine: CollectionEngine) -> No
     reader = Reader()
     search(engine, "black screen", reader)
     assert all(sum(map(len, own)) <= 700 for _, own in reader.texts)
+
+
+def test_text_that_only_asks_is_not_read(engine: CollectionEngine) -> None:
+    first, second, *_ = search(engine, "who has the mugs", Reader()).values()
+    assert first.id == "asks" and first.answer is not None
+    assert (first.answer_confidence, second.answer_confidence) == (None, 0.01)
 
 
 def test_row_of_a_table_is_read_with_the_names_of_its_columns(engine: CollectionEngine) -> None:

@@ -11,7 +11,7 @@ from toys import toy_word_pieces
 from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError, NotFoundError
 from facets.model.answer_network import AnswerNetwork
-from facets.model.answer_reader import AnswerReader, ReaderConfig, load_reader
+from facets.model.answer_reader import AnswerReader, ReaderConfig, counted, load_reader
 from facets.model.passage_checkpoint import write_encoder
 
 QUESTION = "who was in the lake?"
@@ -54,7 +54,16 @@ def test_confidence_is_calibrated_and_bounded(folder: Path) -> None:
     reader = load_reader(folder)
     assert reader.answer_confidence(2.0) == pytest.approx(0.5)
     assert 0 <= reader.answer_confidence(-1e9) < reader.answer_confidence(1e9) <= 1
-    assert reader.hit_confidence(0.3, -2.0) == pytest.approx(0.3)  # by default the reader does not change it
+    assert reader.hit_confidence("Who?", 0.3, -2.0) == pytest.approx(0.3)  # by default the reader does not change it
+
+
+@pytest.mark.parametrize(
+    ("query", "least"),
+    [("who is it", -9.0), ("In which town?", -9.0), ("may I smoke", -9.0), ("broken lamp", -2.0), ("whole", -2.0)],
+)
+def test_only_questions_need_an_answer(query: str, least: float) -> None:
+    assert counted(query, -9.0) == least
+    assert counted(query, 3.0) == 3.0
 
 
 def test_damaged_or_missing_reader_is_told(folder: Path) -> None:
