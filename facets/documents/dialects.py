@@ -21,6 +21,7 @@ KEPT_WRITES = 20_000  # length of the log of writes; a server that is further be
 # After a standby is promoted, revisions and rows skip this many numbers, so that no number of a lost write is reused.
 _SKIPPED_WRITES, _SKIPPED_ROWS = 10_000, 10_000_000
 
+VERSION = 2  # of the tables: raise it when they change
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE collections (
@@ -122,7 +123,7 @@ def postgres_schema() -> PostgresSchema:
     statements = _TABLES.format(store_id=uuid.uuid4().hex)
     for sqlite, postgres in _AS_POSTGRES.items():
         statements = statements.replace(sqlite, postgres)
-    return PostgresSchema([*statements.split(";\n"), *_POSTGRES_TABLES.split(";\n")], _RENEWAL)
+    return PostgresSchema([*statements.split(";\n"), *_POSTGRES_TABLES.split(";\n")], _RENEWAL, VERSION)
 
 
 class Dialect:

@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 
 from facets.arrays import Ints
-from facets.documents.dialects import KEPT_WRITES, POSTGRES, SQLITE, Dialect, create_sqlite_tables, postgres_schema
+from facets.documents.dialects import (
+    KEPT_WRITES,
+    POSTGRES,
+    SQLITE,
+    VERSION,
+    Dialect,
+    create_sqlite_tables,
+    postgres_schema,
+)
 from facets.documents.encoding import EncodedBatch
 from facets.documents.fields import terms_to_bytes
 from facets.documents.filters import Filter
@@ -296,6 +304,7 @@ def _damage(view: StoreView, record: CollectionRecord, rows: Ints) -> Iterator[s
 SCHEMA = Schema(
     title="document store",
     application_id=0x46414345,  # "FACE"
+    version=VERSION,
     create=create_sqlite_tables,
     checked=("meta", "collections"),
     counter="SELECT value FROM meta WHERE key = 'revision'",

@@ -14,7 +14,7 @@ from typing import Any
 
 from facets.errors import ConflictError, DamagedError, StorageError
 from facets.storage.checksums import damaged_rows, register_checksum
-from facets.storage.database import VERSION, Schema, pragma
+from facets.storage.database import Schema, pragma
 from facets.storage.directory import LOCK, MANIFEST, UNFINISHED_RESTORE, DirectoryLock
 from facets.storage.files import (
     clear_errors,
@@ -319,10 +319,10 @@ def problems_of(path: Path, schema: Schema) -> Iterator[str]:
             answers = [str(answer) for (answer,) in connection.execute(f"PRAGMA integrity_check({_MAX_PAGE_PROBLEMS})")]
             yield from (f"{path}: {' '.join(answer.split())}" for answer in answers if answer != "ok")
             version = pragma(connection, "user_version")
-            if pragma(connection, "application_id") != schema.application_id or version != VERSION:
+            if pragma(connection, "application_id") != schema.application_id or version != schema.version:
                 yield (
-                    f"{path}: is not a {schema.title} of version {VERSION} (found version {version}): only its pages "
-                    "were verified; use the release that wrote it"
+                    f"{path}: is not a {schema.title} of version {schema.version} (found version {version}): only its "
+                    "pages were verified; use the release that wrote it"
                 )
                 return
             for table in schema.checked:

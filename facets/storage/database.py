@@ -14,7 +14,6 @@ from facets.storage.checksums import damaged_rows, register_checksum
 from facets.storage.files import clear_errors, explain, make_private_file, place_of, sync_directory, write_whole
 from facets.storage.mark import HighWaterMark
 
-VERSION = 1  # of every schema; written to the header of the file
 _PAGE_SIZE = 4096  # measured with facets of 10 x 256: 2 % overhead; pages of 8192 leave a third empty
 _CHECKPOINT_PAGES = 4096  # moves the log into the file every 16 MB
 _BUSY_TIMEOUT_S = 30.0
@@ -29,6 +28,7 @@ class Schema:
     title: str  # used in messages, e.g. `document store`
     application_id: int  # in the header of the file: distinguishes it from other SQLite files
     create: Callable[[sqlite3.Connection], None]  # creates the tables in an empty file
+    version: int = 1  # of these tables; in the header of the file
     checked: Sequence[str] = ()  # tables with row checksums, which are verified when the file is opened
     # Query that returns the number of writes, which every write increases; with it a `HighWaterMark` detects lost
     # writes. Empty: writes are not counted.
@@ -143,16 +143,17 @@ class Database:
             with self.write() as connection:
                 self._schema.create(connection)
                 connection.execute(f"PRAGMA application_id = {self._schema.application_id}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+                connection.execute(f"PRAGMA user_version = {self._schema.version}")
         self._note_count()
 
     def _check_content(self) -> None:
         application, version = pragma(self._writer, "application_id"), pragma(self._writer, "user_version")
         if application != self._schema.application_id:
             raise StoreFormatError(f"{self._path} is not a Facets {self._title}: expected one, or no file at all")
-        if version != VERSION:
+        expected = self._schema.version
+        if version != expected:
             raise StoreFormatError(
-                f"{self._title} {self._path} has version {version}, expected {VERSION}: use the release that wrote it"
+                f"{self._title} {self._path} has version {version}, expected {expected}: use the release that wrote it"
             )
         damage = f"{self._title} {self._path} is damaged: restore it from a backup"
         if self._path.stat().st_size <= _FULL_CHECK_BYTES:

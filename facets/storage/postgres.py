@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_VERSION = 1  # of the tables; stored in `meta`
 _MAX_CONNECTIONS = 16  # of one server, besides the one that listens for notifications
 _TIMEOUT_S = 5.0  # for a connection from the pool and for connecting
 _LOCK_SPACE = 0x46414345  # "FACE": first half of our advisory lock keys; the other half is the oid of the table `meta`
@@ -63,6 +62,7 @@ class PostgresSchema(NamedTuple):
     # Statements that run once after a standby was promoted or a backup restored. The last writes may be lost then, and
     # what other servers have seen of them must not be confused with later writes.
     renewal: Sequence[str]
+    version: int  # of the tables; stored in `meta`
 
 
 def _register_types(connection: "psycopg.Connection[Any]") -> None:
@@ -163,12 +163,12 @@ class PostgresDatabase:
                         raise StorageError(f"{self._name()} has no tables yet: the first server creates them")
                     for statement in schema.tables:
                         connection.execute(statement)
-                    connection.execute("INSERT INTO meta VALUES ('version', %s)", (str(_VERSION),))
+                    connection.execute("INSERT INTO meta VALUES ('version', %s)", (str(schema.version),))
                 version = int(_value(connection, "SELECT value FROM meta WHERE key = 'version'") or 0)
-            if version != _VERSION:
+            if version != schema.version:
                 raise StoreFormatError(
-                    f"{self._name()} has tables of version {version}, expected {_VERSION}: use the release that wrote "
-                    "them"
+                    f"{self._name()} has tables of version {version}, expected {schema.version}: use the release "
+                    "that wrote them"
                 )
             self._check_connection(connection)
 

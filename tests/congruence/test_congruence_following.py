@@ -187,10 +187,10 @@ def test_another_encoding_version_or_read_only_database_is_refused(url: str, tmp
     with pytest.raises(StorageError, match="encoding LATIN1, expected UTF8"):
         CollectionEngine.open(tmp_path / "latin", EngineConfig(store=latin))
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("UPDATE meta SET value = '2' WHERE key = 'version'")
-        with pytest.raises(StorageError, match="tables of version 2, expected 1: use the release"):
+        connection.execute("UPDATE meta SET value = '3' WHERE key = 'version'")
+        with pytest.raises(StorageError, match="tables of version 3, expected 2: use the release"):
             CollectionEngine.open(tmp_path / "newer", EngineConfig(store=url))
-        connection.execute("UPDATE meta SET value = '1' WHERE key = 'version'")
+        connection.execute("UPDATE meta SET value = '2' WHERE key = 'version'")
     with pytest.raises(StorageError, match="read-only: expected the primary"):
         CollectionEngine.open(tmp_path / "r", EngineConfig(store=f"{url}?options=-cdefault_transaction_read_only%3Don"))
 
@@ -219,8 +219,8 @@ def test_doctor_and_health_say_which_dependency_and_why(
     health()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE meta SET value = '0' WHERE key = 'version'")
-        assert "tables of version 0, expected 1" in look(url)[1]
-        connection.execute("UPDATE meta SET value = '1' WHERE key = 'version'")
+        assert "tables of version 0, expected 2" in look(url)[1]
+        connection.execute("UPDATE meta SET value = '2' WHERE key = 'version'")
         name = url.rpartition("/")[2]
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")  # type: ignore[arg-type]
         connection.execute(DISCONNECT)

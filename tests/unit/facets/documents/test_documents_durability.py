@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import resource
 import shutil
 import signal
@@ -10,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +29,8 @@ from facets.documents import (
     SearchResult,
     index_manager,
 )
+from facets.documents.dialects import postgres_schema
+from facets.documents.store import SCHEMA
 from facets.documents.types import TokenStats
 from facets.errors import DamagedError, DiskFullError
 from facets.index import live
@@ -38,6 +42,7 @@ MakeDocuments = Callable[..., list[Document]]
 _WRITER = """
 import sys
 import threading
+import zlib
 import numpy as np
 from facets.documents import CollectionEngine, Document, EngineConfig
 
@@ -318,6 +323,13 @@ def best_pairs(engine: CollectionEngine, query: NDArray[np.float32], exact: bool
             line = [hit.score, facet, hit.evidence[0].second_facet]
             best[hit.id] = max(best.get(hit.id, line), line)
     return sorted(best.items(), key=lambda entry: -entry[1][0])[:5]
+
+
+def test_a_change_of_the_tables_has_a_new_version() -> None:
+    schema = postgres_schema()  # the tables of SQLite, and its own
+    tables = re.sub("[0-9a-f]{32}", "STORE_ID", ";\n".join(schema.tables))
+    assert schema.version == SCHEMA.version
+    assert (schema.version, zlib.crc32(tables.encode())) == (2, 3186103013), "raise VERSION, make new golden files"
 
 
 @pytest.mark.parametrize("version", ["index_v1"])
