@@ -224,7 +224,7 @@ class Batcher(Generic[RowT]):
         max_s = MAX_LONE_BATCH_S if is_lone else MAX_BATCH_S
         while per_token and num_parts < _MAX_PARTS and max_tokens // num_parts * per_token > max_s:
             num_parts *= 2
-        return max_tokens // num_parts
+        return max(1, max_tokens // num_parts)  # 0 would take no rows for ever
 
     def _tokens_of_turn(self, pending: PendingRows[RowT]) -> int:
         return sum(self._length(pending.rows[row]) for row in pending.turn)

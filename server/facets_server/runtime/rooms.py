@@ -53,9 +53,7 @@ def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase
     configuration is unreadable or whose weights are cut off. Encoders are opened now, because only that says whether
     they can be.
     """
-    if config.reader not in ("off", DEFAULT_READER):
-        find_model(config.reader)
-    reader = cache(partial(_reader, config, metrics))
+    reader = _reader(config, metrics)
     models = [_model(name, config, metrics, reader, shared) for name in config.models or _shipped_models()]
     return sorted(models, key=lambda model: _TASKS.index(model.task))
 
@@ -64,7 +62,7 @@ def _model(
     name: str,
     config: ServerConfig,
     metrics: BatchMetrics,
-    reader: Callable[[], ServedReader | None],
+    reader: ServedReader | None,
     shared: SqlDatabase | None,
 ) -> AnyModel:
     if name.startswith(ENCODER_PREFIX):
@@ -125,11 +123,12 @@ def _reader(config: ServerConfig, metrics: BatchMetrics) -> ServedReader | None:
     if config.reader == "off":
         return None
     try:
-        return ServedReader(load_reader(config.reader, device=config.device), config.batcher, metrics)
+        find_model(config.reader)
     except NotFoundError:
         if config.reader != DEFAULT_READER:
             raise
         return None
+    return ServedReader(partial(load_reader, config.reader, device=config.device), config.batcher, metrics)
 
 
 def _shipped_models() -> list[str]:

@@ -1,6 +1,7 @@
 """The served models of texts, each behind its batchers."""
 
 import re
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from facets.documents import RelevanceCurve
 from facets.documents.encoders import Encoded, Encoders, equal_facets, token_stats
 from facets.documents.types import TokenStats
+from facets.errors import NotReadyError
 from facets.model.answer_network import ReadRow
 from facets.model.answer_reader import AnswerReader
 from facets.model.contract import SentenceModel, TextModel
@@ -36,8 +38,8 @@ _WORD_CHARACTER = re.compile(r"\w")
 class ServedTexts(ServedModel[TextModel]):
     """One model of texts behind its batchers.
 
-    ``relevance`` gives hits a confidence; None: hits have none. ``reader`` opens the reader, which chooses the answers
-    of searches; None: facets and words choose.
+    ``relevance`` gives hits a confidence; None: hits have none. ``reader`` chooses the answers of searches, and is
+    closed with the model; None: facets and words choose.
     """
 
     _pads = False  # whether each row of a batch costs as much as its longest
@@ -49,7 +51,7 @@ class ServedTexts(ServedModel[TextModel]):
         metrics: "BatchMetrics",
         *,
         relevance: RelevanceCurve | None = None,
-        reader: Callable[[], "ServedReader | None"] = lambda: None,
+        reader: "ServedReader | None" = None,
     ) -> None:
         super().__init__(model, model)
         self.model = model
@@ -100,19 +102,23 @@ class ServedTexts(ServedModel[TextModel]):
         return self.submit(texts, call)()
 
     def probe(self, call: CallContext) -> None:
-        """Encodes fixed texts, and opens the reader."""
+        """Encodes fixed texts, and reads one."""
         self.encode(_WARM_UP_TEXTS, call)
-        self.reader()
+        if self.reader is not None:
+            self.reader.for_call(call).read("What warms up?", [("", _WARM_UP_TEXTS)])
 
     def has_answered(self) -> bool:
         """False after several failed batches in a row, or when a worker is gone."""
-        return all(batcher.is_healthy() for batcher in self._lanes.values())
+        is_reading = self.reader is None or self.reader.is_healthy()
+        return is_reading and all(batcher.is_healthy() for batcher in self._lanes.values())
 
     def close(self) -> None:
         """Ends the workers."""
         super().close()
         for batcher in self._lanes.values():
             batcher.close()
+        if self.reader is not None:
+            self.reader.close()
 
 
 class ServedSentences(ServedTexts):
@@ -229,30 +235,55 @@ def _only_vectors(columns: Columns) -> Encoded:
 
 
 class ServedReader:
-    """A reader of answers behind a batcher."""
+    """A reader of answers behind a batcher, shared by models; ``load`` opens it for the first search. Thread-safe."""
 
-    def __init__(self, reader: AnswerReader, config: BatcherConfig, metrics: "BatchMetrics") -> None:
-        self._reader = reader
-        self._batcher = Batcher(
-            reader.name,
-            self._read,
-            lambda row: len(row.ids),
-            config.model_copy(update={"max_batch_tokens": config.max_batch_tokens // _READING_COST}),
-            model=reader.name,
-            pads=False,
-            metrics=metrics,
-            failures=Failures(),
-        )
+    def __init__(self, load: Callable[[], AnswerReader], config: BatcherConfig, metrics: "BatchMetrics") -> None:
+        self._load, self._metrics = load, metrics
+        self._config = config.model_copy(update={"max_batch_tokens": config.max_batch_tokens // _READING_COST})
+        self._opened: tuple[AnswerReader, Batcher[ReadRow]] | None = None
+        self._is_closed = False
+        self._lock = threading.Lock()
 
     def for_call(self, call: CallContext) -> AnswerReader:
-        """The reader of one call, which waits for its turns."""
-        return self._reader.reading_by(lambda rows: list(self._batcher.submit(rows, call).columns()[0]))
+        """The reader of one call, which waits for its turns; raises what opening it raises."""
+        with self._lock:
+            if self._is_closed:
+                raise NotReadyError("the server is shutting down")
+            if self._opened is None:
+                self._opened = self._open()
+            reader, batcher = self._opened
+        return reader.reading_by(lambda rows: list(batcher.submit(rows, call).columns()[0]))
 
-    def _read(self, rows: Sequence[ReadRow]) -> Columns:
-        found = np.empty(len(rows), dtype=object)
-        for index, log_odds in enumerate(self._reader.read_rows(rows)):
-            found[index] = log_odds
-        return (found,)
+    def is_healthy(self) -> bool:
+        """See ``Batcher.is_healthy``."""
+        return self._opened is None or self._opened[1].is_healthy()
+
+    def close(self) -> None:
+        """Ends the worker; idempotent."""
+        with self._lock:
+            self._is_closed = True
+            if self._opened is not None:
+                self._opened[1].close()
+
+    def _open(self) -> tuple[AnswerReader, Batcher[ReadRow]]:
+        reader = self._load()
+
+        def read(rows: Sequence[ReadRow]) -> Columns:
+            found = np.empty(len(rows), dtype=object)
+            for index, log_odds in enumerate(reader.read_rows(rows)):
+                found[index] = log_odds
+            return (found,)
+
+        return reader, Batcher(
+            reader.name,
+            read,
+            lambda row: len(row.ids),
+            self._config,
+            model=reader.name,
+            pads=False,
+            metrics=self._metrics,
+            failures=Failures(),
+        )
 
 
 class CallEncoder:
@@ -269,8 +300,7 @@ class CallEncoder:
     @property
     def reader(self) -> AnswerReader | None:
         """Chooses the answers of searches."""
-        served = self.served.reader()
-        return None if served is None else served.for_call(self.call)
+        return None if self.served.reader is None else self.served.reader.for_call(self.call)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facets with magnitudes, ``[len(texts), K, D]``."""
