@@ -33,7 +33,7 @@ Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows; objec
 
 _ROWS_PER_TURN = 32  # most rows taken from one call per turn; a short call has no more than these
 _LOOKAHEAD_BATCHES = 4  # batches' worth of long calls that are sorted by length together
-MAX_BATCH_S = 0.05  # target for a forward pass, from the speed of earlier ones: new calls wait for it
+MAX_BATCH_S = 0.02  # target for a forward pass, from the speed of earlier ones: new calls wait for it
 MAX_LONE_BATCH_S = 0.2  # the same while there is one caller: larger batches take up to a quarter less time
 _LONE_AFTER_S = 10.0  # without another caller
 PATIENCE = 0.5  # longest wait for the previous batch's callers, as a multiple of that batch's time
@@ -126,7 +126,7 @@ class Batcher(Generic[RowT]):
         self._num_taken = 0  # rows taken from the queues whose batch has not begun
         self._last_num_calls, self._last_seconds = 0, 0.0  # of the previous batch
         self._seconds_per_token = 0.0
-        self._last_caller, self._last_change = "", -math.inf  # time at which another caller came
+        self._last_caller, self._last_change = "", -math.inf  # named one, and when it came after another
         self._thread = threading.Thread(target=self._work, name=f"batcher-{lane}", daemon=True)
         self._thread.start()
 
@@ -147,8 +147,9 @@ class Batcher(Generic[RowT]):
         pending = PendingRows(rows, call)
         queue = self._short if len(rows) <= _ROWS_PER_TURN else self._long
         with self._changed:
-            if call.caller != self._last_caller:
-                self._last_caller, self._last_change = call.caller, pending.submitted
+            if call.caller not in ("", self._last_caller):
+                self._last_change = pending.submitted if self._last_caller else -math.inf
+                self._last_caller = call.caller
             queue.put(pending)
             if self._num_waiting_calls() >= self._num_awaited:
                 self._changed.notify_all()
@@ -226,14 +227,20 @@ class Batcher(Generic[RowT]):
             num_parts *= 2
         return max(1, max_tokens // num_parts)  # 0 would take no rows for ever
 
+    def _num_tokens(self, lengths: Sequence[int]) -> int:
+        """Tokens of rows that are read together, with padding."""
+        return max(lengths, default=0) * len(lengths) if self._pads else sum(lengths)
+
     def _tokens_of_turn(self, pending: PendingRows[RowT]) -> int:
         return sum(self._length(pending.rows[row]) for row in pending.turn)
 
     def _batches(self, items: _Batch[RowT]) -> list[_Batch[RowT]]:
-        """Cuts rows into batches of similar length within the token budget, longest first."""
+        """Cuts rows into batches of similar length and of about the token budget, longest first."""
         batches: list[_Batch[RowT]] = []
-        used, longest, budget = 0, 0, self._max_tokens()
+        used, longest, budget = 0, 0, float(self._max_tokens())
         lengths = [self._length(pending.rows[row]) for pending, row in items]
+        if (ratio := self._num_tokens(lengths) / budget) < 1.5:  # a second batch would hold a few rows
+            budget *= max(1.0, ratio)
         for index in sorted(range(len(items)), key=lambda index: -lengths[index]):
             used += longest if self._pads else lengths[index]
             if not batches or len(batches[-1]) == self._config.max_batch_texts or used > budget:
@@ -270,7 +277,7 @@ class Batcher(Generic[RowT]):
         self._last_num_calls, self._last_seconds = len(batch_rows), time.monotonic() - started
         lengths = [self._length(pending.rows[row]) for pending, row in items]
         # Processor time: batches must not shrink because others use the machine.
-        self._note_speed(max(lengths) * len(items) if self._pads else sum(lengths), time.thread_time() - worked)
+        self._note_speed(self._num_tokens(lengths), time.thread_time() - worked)
         self._metrics.ran(
             self._model, texts=len(items), calls=len(batch_rows), seconds=self._last_seconds, tokens=sum(lengths)
         )

@@ -31,7 +31,6 @@ _WARM_UP_TEXTS = ("A short text.", "A longer text that warms up the model with s
 
 _TEXTS_AT_A_TIME = 16  # tokenized between two checks of the deadline
 _CHARS_PER_TOKEN = 4  # of passages, approximate, for English text
-_READING_COST = 6  # of a token that the reader reads, in tokens that a model encodes
 _WORD_CHARACTER = re.compile(r"\w")
 
 
@@ -238,8 +237,7 @@ class ServedReader:
     """A reader of answers behind a batcher, shared by models; ``load`` opens it for the first search. Thread-safe."""
 
     def __init__(self, load: Callable[[], AnswerReader], config: BatcherConfig, metrics: "BatchMetrics") -> None:
-        self._load, self._metrics = load, metrics
-        self._config = config.model_copy(update={"max_batch_tokens": config.max_batch_tokens // _READING_COST})
+        self._load, self._config, self._metrics = load, config, metrics
         self._opened: tuple[AnswerReader, Batcher[ReadRow]] | None = None
         self._is_closed = False
         self._lock = threading.Lock()

@@ -192,7 +192,7 @@ def test_batches_of_a_slow_model_are_smaller_if_there_are_several_callers(make_b
     batcher = make_batcher(max_batch_tokens=64)
     recorder.seconds_per_token = 0.001
     recorder.gate.set()
-    batcher.submit([row(1)] * 300, CallContext()).columns()
+    batcher.submit([row(1)] * 300, CallContext(caller="a")).columns()
     assert {len(batch) for batch in recorder.batches} <= {64, 300 % 64}
     recorder.batches.clear()
     pending = [batcher.submit([row(1)] * 300, CallContext(caller=caller)) for caller in "ab"]
