@@ -388,7 +388,7 @@ class Turns:
 
     def _watch(self) -> None:
         while self._is_watched:
-            time.sleep(_OVERDUE_S / 2)
+            time.sleep(_OVERDUE_S)
             with self._queue.changed:
                 for turn in [turn for turn in self._running if turn.is_overdue()]:
                     self._stop(turn)

@@ -284,7 +284,7 @@ def test_work_on_a_busy_machine_keeps_its_turn():
                 pass
             order.append("slow")
 
-    hogs = [threading.Thread(target=hog) for _ in range(4)]
+    hogs = [threading.Thread(target=hog) for _ in range(2)]
     slow = threading.Thread(target=work)
     for thread in (*hogs, slow):
         thread.start()
