@@ -105,6 +105,25 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     return shown
 
 
+class RowOfTable:
+    """A row below the names of its columns; each value after its name if the table is wider than the screen."""
+
+    def __init__(self, columns: Sequence[str], cells: Sequence[str]) -> None:
+        self._columns, self._cells = columns, cells
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[RenderableType]:
+        table = table_of(self._columns, [self._cells])
+        if console.measure(table, options=options.update_width(sys.maxsize)).maximum <= options.max_width:
+            yield table
+        else:
+            pairs = zip(self._columns, self._cells, strict=True)
+            yield Text("; ").join(
+                Text.assemble((f"{clean(name)}: " if name else "", "dim"), cell_of(cell))
+                for name, cell in pairs
+                if cell
+            )
+
+
 def more(number: int) -> Iterator[Text]:
     """A line about what is not shown, if that is anything."""
     if number > 0:

@@ -33,6 +33,7 @@ _MAX_COLUMNS_SHOWN = 20
 _PROSE_WORDS = 4  # a value of a column of prose has as many on average
 _SPREADSHEETS = ("csv", "tsv", "sheets")
 _REMARKS = {
+    "article",  # of a price list
     "description",
     "summary",
     "note",
@@ -61,7 +62,7 @@ class Columns:
     title: str = ""  # it becomes ``title`` in the payload
     id: str = ""  # strings, or integers, which become strings
     payload: tuple[str, ...] | None = None  # None: all others
-    as_row: bool = False  # the text is a table of one row
+    as_row: bool = False  # the text is a table of one row, and its columns stay in the payload
     converters: Mapping[str, Callable[[str], object]] = field(default_factory=dict)  # for columns without types
 
 
@@ -248,7 +249,7 @@ def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
     kept: dict[str, Any] = {}
     if columns.payload is None:
         kept = fields
-        for name in (*columns.text, columns.title, columns.id):
+        for name in (columns.id,) if columns.as_row else (*columns.text, columns.title, columns.id):
             if name:
                 _remove(kept, (name,) if name in kept else path_of(name))
     else:
@@ -347,9 +348,7 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
     titles = TITLE_NAMES[:1] if form.name in ("jsonl", "json") else TITLE_NAMES
     default_title = first_of(titles, parent) or first_of(titles)
     payload = None if asked.payload is None else named("--payload", *asked.payload)
-    if as_row and payload is None:  # the facts of a record stay filterable
-        payload = text
-    converted = [name for name in columns if name not in text] if payload is None else payload
+    converted = [name for name in columns if as_row or name not in text] if payload is None else payload
     return Columns(
         text=text,
         title="".join(named("--title", asked.title)) or ("" if default_title in text else default_title),
@@ -392,16 +391,16 @@ def _text_columns(columns: Sequence[str], nested: Sequence[str], rows: Sequence[
 
 
 def _facts(columns: Sequence[str], text: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """The columns with values of a table of records: its texts are short, such as notes about a person or an order."""
+    """The columns of a table of records: its texts are short, such as notes about a person, or none is prose."""
     names = {name.strip().casefold() for name in text}
-    texts = (value for row in rows for name in text if isinstance(value := row.fields.get(name), str))
-    if not names.isdisjoint(set(TEXT_NAMES) - _REMARKS) or sum(
-        len(one.split()) for one in texts
-    ) >= _RECORD_WORDS * len(rows):
+    values = [[value for row in rows if isinstance(value := row.fields.get(name), str)] for name in text]
+    num_words = [sum(len(value.split()) for value in own) for own in values]
+    is_prose = any(words >= _PROSE_WORDS * max(1, len(own)) for words, own in zip(num_words, values, strict=True))
+    if (is_prose and sum(num_words) >= _RECORD_WORDS * len(rows)) or not names.isdisjoint(set(TEXT_NAMES) - _REMARKS):
         return ()
-    facts = [name for name in columns if any(row.fields.get(name) not in (None, "") for row in rows)]
-    facts = [name for name in facts if name.strip().casefold() not in ID_NAMES]
-    return tuple(facts) if len(facts) >= _FEWEST_FACTS else ()
+    facts = [name for name in columns if name.strip().casefold() not in ID_NAMES]
+    num_filled = sum(any(row.fields.get(name) not in (None, "") for row in rows) for name in facts)
+    return tuple(facts) if num_filled >= _FEWEST_FACTS else ()
 
 
 def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> str:
@@ -418,13 +417,13 @@ def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> s
 
 
 def _describe_columns(columns: Columns, rows: Sequence[Row]) -> str:
-    used = {*columns.text, columns.title, columns.id}
+    used = {columns.id} if columns.as_row else {*columns.text, columns.title, columns.id}
     payload = columns.payload
     if payload is None:
         payload = tuple(name for name in dict.fromkeys(name for row in rows for name in row.fields) if name not in used)
     title = f"title from {columns.title!r}, " if columns.title else ""
     ids = repr(columns.id) if columns.id else "file name and row number"
-    text = " and ".join(map(repr, columns.text))
+    text = "the whole row" if columns.as_row else " and ".join(map(repr, columns.text))
     return f"text from {text}, {title}ids from {ids}, payload: {_shown(payload) or 'nothing'}"
 
 
@@ -434,7 +433,7 @@ def _shown(names: Sequence[str]) -> str:
     return f"{shown} and {num_more} more" if num_more > 0 else shown
 
 
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,20})?(?:[eE][+-]?\d{1,2})?")
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 
 

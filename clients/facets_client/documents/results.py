@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 from rich.text import Text
 
-from facets_client.core.drawing import clean, indented, line, more, shortened, table_of
+from facets_client.core.drawing import RowOfTable, clean, indented, line, more, shortened
 from facets_client.core.evidence import ANSWER_STYLE, marked, match_line
 from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
 from facets_client.load.rows import Rejection
@@ -124,7 +124,7 @@ def hit_parts(rank: int, hit: SearchHit, *, full: bool = False, explain: bool = 
     if answer and answer.field:
         yield indented(line(shortened(f"{answer.field}: {answer.text}", _TEXT_CHARS), ANSWER_STYLE))
     if answer and answer.cells and not full:
-        yield indented(table_of(answer.columns, [answer.cells]))
+        yield indented(RowOfTable(answer.columns, answer.cells))
     elif hit.text:
         span, words = in_text(hit)
         shown = shown_part(hit.text, span, len(hit.text) if full else _TEXT_CHARS)

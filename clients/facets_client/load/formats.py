@@ -188,6 +188,8 @@ def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:
             single = [InputFile(match, os.path.basename(match))]
             for file in _files_of_folder(match, options) if os.path.isdir(match) else single:
                 files.setdefault(os.path.realpath(file.path), file)
+    if not files:
+        raise InputError("no file is given, expected at least one")
     return _with_unique_labels(list(files.values()))
 
 

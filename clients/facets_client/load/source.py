@@ -210,6 +210,6 @@ def detect_encoding(name: str, head: bytes, asked: str, note: Callable[[str], No
 def _is_utf8(line: bytes) -> bool:
     try:
         line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
+    except UnicodeDecodeError as error:  # the end of a long line may be cut within a character
+        return error.reason == "unexpected end of data" and len(line) >= _STREAM_TEXT_BYTES
     return True

@@ -112,11 +112,30 @@ def test_without_a_usual_name_the_columns_of_prose_are_the_text_or_all(facets, s
 
 def test_the_text_of_a_short_record_is_its_whole_row(facets, stored, tmp_path):
     (tmp_path / "a.csv").write_text("Name,Role,Age,Note\nSami,plumber,41,also on Sundays\nLotte,vet | nurse,,\n")
-    assert "text from Name and Role and Age and Note" in facets("index", "a.csv", "-c", "news").stderr.replace("'", "")
+    assert "text from the whole row" in facets("index", "a.csv", "-c", "news").stderr
     text, payload = stored()["a.csv#2"]
     assert text == "| Name | Role | Age | Note |\n| --- | --- | --- | --- |\n| Sami | plumber | 41 | also on Sundays |"
     assert payload == {"Name": "Sami", "Role": "plumber", "Age": 41, "Note": "also on Sundays"}
     assert stored()["a.csv#3"][0].endswith("| Lotte | vet \\| nurse |")
+
+
+def test_all_columns_of_records_are_in_the_payload(facets, stored, tmp_path):
+    facts = {f"M{number}": number / 7 for number in range(30)}
+    rows = [
+        {"id": f"s{row}", "uuid": "7", "Article": "Sensor", **facts, "Late": "x" * (row > 150)} for row in range(160)
+    ]
+    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    facets("index", "a.csv", "-c", "news")
+    text, payload = stored()["s159"]
+    assert payload == {"uuid": 7, "Article": "Sensor", **facts, "Late": "x"}
+    assert text.startswith("| Article | M0 |") and text.endswith(" | x |")
+
+
+def test_a_long_line_of_utf8_is_known_wherever_its_beginning_ends(facets, stored, tmp_path):
+    for shift in range(3):
+        (tmp_path / "a.txt").write_text("x" * shift + "\u20ac " * 300_000, encoding="utf-8")
+        assert "is not UTF-8" not in facets("index", "a.txt", "-c", "news", "--dry-run").stderr
 
 
 # What goes wrong

@@ -160,6 +160,9 @@ def results(*hits):
 
 
 ROW = Span(0, 10, columns=("Model", "<b>"), cells=("X-20S", "3.1 kg"))
+WIDE_ROW = Span(
+    0, 10, columns=tuple(f"Column number {i}" for i in range(12)), cells=tuple(f"value {i}" for i in range(12))
+)
 SOLUTION = Span(0, 10, field="fix", text="Turn it on.", problem="It is <dark>.")
 
 
@@ -173,6 +176,7 @@ SOLUTION = Span(0, 10, field="fix", text="Turn it on.", problem="It is <dark>.")
         (results((hit(),)), ["score 0.500, facets 0.500", "facet 0 (<i>wed) matches document facet 1 (<i>wed)"]),
         (results((), (hit(confidence=None),)), ["nothing found", "1 0.5000"]),
         (results((hit(answer=ROW, matched_spans=()),)), ["Model <b>", "X-20S 3.1 kg"]),
+        (results((hit(answer=WIDE_ROW, matched_spans=()),)), ["Column number 3: value 3; Column number 4: value 4"]),
         (results((hit(answer=SOLUTION, matched_spans=()),)), ["It is <dark>. fix: Turn it on."]),
         (results(*[(hit(text=TEXT * 9999, answer=None),) * 9] * 99), ["query 20", "and 79 more"]),
     ],

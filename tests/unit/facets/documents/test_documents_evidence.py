@@ -126,7 +126,7 @@ def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -
 
 @pytest.mark.parametrize("mode", ["hybrid", "facets", "lexical"])
 def test_the_header_row_of_a_table_is_no_answer(engine: CollectionEngine, mode: SearchMode) -> None:
-    text = "| Price | X-20 | X-20S |\n|---|---|---|\n| Pan | 30 | 40 |\n| **Lid** | 9 | 12 |\n"
+    text = "| Price | X-20 | X-20S |\n|---|---|---|\n| Pan | 30 | 40 |\n| **Lid** \\| top | 9 | 12 |\n"
     spans = np.array(
         [(text.index(first), text.index(last) + len(last)) for first, last in [("Price", "X-20S"), ("Lid", "12")]]
     )
@@ -135,8 +135,8 @@ def test_the_header_row_of_a_table_is_no_answer(engine: CollectionEngine, mode: 
     engine.upsert("docs", [Document(id="a", text=text, facet_embeddings=facets, facet_spans=spans)])
     request = SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], texts=["X-20S price lid"], top_k=1, mode=mode)
     answer = engine.search("docs", request).hits[0][0].answer
-    assert answer is not None and answer.text == "**Lid** | 9 | 12"
-    assert answer.columns == ("Price", "X-20", "X-20S") and answer.cells == ("Lid", "9", "12")
+    assert answer is not None and answer.text == "**Lid** \\| top | 9 | 12"
+    assert answer.columns == ("Price", "X-20", "X-20S") and answer.cells == ("Lid | top", "9", "12")
 
 
 def test_of_a_wide_row_the_cells_of_the_query_are_given(engine: CollectionEngine) -> None:
