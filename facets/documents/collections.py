@@ -198,10 +198,10 @@ class Collections:
         with encoder.measured("search", num_items=len(encoded)):
             for indices, request in requests_of(query, encoded):
                 result = find(request)
-                if self._recall is not None:
-                    self._recall.offer(
-                        result, partial(find, replace(request, exact=True, use_reader=False)), of=record.number
-                    )
+                # A reader leaves out other hits by confidence than the exact search, which uses none.
+                if self._recall is not None and not request.min_confidence:
+                    exactly = replace(request, exact=True, use_reader=False)
+                    self._recall.offer(result, partial(find, exactly), of=record.number)
                 results.append(result)
                 for index, query_hits in zip(indices, result.hits, strict=True):
                     hits[index] = query_hits

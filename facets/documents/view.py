@@ -5,6 +5,7 @@ Every value is compared with its checksum. Shape letters: N documents, T facets 
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -170,7 +171,10 @@ class StoreView:
             return ()
         statement = f"SELECT {self.sql.blob('payload')} FROM documents WHERE collection = ? LIMIT ?"
         cursor = self.connection.execute(statement, (record.number, _EXAMINED_DOCUMENTS))
-        payloads = [json.loads(_decoded(payload)) for (payload,) in cursor]
+        payloads = []
+        for (payload,) in cursor:
+            with suppress(ValueError):  # damaged: reading the document reports it
+                payloads.append(json.loads(_decoded(payload)))
         return filter_warnings(where, payloads, are_all=record.num_documents <= _EXAMINED_DOCUMENTS)
 
     def document_rows(self, record: CollectionRecord, where: Filter | None = None, source: str = "") -> DocumentRows:

@@ -128,6 +128,8 @@ def explain(error: sqlite3.Error, path: Path) -> tuple[type[StorageError], str]:
     if code == sqlite3.SQLITE_IOERR:
         kind = DiskFullError if _is_full(path) else StorageError
         return kind, f"the disk failed or is full, nothing of this call was stored ({error})"
+    if "malformed JSON" in str(error):
+        return DamagedError, "a document is damaged: verify the data directory, it names the document"
     return StorageError, str(error)
 
 

@@ -2,11 +2,21 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from toys import toy_model, toy_passage_model
 
-from facets.documents import Collections, Document, DocumentPart, DocumentQuery, Equals, RerankQuery
+from facets.documents import (
+    Collections,
+    Document,
+    DocumentPart,
+    DocumentQuery,
+    Equals,
+    RelevanceCurve,
+    RerankQuery,
+)
+from facets.documents.encoders import ModelEncoder
 from facets.errors import InvalidFieldsError, InvalidInputError, ModelMismatchError, NotFoundError
 from facets.language.interruption import interrupted_by
 
@@ -140,3 +150,15 @@ def test_work_ends_when_its_caller_has_gone(collections: Collections) -> None:
 
     with pytest.raises(TimeoutError), interrupted_by(check):
         collections.search("news", DocumentQuery(queries=["guitar"]))
+
+
+def test_recall_is_measured_where_the_reader_does_not_choose_the_hits(collections: Collections) -> None:
+    collections.upsert("news", documents(**TEXTS))
+    curve = RelevanceCurve(revision="r", weights={"hybrid": {"intercept": 0.0}})
+    encoder = ModelEncoder(toy_passage_model(), relevance=curve)
+    offered: list[int] = []
+    recorder = SimpleNamespace(offer=lambda *_, of: offered.append(of), recall={})
+    with Collections(collections.engine, lambda name: encoder, recall=recorder) as sampled:
+        for min_confidence in (0.0, 0.2):
+            assert first(sampled, "guitar", min_confidence=min_confidence) == "music"
+    assert len(offered) == 1

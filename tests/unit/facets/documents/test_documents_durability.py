@@ -13,6 +13,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -232,6 +233,27 @@ def test_one_document_with_damaged_facets_is_named_and_left_out(
     engine.delete("docs", ids=["d0310"])
     assert engine.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id == "d0300"
     assert engine.get_collection("docs").num_damaged == 0
+
+
+def test_a_damaged_payload_is_reported_by_filters_and_named_by_reads(
+    open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
+) -> None:
+    open_engine(make_documents(9)).close()
+    with closing(sqlite3.connect(tmp_path / "data" / "documents.sqlite3")) as connection, connection:
+        connection.execute('UPDATE documents SET payload = \'{"a": 1, "b\' WHERE row = 3')
+    engine, where = open_engine(), Contains("tags", "odd")
+    for filtered in (
+        lambda: engine.count("docs", where=where),
+        lambda: engine.delete("docs", where=where),
+        lambda: engine.list_documents("docs", where=where, page_size=9),
+        lambda: engine.search("docs", SearchRequest(texts=["text"], mode="lexical", where=where)),
+    ):
+        with pytest.raises(DamagedError, match="a document is damaged: verify"):
+            filtered()
+    with pytest.raises(DamagedError, match="'d0002' damaged on disk: store it again"):
+        engine.list_documents("docs", page_size=9)
+    engine.delete("docs", ids=["d0002"])
+    assert engine.count("docs", where=where).num_documents == 0
 
 
 def test_full_disk_keeps_the_old_snapshot(
