@@ -208,7 +208,7 @@ def _parse_condition(condition: str) -> Filter:
     field, operator, value = match["field"], match["operator"], match["value"]
     if operator in _BOUNDS:
         bound = _scalar(value)
-        if bound is None or isinstance(bound, bool):
+        if bound in (None, "") or isinstance(bound, bool):
             raise typer.BadParameter(f"--where {field}{operator} expects a number or a string, got {value!r}")
         return Range(field, **{_BOUNDS[operator]: bound})
     if operator == "~":

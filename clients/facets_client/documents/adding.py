@@ -30,8 +30,12 @@ def documents_of(items: object, text: str | Sequence[str], positions: dict[str, 
     for the first rows and for a table or dictionaries without a column of texts.
     """
     source, form = _items(items)
+    source = (
+        {str(name): plain(value) for name, value in item.items()} if isinstance(item, Mapping) else item
+        for item in source
+    )
     first = list(itertools.islice(source, _FIRST_ROWS))
-    rows = [Row(dict(item), 0) for item in first if isinstance(item, Mapping)]
+    rows = [Row(item, 0) for item in first if isinstance(item, Mapping)]
     asked = Columns(text=(text,) if isinstance(text, str) and text else tuple(text))
     try:
         columns = choose_columns("documents", rows, asked, FORMATS[form]) if rows else Columns(text=("text",))
@@ -76,13 +80,15 @@ def _items(items: Any) -> tuple[Iterator[Any], str]:
             raise TypeError(f"documents must be texts, documents, dictionaries or a table, got {shown(items)}")
         return iter(items), "jsonl"
     names = list(items.columns if is_frame else items)
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise ValueError(f"documents: two columns are called {twice[0]!r}, expected different names")
     columns = [items[name] for name in names]
     if any(isinstance(column, str) or not isinstance(column, Iterable) for column in columns):
         raise TypeError("documents is one dictionary, whose values must be columns: write [{...}] for one document")
-    keys = list(map(str, names))
-    return (
-        {key: plain(value) for key, value in zip(keys, row, strict=True)} for row in zip(*columns, strict=True)
-    ), "parquet"
+    lengths = {name: len(column) for name, column in zip(names, columns, strict=True) if hasattr(column, "__len__")}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"documents: columns must have as many values as each other, got {lengths}")
+    return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)), "parquet"
 
 
 def _documents(items: Iterator[Any], columns: Columns, positions: dict[str, int]) -> Iterator[Document]:
@@ -112,9 +118,7 @@ def _documents(items: Iterator[Any], columns: Columns, positions: dict[str, int]
 def _of_row(fields: dict[str, Any], columns: Columns, path: str) -> Document:
     record = to_document_record(Row(fields, 0), columns, "")
     if isinstance(record, Rejection):
-        if any(name in fields for name in columns.text) and all(
-            plain(fields.get(name)) is None for name in columns.text
-        ):
+        if any(name in fields for name in columns.text) and all(fields.get(name) is None for name in columns.text):
             names = list(columns.text)
             how = f"leave out rows without text, for example with df.dropna(subset={names})"
             raise ValueError(f"{path} has no text in {', '.join(map(repr, names))}: {how}")

@@ -86,6 +86,8 @@ def _inner_values(value: object) -> Iterable[object]:
         raise ValueError(f"payload has the integer {number}, beyond 2**53: give it as a string")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"payload has the number {value}, expected a finite one")
+    if not isinstance(value, int | float | None):
+        raise ValueError(f"payload has {shown(value)}, expected a value that JSON has")
     return ()
 
 

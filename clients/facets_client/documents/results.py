@@ -127,7 +127,7 @@ def hit_parts(rank: int, hit: SearchHit, *, full: bool = False, explain: bool = 
         yield indented(RowOfTable(answer.columns, answer.cells))
     elif hit.text:
         span, words = in_text(hit)
-        shown = shown_part(hit.text, span, len(hit.text) if full else _TEXT_CHARS)
+        shown = Span(0, len(hit.text)) if full else shown_part(hit.text, span, _TEXT_CHARS)
         yield indented(marked(hit.text, shown, span, words))
     if full and hit.payload:
         yield indented(line(", ".join(f"{name}: {value}" for name, value in hit.payload.items()), ""))

@@ -4,6 +4,7 @@ import csv
 import datetime
 import decimal
 import math
+import re
 import uuid
 from collections import deque
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from facets_client.load.rows import (
 from facets_client.load.source import InputError, Source, detect_encoding
 
 _DELIMITERS = ",;\t|"
+_SEPARATOR = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)  # the first line of a file that Excel reads
 _MAX_RECORD_LINES = 20_000  # lines to search for the end of an open quote
 _BATCH_ROWS = 1_024
 
@@ -32,11 +34,14 @@ def read_csv(source: Source, options: ReadOptions, *, kind: str = "CSV", delimit
     stream = source.text(encoding)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     header = read_line(stream)
+    above: list[str] = []
+    if named := _SEPARATOR.fullmatch(header):
+        delimiter, above, header = named[1], ["\n"], read_line(stream)
     if not header.strip():
         return
     if header.lstrip().startswith(('{"', "[{")):
         raise InputError(f"{source.name}: expected {kind}, got JSON", hint="use --format jsonl or --format json")
-    records = _records(stream, header, delimiter or max(_DELIMITERS, key=header.count))
+    records = _records(stream, [*above, header], delimiter or max(_DELIMITERS, key=header.count))
     first = next(records, None)
     if first is None:
         return
@@ -71,9 +76,13 @@ def column_names(values: list[str]) -> list[str]:
     return names
 
 
-def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int, list[str]] | Rejection]:
-    """Line and values of each record that is not blank. Only the first line of a broken record is rejected."""
-    waiting = deque([header])  # lines to read, or to read again, before those of the stream
+def _records(stream: TextIO, first: list[str], delimiter: str) -> Iterator[tuple[int, list[str]] | Rejection]:
+    """Line and values of each record that is not blank. Only the first line of a broken record is rejected.
+
+    ``first``: lines read before, to the header. White space after its delimiters stands after those of the rows, too.
+    """
+    is_spaced = f"{delimiter} " in first[-1]
+    waiting = deque(first)  # lines to read, or to read again, before those of the stream
     record: list[str] = []  # lines of the current record
     num_lines = 0  # before the current record
 
@@ -92,7 +101,7 @@ def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int,
         record.clear()
         fault = ""
         try:
-            values = next(csv.reader(lines(), delimiter=delimiter, strict=True), None)
+            values = next(csv.reader(lines(), delimiter=delimiter, skipinitialspace=is_spaced, strict=True), None)
         except csv.Error as error:
             values = []
             fault = f"broken row: {'a quote is opened and not closed' if len(record) > 1 else error}"

@@ -5,8 +5,10 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 from facets_client import (
     Document,
@@ -91,6 +93,12 @@ class Frame:
         return self._columns[name]
 
 
+class NamedTwice(Frame):
+    def __init__(self, **columns):
+        super().__init__(**columns)
+        self.columns += self.columns[-1:]
+
+
 @pytest.mark.parametrize(
     ("given", "options", "stored"),
     [
@@ -99,6 +107,7 @@ class Frame:
         ([{"id": 7, "title": "Dog", "text": TEXTS[0], "n": 1}], {}, [("7", TEXTS[0], {"title": "Dog", "n": 1})]),
         (iter([{"text": TEXTS[0]}, {"text": TEXTS[1]}]), {}, [("", TEXTS[0], {}), ("", TEXTS[1], {})]),
         (Frame(id=["a"], body=TEXTS[:1], n=[float("nan")]), {}, [("a", TEXTS[0], {"n": None})]),
+        ([{"text": "dog", 5: date(2024, 2, 29), "n": np.int64(3)}], {}, [("", "dog", {"5": "2024-02-29", "n": 3})]),
         ({"review": TEXTS[:1], "text": ["other"]}, {"text": "review"}, [("", TEXTS[0], {"text": "other"})]),
     ],
 )  # fmt: skip
@@ -122,6 +131,8 @@ def test_a_long_input_is_added_in_batches(opened, capsys):
         ([{"foo": 1}], ValueError, r"columns are foo"),
         ({"text": TEXTS}, None, ""),
         ({"text": TEXTS, "n": 1}, TypeError, r"write \[\{\.\.\.\}\]"),
+        ({"text": TEXTS, "n": [1] * 9}, ValueError, "as many values .* 'n': 9"),
+        (NamedTwice(text=TEXTS, n=TEXTS), ValueError, "two columns are called 'n'"),
         (5, TypeError, "got int 5"),
         (["x", 5], TypeError, r"documents\[1\] must be .* got int 5"),
         (["x", " "], ValueError, r"documents\[1\] has no text"),

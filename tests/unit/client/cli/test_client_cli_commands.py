@@ -75,6 +75,7 @@ def test_embed_prints_json_or_writes_an_array(facets, tmp_path):
         (["collections", "delete", "news"], "--yes"),
         (["search", "query", "-c", "news", "--where", "owner:Jo"], "expects FIELD=VALUE or the like"),
         (["search", "query", "-c", "news", "--where", "a<true"], "expects a number or a string"),
+        (["search", "query", "-c", "news", "--where", "a>"], "expects a number or a string"),
         (["documents", "get", "nope", "-c", "news"], "no document nope"),
         (["documents", "delete", "-c", "news"], "expected ids, or --where"),
         (["index", "nope.jsonl", "-c", "news"], "No such file"),

@@ -34,6 +34,7 @@ def test_people_see_sure_hits_with_title_evidence_and_the_sentence_that_answers(
     assert "1 confidence 0.90 cup The cup ... The cup was won by Ajax of Amsterdam in May. ..." in out
     assert "query facet 1 (dog, cat) matches document facet 2 (dog, cat), cosine 0.750" in out
     assert "rained" not in out and "far" not in out
+    assert "rained" in facets("search", "x", "-c", "news", "--full").stdout
     assert "1 document, 1 less sure ones left out, all matching documents compared (exact)" in out
     seen = json.loads(facets("search", "x", "-c", "news", "--json").stdout)
     assert seen["hits"][0]["payload"] == {"title": "The cup"} and seen["exhaustive"] is True

@@ -61,7 +61,7 @@ def nested(levels):
         ({"x": 2**53 + 1}, "2\\*\\*53"),
         ({"x": 10**400}, "2\\*\\*53"),
         ({"x": {1: 2}}, "must be a JSON object"),
-        ({"x": object()}, "must be a JSON object"),
+        ({"x": object()}, "a value that JSON has"),
         ({"x": "\ud800"}, "valid Unicode"),
         (nested(40), "20 levels"),
     ],

@@ -130,6 +130,11 @@ PLAIN = st.recursive(
 )
 
 
+def test_a_line_that_names_the_separator_and_spaces_after_it_are_no_values(tmp_path):
+    rows = rows_of("a.csv", b'sep=;\r\na; b\r\n1; "x; y"\r\n2;z\r\n', tmp_path)
+    assert [(row.line, row.fields) for row in rows] == [(3, {"a": "1", "b": "x; y"}), (4, {"a": "2", "b": "z"})]
+
+
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(st.lists(st.dictionaries(st.text(min_size=1), PLAIN, max_size=3), max_size=5), st.sampled_from([None, 0, 2]))
 def test_records_of_an_array_are_what_json_reads(records, indent):
