@@ -203,7 +203,8 @@ def _parse_condition(condition: str) -> Filter:
     if not match:
         field = condition.removeprefix("!").strip()
         if not _FIELD.fullmatch(field):
-            raise typer.BadParameter(f"--where expects FIELD=VALUE or the like, got {condition!r}")
+            rule = "FIELD=VALUE or the like; alone, a field whose name has spaces stands in double quotes"
+            raise typer.BadParameter(f"--where expects {rule}; got {condition!r}")
         return Exists(field, not condition.startswith("!"))
     field, operator, value = match["field"], match["operator"], match["value"]
     if operator in _BOUNDS:

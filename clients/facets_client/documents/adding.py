@@ -35,7 +35,7 @@ def documents_of(items: object, text: str | Sequence[str], positions: dict[str, 
         for item in source
     )
     first = list(itertools.islice(source, _FIRST_ROWS))
-    rows = [Row(item, 0) for item in first if isinstance(item, Mapping)]
+    rows = [Row(item, 0) for item in first if isinstance(item, dict)]
     asked = Columns(text=(text,) if isinstance(text, str) and text else tuple(text))
     try:
         columns = choose_columns("documents", rows, asked, FORMATS[form]) if rows else Columns(text=("text",))

@@ -42,7 +42,8 @@ _REMARKS = {
     "comments",
     "details",
 }  # may be about the other columns
-_RECORD_WORDS, _FEWEST_FACTS = 12, 3  # of a row: with a shorter text and as many columns it is a record
+_RECORD_WORDS = 12  # a row with a shorter text, or without prose, is a record
+_FEWEST_FACTS, _MOST_FACTS = 3, 100  # filled columns of a record; the header of more would fill parts of its own
 _MAX_PATH = 6  # keys of a path that is searched for columns
 _MAX_NESTED = 500  # columns within objects
 # Columns and types are decided from the first rows: limits in rows, and in characters of a file or a stream.
@@ -400,7 +401,7 @@ def _facts(columns: Sequence[str], text: Sequence[str], rows: Sequence[Row]) -> 
         return ()
     facts = [name for name in columns if name.strip().casefold() not in ID_NAMES]
     num_filled = sum(any(row.fields.get(name) not in (None, "") for row in rows) for name in facts)
-    return tuple(facts) if num_filled >= _FEWEST_FACTS else ()
+    return tuple(facts) if _FEWEST_FACTS <= num_filled <= _MOST_FACTS else ()
 
 
 def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> str:

@@ -130,6 +130,9 @@ def test_all_columns_of_records_are_in_the_payload(facets, stored, tmp_path):
     text, payload = stored()["s159"]
     assert payload == {"uuid": 7, "Article": "Sensor", **facts, "Late": "x"}
     assert text.startswith("| Article | M0 |") and text.endswith(" | x |")
+    (tmp_path / "b.csv").write_text(",".join(f"g{i}" for i in range(101)) + "\n" + "5," * 100 + "6\n")
+    facets("index", "b.csv", "-c", "news")
+    assert stored()["b.csv#2"][0].endswith("\n\ng100: 6")
 
 
 def test_a_long_line_of_utf8_is_known_wherever_its_beginning_ends(facets, stored, tmp_path):
