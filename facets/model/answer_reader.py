@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,7 +20,7 @@ from facets.config import NonNegative, Positive, SentenceEncoderConfig, Settings
 from facets.devices import compute_device
 from facets.model.answer_network import AnswerNetwork, ReadRow, asked, read_row
 from facets.model.base import ModelConfig
-from facets.model.checkpoint import fit_weights, read_config, read_weights, revision_of
+from facets.model.checkpoint import fit_weights, read_config, read_weights, revision_of, shared
 from facets.model.passage_checkpoint import read_word_pieces
 from facets.model.precision import fastest_precision, wants_int8
 from facets.model.shipped import DEFAULT_READER, find_model
@@ -142,11 +143,14 @@ def _probability(log_odds: float) -> float:
 
 
 def load_reader(name_or_path: str | Path = DEFAULT_READER, *, device: str = "cpu") -> AnswerReader:
-    """Loads a reader by its name or folder; raises NotFoundError if it is not installed, CheckpointError if damaged.
+    """Loads a reader by its name or folder, or shares one that is in use.
+
+    Raises NotFoundError if it is not installed, CheckpointError if damaged.
 
     Example:
         >>> text = ("Opening hours", ["When does the pool open?", "It opens at nine.", "The pool is in the park."])
         >>> int(load_reader().read("When does the pool open?", [text])[0].argmax())
         1
     """
-    return AnswerReader.from_folder(find_model(name_or_path), device=compute_device(device))
+    target = compute_device(device)
+    return shared(partial(AnswerReader.from_folder, device=target), find_model(name_or_path), _FILES, target)

@@ -13,9 +13,11 @@ r"""The checkpoint folder: everything a model needs, loaded offline from its pat
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import torch
 from pydantic import Field
@@ -35,6 +37,10 @@ from facets.storage.files import content_hash, write_whole
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ConfigT = TypeVar("ConfigT", bound=Settings)
+ModelT = TypeVar("ModelT")
+
+_shared: "WeakValueDictionary[tuple[object, ...], Any]" = WeakValueDictionary()
+_loading = threading.Lock()
 
 _FORMAT = 1
 _SCALES_SUFFIX = ".scales"
@@ -62,6 +68,18 @@ def write_parts(folder: Path, config: Settings, tensors: Mapping[str, Tensor], *
     write_whole(folder / "model.safetensors", save(weights))
     for name, content in {**others, "config.json": {"format": _FORMAT, **config.to_dict()}}.items():
         write_whole(folder / name, json.dumps(content, indent=2) + "\n")
+
+
+def shared(load: Callable[[Path], ModelT], folder: Path, files: Iterable[str], device: str) -> ModelT:
+    """What ``load`` makes of a folder, read-only and shared while it is in use and these ``files`` are unchanged."""
+    folder = folder.resolve()
+    stats = [(folder / name).stat() for name in files if (folder / name).exists()]
+    key = (folder, device, *((file.st_mtime_ns, file.st_size) for file in stats))
+    with _loading:
+        model: ModelT | None = _shared.get(key)
+        if model is None:
+            model = _shared[key] = load(folder)
+    return model
 
 
 def revision_of(*files: Path) -> str:

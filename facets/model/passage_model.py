@@ -7,15 +7,13 @@ Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries,
 """
 
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -27,7 +25,15 @@ from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import QUESTIONS, SENTENCES, background_cosine, score_scale
 from facets.model.base import shared_tokenizer
-from facets.model.checkpoint import fit_weights, read_config, read_settings, read_weights, read_words, revision_of
+from facets.model.checkpoint import (
+    fit_weights,
+    read_config,
+    read_settings,
+    read_weights,
+    read_words,
+    revision_of,
+    shared,
+)
 from facets.model.contract import EncoderSettings, ModelInfo
 from facets.model.facet_reduction import ALIKE
 from facets.model.passage_checkpoint import PASSAGE_FILES, PassageModelConfig, read_word_pieces, write_encoder
@@ -83,8 +89,6 @@ def are_questions(sentences: Sequence[Sentence]) -> bool:
 
 
 # Loaded models by folder, device, and the files' modification time and size.
-_shared: "WeakValueDictionary[tuple[object, ...], PassageModel]" = WeakValueDictionary()
-_loading = threading.Lock()
 
 
 class PassageModel:
@@ -299,13 +303,7 @@ class PassageModel:
     @classmethod
     def shared(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
         """Like ``from_folder``, but shares one read-only model while it is in use and its files are unchanged."""
-        folder = folder.resolve()
-        files = [(folder / name).stat() for name in PASSAGE_FILES if (folder / name).exists()]
-        key = (folder, device, *((file.st_mtime_ns, file.st_size) for file in files))
-        with _loading:
-            if (model := _shared.get(key)) is None:
-                model = _shared[key] = cls.from_folder(folder, device=device)
-        return model
+        return shared(partial(cls.from_folder, device=device), folder, PASSAGE_FILES, device)
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu", **of_encoder: Any) -> "PassageModel":

@@ -32,6 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_text_is_read_the_same_alone_and_with_others(folder: Path) -> None:
     reader = load_reader(folder)
+    assert load_reader(folder) is reader
     together = reader.read(QUESTION, TEXTS)
     assert [len(own) for own in together] == [2, 3]
     for text, own in zip(TEXTS, together, strict=True):
