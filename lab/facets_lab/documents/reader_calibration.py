@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from facets.documents import DocumentQuery
-from facets.model.answer_reader import AnswerReader, HitWeights, counted, load_reader
+from facets.model.answer_reader import AnswerReader, HitWeights, counted
 from facets.model.shipped import find_model
 from facets.storage.files import write_whole
 from facets_lab.documents.beir import RetrievalData, read_beir, sampled
@@ -62,7 +62,7 @@ def calibrate_reader(
     Example: facets-eval calibrate-reader squad bioasq fiqa
     """
     folder = find_model(name_or_path)
-    reader = load_reader(folder)
+    reader = AnswerReader.from_folder(folder)  # not shared: it is changed here
     own = reader.config
     reader.config = own.replaced(intercept=0.0, slope=1.0, hits=HitWeights())  # gives plain log-odds
     sets = [sampled(read_beir(path), _NUM_QUERIES, _NUM_DOCUMENTS, seed=seed) for path in folders]
