@@ -205,7 +205,9 @@ def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
         subfolders[:] = sorted(subfolder for subfolder in subfolders if not subfolder.startswith("."))
         for file in sorted(file for file in files if not file.startswith(".") and not file.endswith(_REJECTED_SUFFIX)):
             path = os.path.join(folder, file)
-            if options.format is None and format_of_name(file) is None:
+            if os.path.exists(path) and not os.path.isfile(path):
+                skipped["pipes and sockets"] += 1  # opening a pipe would wait for a writer
+            elif options.format is None and format_of_name(file) is None:
                 skipped[os.path.splitext(file)[1].lower() or "no suffix"] += 1
             else:
                 found.append(InputFile(path, Path(path).relative_to(name).as_posix()))

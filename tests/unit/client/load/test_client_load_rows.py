@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import tempfile
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -171,8 +172,9 @@ def test_files_that_arguments_name(tmp_path):
     for name in ("a/x.txt", "b/x.txt", "b/.hidden.txt", "b/photo.png", "LICENSE"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text")
+    os.mkfifo(tmp_path / "b" / "pipe.txt")
     notes = []
     options = ReadOptions(note=notes.append)
     names = [str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "LICEN*"), str(tmp_path / "a" / "x.txt")]
     assert [file.label for file in find_files(names, options)] == ["a/x.txt", "b/x.txt", "LICENSE"]
-    assert len(notes) == 1 and ".png (1)" in notes[0]
+    assert len(notes) == 1 and ".png (1), pipes and sockets (1)" in notes[0]
