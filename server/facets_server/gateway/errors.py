@@ -80,6 +80,8 @@ class CallError(Exception):
             code, message = Code.UNAVAILABLE, "the server dropped the call: try again"
         elif code is Code.UNAVAILABLE and not details:
             message = "the server cannot be reached"  # gRPC's text names internal addresses
+        elif code is Code.DEADLINE_EXCEEDED and not details:
+            message = "the deadline passed before the work was done"
         is_too_large = code is Code.RESOURCE_EXHAUSTED and _MESSAGE_TOO_LARGE in message
         return cls(code, message, details=details, http_status=413 if is_too_large else None)
 

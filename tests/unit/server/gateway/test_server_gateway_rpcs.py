@@ -149,6 +149,13 @@ def test_codes_map_to_the_statuses_of_the_connect_protocol(code):
     assert (reply.headers.get("www-authenticate") == "Bearer") == (code == "UNAUTHENTICATED")
 
 
+def test_the_words_of_grpc_about_the_network_are_not_shown():
+    for code, words in (("DEADLINE_EXCEEDED", "deadline passed before"), ("UNAVAILABLE", "cannot be reached")):
+        error = grpc.aio.AioRpcError(grpc.StatusCode[code], *[grpc.aio.Metadata()] * 2, "Stream removed (unix:/tmp/x)")
+        message = browser({EMBED: CallError.of_grpc(error)}).client.post(EMBED, json={}).json()["message"]
+        assert words in message and "removed" not in message
+
+
 def test_calls_that_fail_for_a_moment_say_when_to_retry():
     dropped = grpc.aio.AioRpcError(grpc.StatusCode.CANCELLED, grpc.aio.Metadata(), grpc.aio.Metadata(), "CANCELLED")
     reply = browser({EMBED: CallError.of_grpc(dropped)}).client.post(EMBED, json={})
