@@ -79,8 +79,10 @@ def _rule(field: Any, value: Any, error: Exception) -> str:
         return f"must be str, got {shown(value)}" if field.type == field.TYPE_STRING else "has a value of a wrong type"
     if isinstance(error, OverflowError):
         return f"must fit a double, got an integer of {int(value).bit_length()} bits"
-    if field.type in _INTEGERS and isinstance(value, int):
+    if field.type in _INTEGERS:
         low, high = _INTEGERS[field.type]
+        if not isinstance(value, int):
+            return f"must be an integer, got {shown(value)}"
         return f"must be {low} to {high}, got {value}"
     return str(error)
 
