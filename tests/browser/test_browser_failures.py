@@ -88,6 +88,6 @@ def test_long_markup_in_every_field_is_harmless(view: Callable[..., Page], error
         for told in page.get_by_role("main").get_by_role("alert").all():
             sentence = told.inner_text()
             assert len(sentence) < 500 and "\n" not in sentence and "Traceback" not in sentence, f"{name}: {sentence}"
-    assert (ran, filled > 12) == ([], True)
+    assert (ran, filled >= 12) == ([], True)
     assert all(status in error for error in errors for status in ("400",))
     errors.clear()
