@@ -33,7 +33,7 @@ Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows; objec
 
 _ROWS_PER_TURN = 32  # most rows taken from one call per turn; a short call has no more than these
 _LOOKAHEAD_BATCHES = 4  # batches' worth of long calls that are sorted by length together
-MAX_BATCH_S = 0.02  # target for a forward pass, from the speed of earlier ones: new calls wait for it
+MAX_BATCH_S = 0.01  # target for a forward pass, from the speed of earlier ones: new calls wait for it
 MAX_LONE_BATCH_S = 0.2  # the same while there is one caller: larger batches take up to a quarter less time
 _LONE_AFTER_S = 10.0  # without another caller
 PATIENCE = 0.5  # longest wait for the previous batch's callers, as a multiple of that batch's time
