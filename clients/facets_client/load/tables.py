@@ -8,11 +8,14 @@ import re
 import uuid
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
+from itertools import islice, pairwise
 from typing import TextIO
 
 from facets_client.load.rows import (
     MAX_EXACT_INTEGER,
     MAX_ROW_BYTES,
+    TEXT_NAMES,
     ReadOptions,
     Rejection,
     Row,
@@ -26,10 +29,14 @@ _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)  # the first line of a file that Excel reads
 _MAX_RECORD_LINES = 20_000  # lines to search for the end of an open quote
 _BATCH_ROWS = 1_024
+_MOST_ABOVE = 10  # lines above the header, or one fewer
 
 
 def read_csv(source: Source, options: ReadOptions, *, kind: str = "CSV", delimiter: str = "") -> Rows:
-    """Rows of a file whose first row names the columns. Without a delimiter it is the header's most frequent one."""
+    """Rows of a file whose first row, below titles, names the columns.
+
+    Without a delimiter it is the header's most frequent one.
+    """
     encoding = detect_encoding(source.name, source.text_head(kind), options.encoding, options.note)
     stream = source.text(encoding)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
@@ -41,7 +48,10 @@ def read_csv(source: Source, options: ReadOptions, *, kind: str = "CSV", delimit
         return
     if header.lstrip().startswith(('{"', "[{")):
         raise InputError(f"{source.name}: expected {kind}, got JSON", hint="use --format jsonl or --format json")
-    records = _records(stream, [*above, header], delimiter or max(_DELIMITERS, key=header.count))
+    titles, header, below = _find_header(header, stream)
+    delimiter = delimiter or _delimiter_of(header)
+    is_spaced = f"{delimiter} " in header  # then white space stands after the delimiters of the rows, too
+    records = _records(stream, [*above, *("\n" for _ in titles), header, *below], delimiter, is_spaced=is_spaced)
     first = next(records, None)
     if first is None:
         return
@@ -76,12 +86,34 @@ def column_names(values: list[str]) -> list[str]:
     return names
 
 
-def _records(stream: TextIO, first: list[str], delimiter: str) -> Iterator[tuple[int, list[str]] | Rejection]:
+def _delimiter_of(header: str) -> str:
+    return max(_DELIMITERS, key=header.count)
+
+
+def _find_header(first: str, stream: TextIO) -> tuple[list[str], str, list[str]]:
+    """The lines above the header, the header, and lines below it; ``first``: a line read before.
+
+    A bank writes the account and the period above the table: lines of one value above rows of three or more.
+    """
+    values = [value for value in re.split(f"[{_DELIMITERS}]", first) if value.strip(' \t\r\n"')]
+    if len(values) > 1 or first.strip().casefold() in TEXT_NAMES:
+        return [], first, []
+    lines = [first, *islice(iter(partial(read_line, stream), ""), _MOST_ABOVE)]
+    for number, (line, below) in enumerate(pairwise(lines)):
+        delimiter = _delimiter_of(line)
+        own, others = (len(next(csv.reader([one], delimiter=delimiter), ())) for one in (line, below))
+        if number and 3 <= own <= others and not line.strip().endswith(delimiter):
+            return lines[:number], line, lines[number + 1 :]
+    return [], first, lines[1:]
+
+
+def _records(
+    stream: TextIO, first: list[str], delimiter: str, *, is_spaced: bool
+) -> Iterator[tuple[int, list[str]] | Rejection]:
     """Line and values of each record that is not blank. Only the first line of a broken record is rejected.
 
-    ``first``: lines read before, to the header. White space after its delimiters stands after those of the rows, too.
+    ``first``: lines read before. ``is_spaced``: white space stands after delimiters.
     """
-    is_spaced = f"{delimiter} " in first[-1]
     waiting = deque(first)  # lines to read, or to read again, before those of the stream
     record: list[str] = []  # lines of the current record
     num_lines = 0  # before the current record

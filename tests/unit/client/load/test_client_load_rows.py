@@ -131,6 +131,18 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.parametrize("above", ["Account 7\n", '"Account 7";\n\nPeriod: March, April\n', "Account;;\n"])
+def test_lines_above_the_header_are_titles(tmp_path, above):
+    rows = rows_of("a.csv", (above + "Day;Amount;What\n1.3.;12,50;Bread\n2.3.;3;Milk\n").encode(), tmp_path)
+    assert [row.fields["What"] for row in rows] == ["Bread", "Milk"]
+    assert rows[0].line == above.count("\n") + 2
+
+
+def test_lines_with_commas_below_one_name_are_rows_of_its_column(tmp_path):
+    rows = rows_of("a.csv", b'text\n"Well, then, go, now."\n"One, two, three, four."\n', tmp_path)
+    assert [row.fields for row in rows] == [{"text": "Well, then, go, now."}, {"text": "One, two, three, four."}]
+
+
 def test_a_line_that_names_the_separator_and_spaces_after_it_are_no_values(tmp_path):
     rows = rows_of("a.csv", b'sep=;\r\na; b\r\n1; "x; y"\r\n2;z\r\n', tmp_path)
     assert [(row.line, row.fields) for row in rows] == [(3, {"a": "1", "b": "x; y"}), (4, {"a": "2", "b": "z"})]
