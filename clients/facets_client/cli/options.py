@@ -113,7 +113,9 @@ def document_from(text: str | None, file: str | None) -> str:
     """The text from the command line or a file."""
     if (text is None) == (file is None):
         raise typer.BadParameter("expected one text, or --file FILE")
-    return text_of_file(file or "-") if text is None else check_is_text(text)
+    if text is not None and os.path.isfile(text):
+        raise typer.BadParameter(f"{text!r} is a file: --file {shlex.quote(text)} reads it")
+    return text_of_file(file or "-") if text is None else text
 
 
 def text_of_file(name: str) -> str:

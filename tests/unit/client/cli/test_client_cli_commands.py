@@ -92,6 +92,7 @@ def test_embed_prints_json_or_writes_an_array(facets, tmp_path):
             (asked.split(), "'blank.txt' is a file: \"$(cat blank.txt)\" gives its text")
             for asked in ("embed blank.txt", "search blank.txt", "rerank dog blank.txt", "recommend authors blank.txt")
         ),
+        (["summarize", "blank.txt"], "'blank.txt' is a file: --file blank.txt reads it"),
         (["embed", "--nope"], "No such option"),
     ],
 )
