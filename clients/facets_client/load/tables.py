@@ -9,7 +9,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TextIO
 
 from facets_client.load.rows import (
@@ -99,10 +99,10 @@ def _find_header(first: str, stream: TextIO) -> tuple[list[str], str, list[str]]
     if len(values) > 1 or first.strip().casefold() in TEXT_NAMES:
         return [], first, []
     lines = [first, *islice(iter(partial(read_line, stream), ""), _MOST_ABOVE)]
-    for number, (line, below) in enumerate(pairwise(lines)):
+    for number, line in enumerate(lines[:-1]):
         delimiter = _delimiter_of(line)
-        own, others = (len(next(csv.reader([one], delimiter=delimiter), ())) for one in (line, below))
-        if number and 3 <= own <= others and not line.strip().endswith(delimiter):
+        own, *others = (len(next(csv.reader([one], delimiter=delimiter))) for one in lines[number:] if one.strip())
+        if number and own >= 3 and others and set(others) == {own} and not line.strip().endswith(delimiter):
             return lines[:number], line, lines[number + 1 :]
     return [], first, lines[1:]
 

@@ -302,10 +302,12 @@ class _Turn(Waiter):
         self._worked = self._had_worked = 0.0  # processor time of the thread at the last look, and at the beginning
 
     def begin(self) -> bool:
-        """Begins, unless the wait has ended otherwise; the thread must be alive, as for ``is_overdue``."""
+        """Begins, unless the wait has ended otherwise."""
         self.began = time.monotonic()
+        if not self.end():  # the thread may be gone, and its clock with it
+            return False
         self._worked = self._had_worked = time.clock_gettime(self._clock)
-        return self.end()
+        return True
 
     def is_overdue(self) -> bool:
         """Whether the thread has worked for ``_OVERDUE_S``, or has stood still since the last look."""

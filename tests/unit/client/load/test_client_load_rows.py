@@ -138,6 +138,11 @@ def test_lines_above_the_header_are_titles(tmp_path, above):
     assert rows[0].line == above.count("\n") + 2
 
 
+def test_prose_with_commas_is_not_taken_for_a_header(tmp_path):
+    rows = rows_of("a.csv", b"sentence\nA dog, a cat, a cow.\nOne, two, three, four.\nNo more.\n", tmp_path)
+    assert [getattr(row, "fields", None) for row in rows] == [None, None, {"sentence": "No more."}]
+
+
 def test_lines_with_commas_below_one_name_are_rows_of_its_column(tmp_path):
     rows = rows_of("a.csv", b'text\n"Well, then, go, now."\n"One, two, three, four."\n', tmp_path)
     assert [row.fields for row in rows] == [{"text": "Well, then, go, now."}, {"text": "One, two, three, four."}]
