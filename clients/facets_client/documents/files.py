@@ -31,7 +31,6 @@ TITLE_NAMES = ("title", "headline", "heading", "subject")
 ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _MAX_COLUMNS_SHOWN = 20
 _PROSE_WORDS = 4  # a value of a column of prose has as many on average
-_SPREADSHEETS = ("csv", "tsv", "sheets")
 _REMARKS = {
     "article",  # of a price list
     "description",
@@ -334,10 +333,11 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
         folded = {name.strip().casefold(): name for name in reversed(names if parent else columns)}
         return next((folded[parent + name] for name in candidates if parent + name in folded), "")
 
+    is_json = form.name in ("jsonl", "json")
     text, as_row = named("--text", *asked.text), False
     if not text:
         text = _text_columns(columns, nested, rows)
-        if form.name in _SPREADSHEETS and (facts := _facts(columns, text, rows)):
+        if not (is_json or nested) and (facts := _facts(columns, text, rows)):
             text, as_row = facts, True
     if not text:
         raise ColumnError(
@@ -346,7 +346,7 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
         )
     parent = "".join(f"{_name_of([key])}." for key in path_of(text[0])[:-1]).casefold() if text[0] in nested else ""
     # In JSON, "subject" or "heading" is more likely a value than a title.
-    titles = TITLE_NAMES[:1] if form.name in ("jsonl", "json") else TITLE_NAMES
+    titles = TITLE_NAMES[:1] if is_json else TITLE_NAMES
     default_title = first_of(titles, parent) or first_of(titles)
     payload = None if asked.payload is None else named("--payload", *asked.payload)
     converted = [name for name in columns if as_row or name not in text] if payload is None else payload
@@ -399,7 +399,8 @@ def _facts(columns: Sequence[str], text: Sequence[str], rows: Sequence[Row]) -> 
     is_prose = any(words >= _PROSE_WORDS * max(1, len(own)) for words, own in zip(num_words, values, strict=True))
     if (is_prose and sum(num_words) >= _RECORD_WORDS * len(rows)) or not names.isdisjoint(set(TEXT_NAMES) - _REMARKS):
         return ()
-    facts = [name for name in columns if name.strip().casefold() not in ID_NAMES]
+    lists = {name for row in rows for name, value in row.fields.items() if isinstance(value, list)}
+    facts = [name for name in columns if name not in lists and name.strip().casefold() not in ID_NAMES]
     num_filled = sum(any(row.fields.get(name) not in (None, "") for row in rows) for name in facts)
     return tuple(facts) if _FEWEST_FACTS <= num_filled <= _MOST_FACTS else ()
 

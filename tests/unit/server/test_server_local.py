@@ -107,6 +107,20 @@ class NamedTwice(Frame):
         ([{"id": 7, "title": "Dog", "text": TEXTS[0], "n": 1}], {}, [("7", TEXTS[0], {"title": "Dog", "n": 1})]),
         (iter([{"text": TEXTS[0]}, {"text": TEXTS[1]}]), {}, [("", TEXTS[0], {}), ("", TEXTS[1], {})]),
         (Frame(id=["a"], body=TEXTS[:1], n=[float("nan")]), {}, [("a", TEXTS[0], {"n": None})]),
+        (
+            Frame(id=["a"], Name=["Sami"], Role=["nurse"], Age=[41], near=[[0.5]]),
+            {},
+            [(
+                "a",
+                "| Name | Role | Age |\n| --- | --- | --- |\n| Sami | nurse | 41 |",
+                {"Name": "Sami", "Role": "nurse", "Age": 41, "near": [0.5]},
+            )],
+        ),
+        (
+            Frame(a=[1], b=[2], c=[3], note=[{"body": TEXTS[0]}]),
+            {},
+            [("", TEXTS[0], {"a": 1, "b": 2, "c": 3})],
+        ),
         ([{"text": "dog", 5: date(2024, 2, 29), "n": np.int64(3)}], {}, [("", "dog", {"5": "2024-02-29", "n": 3})]),
         ({"review": TEXTS[:1], "text": ["other"]}, {"text": "review"}, [("", TEXTS[0], {"text": "other"})]),
     ],
