@@ -42,7 +42,7 @@ _REMARKS = {
     "details",
 }  # may be about the other columns
 _RECORD_WORDS = 12  # a row with a shorter text, or without prose, is a record
-_FEWEST_FACTS, _MOST_FACTS = 3, 100  # filled columns of a record; the header of more would fill parts of its own
+_MOST_FACTS = 100  # filled columns of a record; the header of more would fill parts of its own
 _MAX_PATH = 6  # keys of a path that is searched for columns
 _MAX_NESTED = 500  # columns within objects
 # Columns and types are decided from the first rows: limits in rows, and in characters of a file or a stream.
@@ -402,7 +402,8 @@ def _facts(columns: Sequence[str], text: Sequence[str], rows: Sequence[Row]) -> 
     lists = {name for row in rows for name, value in row.fields.items() if isinstance(value, list)}
     facts = [name for name in columns if name not in lists and name.strip().casefold() not in ID_NAMES]
     num_filled = sum(any(row.fields.get(name) not in (None, "") for row in rows) for name in facts)
-    return tuple(facts) if _FEWEST_FACTS <= num_filled <= _MOST_FACTS else ()
+    fewest = 3 if is_prose else 2  # beside one column of prose, the other is in the payload anyway
+    return tuple(facts) if fewest <= num_filled <= _MOST_FACTS else ()
 
 
 def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> str:

@@ -99,7 +99,7 @@ def test_parquet_with_its_types(facets, stored, tmp_path):
             "Nr,Problem,Resolution\n7,The screen stays black since Monday.,Change its input to HDMI by a button.\n",
             "Problem and Resolution",
         ),
-        ("Name,Phone\nAnn,555 123\nBo,555 456\n", "Name and Phone"),
+        ("Name\nAnn\nBo\n", "Name"),
     ],
 )
 def test_without_a_usual_name_the_columns_of_prose_are_the_text_or_all(facets, stored, tmp_path, table, text):
@@ -117,6 +117,13 @@ def test_the_text_of_a_short_record_is_its_whole_row(facets, stored, tmp_path):
     assert text == "| Name | Role | Age | Note |\n| --- | --- | --- | --- |\n| Sami | plumber | 41 | also on Sundays |"
     assert payload == {"Name": "Sami", "Role": "plumber", "Age": 41, "Note": "also on Sundays"}
     assert stored()["a.csv#3"][0].endswith("| Lotte | vet \\| nurse |")
+    (tmp_path / "b.csv").write_text("Name,Phone\nAnn,555 123\nBo,555 456\n")
+    facets("index", "b.csv", "-c", "news")
+    text, payload = stored()["b.csv#2"]
+    assert text == "| Name | Phone |\n| --- | --- |\n| Ann | 555 123 |" and payload == {
+        "Name": "Ann",
+        "Phone": "555 123",
+    }
 
 
 def test_all_columns_of_records_are_in_the_payload(facets, stored, tmp_path):
