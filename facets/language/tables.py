@@ -11,7 +11,7 @@ _SEPARATORS = tuple(map(re.compile, (r"(?<!\\)\|", r"\t", r"(?<=\S) {3,}(?=\S)",
 _BAR, _TAB = _SEPARATORS[:2]
 _RULE = re.compile(r"[-=]")
 _DIGIT = re.compile(r"\d")
-_LONGEST_NAME = 40  # characters of a name of a column
+_LONGEST_NAME = 40  # characters of a name of a column, with the mark of a cut
 _MAX_NAMES_CHARS = 300  # characters of names that a row is read with; further cells have none
 _FEWEST_COLUMNS = 3  # of a table whose header no mark shows: two columns may be names and values
 _LOOKED_AT = 20  # rows below the first one that show whether it is the header
@@ -47,7 +47,7 @@ def read_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
     names: tuple[str, ...] = ()
     if _has_header([[text[slice(*cell)] for cell in row] for row in rows[: 1 + _LOOKED_AT]], is_ruled=is_ruled):
         hyphens = Hyphens(text)
-        names = tuple(said(text, *cell, hyphens=hyphens)[:_LONGEST_NAME] if cell else "" for cell in rows[0])
+        names = tuple(_cut(said(text, *cell, hyphens=hyphens)) if cell else "" for cell in rows[0])
     mark = " | " if separator in (_BAR, _TAB) else ""
     return [
         _row(cells, names if number and len(cells) == len(names) else (), mark, is_header=bool(names) and not number)
@@ -62,6 +62,10 @@ def _cells(text: str, start: int, end: int, separator: re.Pattern[str]) -> list[
         cells = cells[text[start] == "|" :]
         cells = cells[: len(cells) - (text[end - 1] == "|")]
     return cells or [Range(end, end)]
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1].rstrip()}…"
 
 
 def stripped(text: str, start: int, end: int) -> Range:

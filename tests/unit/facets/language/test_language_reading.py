@@ -257,6 +257,12 @@ def test_blank_cells_keep_the_columns_in_place() -> None:
     assert sentences_of(text)[-1].said == "Feet | four"
 
 
+def test_a_cut_name_of_a_column_ends_with_a_mark() -> None:
+    longest, longer = "n" * 40, "Share of those who answered the question in May"
+    text = f"| Town | {longest} | {longer} |\n|---|---|---|\n| Oslo | 7 | 9 |"
+    assert rows(text) == [f"Oslo: {longest} 7, Share of those who answered the questio… 9"]
+
+
 def test_the_name_of_a_column_stands_for_its_cell() -> None:
     text = "Model,Maximum weight,Price\nX-20,2.8,219\nX-20S,3.1,259"
     reading = read(text)
