@@ -272,7 +272,7 @@ class ServedReader:
                 found[index] = log_odds
             return (found,)
 
-        return reader, Batcher(
+        batcher = Batcher(
             reader.name,
             read,
             lambda row: len(row.ids),
@@ -282,6 +282,8 @@ class ServedReader:
             metrics=self._metrics,
             failures=Failures(),
         )
+        self._metrics.queue.labels(reader.name).set_function(lambda: batcher.num_waiting_texts)
+        return reader, batcher
 
 
 class CallEncoder:

@@ -13,6 +13,7 @@ from facets_server.runtime.errors import CallCancelledError, DeadlineExceededErr
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.served import ServedReader
 from prometheus_client import CollectorRegistry
+from waiting import wait_until
 
 from facets.errors import NotReadyError
 
@@ -41,14 +42,19 @@ def loaded():
     return []
 
 
+@pytest.fixture
+def registry():
+    return CollectorRegistry()
+
+
 @pytest.fixture(params=[8192, 1])
-def reader(request, loaded):
+def reader(request, loaded, registry):
     def load():
         time.sleep(0.05)
         loaded.append(SlowReader())
         return loaded[-1]
 
-    served = ServedReader(load, BatcherConfig(max_batch_tokens=request.param), BatchMetrics(CollectorRegistry()))
+    served = ServedReader(load, BatcherConfig(max_batch_tokens=request.param), BatchMetrics(registry))
     yield served
     for one in loaded:
         one.may_read.set()
@@ -67,6 +73,19 @@ def test_searches_at_once_open_one_reader_whose_worker_ends(reader, loaded):
     for late in (lambda: reader.for_call(CallContext()), lambda: readers[0].read(ROWS)):
         with pytest.raises(NotReadyError, match="shutting down"):
             late()
+
+
+def test_rows_that_wait_for_the_reader_are_counted(reader, loaded, registry):
+    def waiting():
+        return registry.get_sample_value("facets_batch_queue_texts", {"model": "slow-reader"})
+
+    with ThreadPoolExecutor(2) as pool:
+        running = pool.submit(reader.for_call(CallContext()).read, ROWS)
+        assert loaded[0].is_reading.wait(10)
+        queued = pool.submit(reader.for_call(CallContext()).read, ROWS)
+        wait_until(lambda: (waiting() or 0) >= len(ROWS))
+        loaded[0].may_read.set()
+        assert len(running.result(10)) == len(queued.result(10)) == len(ROWS) and waiting() == 0
 
 
 def test_calls_that_end_do_not_wait_for_the_reader(reader, loaded):
