@@ -49,7 +49,7 @@ def open(
     Raises:
         ImportError: The package of the server is not installed.
         FailedPreconditionError: The folder is in use by another process, or was written by a newer release.
-        InvalidArgumentError: ``path`` is a file.
+        InvalidArgumentError: ``path`` is a file, or ``device`` has another name than these.
         UnavailableError: The folder cannot be read or written.
         FacetsClientError: The folder or a model cannot be opened; a subclass for each reason.
     """

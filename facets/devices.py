@@ -3,7 +3,7 @@
 import re
 import sys
 
-from facets.errors import ConfigError, OverloadedError
+from facets.errors import ConfigError, DeviceError, OverloadedError
 
 
 def compute_device(name: str) -> str:
@@ -15,7 +15,7 @@ def compute_device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if not re.fullmatch(r"(cpu|cuda)(:\d+)?", name):
-        raise ConfigError(f"device must be auto, cpu or cuda, got {name!r}")
+        raise DeviceError(f"must be auto, cpu or cuda, got {name!r}", path="device")
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f"device {name!r} asked for, but torch sees {torch.cuda.device_count()} CUDA devices")

@@ -65,6 +65,10 @@ class ConfigError(FacetsError, ValueError):
     """A setting is invalid. Permanent: change the configuration and start again."""
 
 
+class DeviceError(InvalidInputError, ConfigError):
+    """There is no device of that name. Choose another one."""
+
+
 class NotFoundError(FacetsError, LookupError):
     """A model, collection or document of that name does not exist."""
 

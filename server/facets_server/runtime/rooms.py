@@ -49,10 +49,11 @@ _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served
 def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None) -> list[AnyModel]:
     """The models of the settings, else the shipped ones; each is opened when it is first used.
 
-    ``shared`` holds additions, else the data directory. Raises NotFoundError, or CheckpointError for a folder whose
-    configuration is unreadable or whose weights are cut off. Encoders are opened now, because only that says whether
-    they can be.
+    ``shared`` holds additions, else the data directory. Raises NotFoundError, ConfigError if there is no such device,
+    or CheckpointError for a folder whose configuration is unreadable or whose weights are cut off. Encoders are opened
+    now, because only that says whether they can be.
     """
+    compute_device(config.device)  # raises now, not when a model is opened
     reader = _reader(config, metrics)
     models = [_model(name, config, metrics, reader, shared) for name in config.models or _shipped_models()]
     return sorted(models, key=lambda model: _TASKS.index(model.task))

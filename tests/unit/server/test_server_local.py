@@ -232,6 +232,8 @@ def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeyp
         opened.search("dog", collection="nope")
     with pytest.raises(NotFoundError, match="no model 'nope'"):
         facets.open(tmp_path / "other", models=["nope"])
+    with pytest.raises(InvalidArgumentError, match="device must be auto, cpu or cuda, got 'tpu'"):
+        facets.open(tmp_path / "other", device="tpu")
     monkeypatch.setitem(sys.modules, "facets_server", None)
     with pytest.raises(ImportError, match=r"pip install 'multifacet\[local\]'"):
         facets.open(tmp_path / "other")

@@ -17,6 +17,7 @@ from tiny_encoders import tiny_encoder
 from toys import toy_passage_model
 
 from facets.documents import RelevanceCurve
+from facets.errors import ConfigError
 from facets.model import PassageModel
 from facets.model.shipped import find_model
 
@@ -168,6 +169,11 @@ def test_confidence_filters_hits_of_a_calibrated_model(make_server):
     assert not search(documents, "zebra", min_confidence=0.5).results[0].hits
     by_facets = {"min_confidence": 0.5, "mode": documents_pb2.SEARCH_MODE_FACETS}
     assert code_of(search, documents, "guitar", **by_facets)[0] is INVALID
+
+
+def test_an_unknown_device_of_models_is_refused_at_the_start(tmp_path):
+    with pytest.raises(ConfigError, match="device must be auto, cpu or cuda, got 'tpu'"):
+        load_models(ServerConfig(device="tpu", data_dir=tmp_path), BatchMetrics(CollectorRegistry()))
 
 
 def test_an_encoder_has_the_confidence_of_the_default_model_or_its_own(tmp_path):
