@@ -50,15 +50,18 @@ PendingTexts: TypeAlias = Callable[[], Encoded]
 """Waits for the results of texts that a model encodes."""
 
 
+OpenReader: TypeAlias = Callable[[], AnswerReader | None]
+"""See ``Encoder.reader``."""
+
+
 class Encoder(Protocol):
     """A model of texts that encodes on behalf of one caller."""
 
     model: TextModel
     relevance: RelevanceCurve | None  # gives hits their confidence; None: they have none
 
-    @property
     def reader(self) -> AnswerReader | None:
-        """Chooses the answers of hits; None: facets and words do."""
+        """Opens what chooses the answers of hits; None: facets and words do."""
 
     def submit(self, texts: Sequence[str]) -> PendingTexts:
         """Begins to encode at least one text of documents, each without ``problem_of``."""
@@ -100,7 +103,7 @@ class ModelEncoder:
     def __init__(
         self, model: TextModel, *, relevance: RelevanceCurve | None = None, reader: AnswerReader | None = None
     ) -> None:
-        self.model, self.relevance, self.reader = model, relevance, reader
+        self.model, self.relevance, self.reader = model, relevance, lambda: reader
         self._lock = FifoLock()
 
     def submit(self, texts: Sequence[str]) -> PendingTexts:

@@ -17,6 +17,7 @@ import numpy as np
 
 from facets.arrays import Ints
 from facets.documents.confidence import RelevanceCurve
+from facets.documents.encoders import OpenReader
 from facets.documents.encoding import check_collection_name, check_ids, check_source, check_unicode, encode_documents
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filters import Filter, validate
@@ -56,7 +57,6 @@ from facets.errors import (
 )
 from facets.index.config import MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, EngineConfig
 from facets.language.languages import language_of
-from facets.model.answer_reader import AnswerReader
 from facets.storage.directory import DirectoryLock
 from facets.storage.files import clear_errors, make_private_directory
 from facets.storage.sql import SqlDatabase
@@ -353,14 +353,14 @@ class CollectionEngine:
         request: SearchRequest,
         *,
         curve: RelevanceCurve | None = None,
-        reader: AnswerReader | None = None,
+        reader: OpenReader | None = None,
         seen: CollectionRecord | None = None,
     ) -> SearchResult:
         """Finds the documents that answer the facets and the words of the queries best.
 
         Documents that are damaged on disk are left out and logged; see ``CollectionInfo.num_damaged``. ``curve``: gives
         hits their confidence, and says what the scores of the model mean; None: they have no confidence, and scores are
-        read as those of all-MiniLM-L6-v2. ``reader``: chooses the answers of the first hits; None: words and facets do.
+        read as those of all-MiniLM-L6-v2. ``reader``: see ``Encoder.reader``.
         """
         validate(request.where)
         found = seen or self.record(name)

@@ -11,7 +11,7 @@ import numpy as np
 
 from facets.arrays import Bools, Floats, Vectors
 from facets.documents.confidence import RelevanceCurve
-from facets.documents.encoders import Encoder, check_readable_by
+from facets.documents.encoders import Encoder, OpenReader, check_readable_by
 from facets.documents.encoding import check_unicode, normalize
 from facets.documents.filters import Filter
 from facets.documents.types import Combination, RankedText, SearchHit, SearchMode
@@ -212,7 +212,7 @@ class PreparedSearch:
 
 
 def prepare_search(
-    request: SearchRequest, *, dim: int, curve: RelevanceCurve | None, language: str, reader: AnswerReader | None = None
+    request: SearchRequest, *, dim: int, curve: RelevanceCurve | None, language: str, reader: OpenReader | None = None
 ) -> PreparedSearch:
     """Checks the queries of a search in a collection of ``dim`` dimensions and a language.
 
@@ -241,8 +241,9 @@ def prepare_search(
             f"needs a model whose confidence was calibrated for mode {mode}, got {request.min_confidence} without one",
             path="min_confidence",
         )
-    reads = reader if request.use_reader and request.reasons and request.texts and language in ("", "en") else None
-    return PreparedSearch(request=request, mode=mode, facets=facets_QJD, terms=terms, curve=curve, reader=reads)
+    reads = request.use_reader and request.reasons and request.texts and language in ("", "en")
+    opened = reader() if reads and reader else None
+    return PreparedSearch(request=request, mode=mode, facets=facets_QJD, terms=terms, curve=curve, reader=opened)
 
 
 def weighted_queries(facets: Floats, dim: int, *, weights: Vectors | None = None, any_suffices: bool = False) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 
 from facets.arrays import Floats, Ints
 from facets.documents.confidence import RelevanceCurve
+from facets.documents.encoders import OpenReader
 from facets.documents.encoding import decode_units, encode_documents
 from facets.documents.fields import SearchedText, hash_terms, name_term, names_in, names_of
 from facets.documents.filters import Filter
@@ -30,7 +31,6 @@ from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms
 from facets.language.terms import terms as terms_of
 from facets.language.vectors import unit_rows
-from facets.model.answer_reader import AnswerReader
 
 _MORE_CANDIDATES = 2  # factor for hybrid candidates: words may lift documents that facets alone rank lower
 _MAX_PHRASE_DOCUMENTS = 1000  # of the documents with all words of a phrase, only this many of the newest are searched
@@ -275,7 +275,7 @@ def rerank(
     *,
     space: str,
     curve: RelevanceCurve | None,
-    reader: AnswerReader | None = None,
+    reader: OpenReader | None = None,
 ) -> tuple[RankedText, ...]:
     """The best texts for a query, best first, ties in the order given, as a search in a collection of only these.
 

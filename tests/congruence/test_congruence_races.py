@@ -174,7 +174,7 @@ def test_searches_that_wait_for_the_reader_hold_no_connection(two: Engines) -> N
     found = []
 
     def search() -> None:
-        found.append(two[0].search("docs", request, reader=Reader()))  # type: ignore[arg-type]
+        found.append(two[0].search("docs", request, reader=Reader))  # type: ignore[arg-type]
 
     threads = [threading.Thread(target=search) for _ in range(num_searches)]
     for thread in threads:

@@ -297,9 +297,8 @@ class CallEncoder:
         self.embed = partial(served.embed, call=call)
         self.measured = call.stages.measured
 
-    @property
     def reader(self) -> AnswerReader | None:
-        """Chooses the answers of searches."""
+        """See ``Encoder``."""
         return None if self.served.reader is None else self.served.reader.for_call(self.call)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

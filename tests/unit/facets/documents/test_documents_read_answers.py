@@ -57,7 +57,7 @@ TABLE = "| Model | Input |\n|---|---|\n| X-20 | one |\n| X-20S | two |"
 def search(engine: CollectionEngine, query: str, reader: Reader | None, **options: object) -> dict[str, SearchHit]:
     facets = np.eye(4, dtype=np.float32)[None, :1]
     request = SearchRequest(texts=[query], facets=facets, top_k=30, **options)  # type: ignore[arg-type]
-    return {hit.id: hit for hit in engine.search("docs", request, curve=CURVE, reader=reader).hits[0]}
+    return {hit.id: hit for hit in engine.search("docs", request, curve=CURVE, reader=lambda: reader).hits[0]}
 
 
 def test_reader_chooses_the_sentence_that_answers(engine: CollectionEngine) -> None:

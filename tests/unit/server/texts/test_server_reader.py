@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,12 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.served import ServedReader
+from facets_server.texts.served import CallEncoder, ServedReader
 from prometheus_client import CollectorRegistry
+from server_fakes import served_passages
 from waiting import wait_until
 
+from facets.documents import CollectionEngine, Collections, DocumentQuery
 from facets.errors import NotReadyError
 
 ROWS = [SimpleNamespace(ids=[1] * length) for length in (30, 20, 25)]
@@ -86,6 +89,14 @@ def test_rows_that_wait_for_the_reader_are_counted(reader, loaded, registry):
         wait_until(lambda: (waiting() or 0) >= len(ROWS))
         loaded[0].may_read.set()
         assert len(running.result(10)) == len(queued.result(10)) == len(ROWS) and waiting() == 0
+
+
+def test_a_search_that_is_not_read_does_not_open_the_reader(reader, loaded, tmp_path):
+    with closing(served_passages(reader=reader)) as served, CollectionEngine.open(tmp_path) as engine:
+        collections = Collections(engine, lambda name: CallEncoder(served, CallContext()))
+        collections.create_collection("notes", language="de")
+        collections.search("notes", DocumentQuery(queries=["Hund"], mode="lexical"))
+    assert not loaded
 
 
 def test_calls_that_end_do_not_wait_for_the_reader(reader, loaded):
