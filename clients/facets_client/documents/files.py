@@ -437,6 +437,7 @@ def _shown(names: Sequence[str]) -> str:
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,20})?(?:[eE][+-]?\d{1,2})?")
+_DECIMAL_COMMA = str.maketrans(",.", ".,")
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 
 
@@ -447,7 +448,15 @@ def _converter(column: str, rows: Sequence[Row]) -> Callable[[str], object]:
         return lambda value: _BOOLEANS.get(value, value or None)
     if values and all(_NUMBER.fullmatch(value) for value in values):
         return _number
+    num_commas = sum("," in value for value in values) if rows[0].has_decimal_commas else 0
+    if num_commas > 1 and all(_NUMBER.fullmatch(value.translate(_DECIMAL_COMMA)) for value in values):
+        return _number_with_comma
     return lambda value: value or None
+
+
+def _number_with_comma(value: str) -> object:
+    number = _number(value.translate(_DECIMAL_COMMA))
+    return value if isinstance(number, str) else number
 
 
 def _number(value: str) -> object:

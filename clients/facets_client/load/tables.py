@@ -70,7 +70,7 @@ def read_csv(source: Source, options: ReadOptions, *, kind: str = "CSV", delimit
             message = f"column {undecodable[0]!r} has bytes that are not of the encoding"
             yield Rejection(line, "invalid_encoding", message)
         else:
-            yield Row(dict(zip(names, values, strict=True)), line)
+            yield Row(dict(zip(names, values, strict=True)), line, has_decimal_commas=delimiter == ";")
 
 
 def column_names(values: list[str]) -> list[str]:

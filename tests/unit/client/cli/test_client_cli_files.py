@@ -42,6 +42,24 @@ def test_csv_with_columns_of_its_own(facets, stored, tmp_path):
     }
 
 
+def test_decimal_commas_of_a_file_separated_by_semicolons_are_numbers(facets, stored, tmp_path):
+    rows = [["text", "price", "mixed", "few", "places"]]
+    rows += [
+        ["one", "3,50", "3,50", "7,5", "1,2,3"],
+        ["two", "-1200", "3.50", "7", "4,5"],
+        ["three", "2,25", "", "", ""],
+    ]
+    rows += [["late", "", "", "", ""]] * 98 + [["last", "a,b", "", "", ""]]
+    (tmp_path / "a.csv").write_text("\n".join(map(";".join, rows)))
+    facets("index", "a.csv", "-c", "news")
+    assert stored()["a.csv#2"] == ("one", {"price": 3.5, "mixed": "3,50", "few": "7,5", "places": "1,2,3"})
+    assert stored()["a.csv#3"] == ("two", {"price": -1200, "mixed": "3.50", "few": "7", "places": "4,5"})
+    assert stored()["a.csv#103"] == ("last", {"price": "a,b"})
+    (tmp_path / "b.csv").write_text('text,visitors\none,"1,200"\ntwo,"2,500"\n')
+    facets("index", "b.csv", "-c", "news")
+    assert stored()["b.csv#2"] == ("one", {"visitors": "1,200"})
+
+
 def test_several_texts_and_a_chosen_payload(facets, stored, tmp_path):
     (tmp_path / "articles.csv").write_text(ARTICLES)
     options = ["--text", "headline,body", "--payload", "Year", "--payload", "No"]
