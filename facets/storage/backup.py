@@ -33,7 +33,7 @@ _LAST_BACKUP = "last-backup.json"  # in the data directory: when the last backup
 _FORMAT = 1
 _IGNORED_NAMES = {LOCK, "lost+found", UNFINISHED_RESTORE}  # a directory with only these counts as empty
 _SQLITE_MAGIC = b"SQLite format 3\0"
-_APPLICATION_ID = slice(68, 72)  # bytes of a SQLite file
+_USER_VERSION, _APPLICATION_ID = slice(60, 64), slice(68, 72)  # bytes of a SQLite file
 _MAX_PAGE_PROBLEMS = 20
 _BAD_CONTENT = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # of a JSON file with another content
 
@@ -203,9 +203,15 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
     if needed not in files:
         raise DamagedError(f"{source} is a backup without {needed}: use another one")
     for name in files:
+        application_id, version = _header(source / name)
         schemas = [schema for pattern, schema in stores.items() if _matches(name, pattern)]
-        if not any(_has_schema(source / name, schema) for schema in schemas):
+        schema = next((schema for schema in schemas if schema.application_id == application_id), None)
+        if schema is None:
             raise DamagedError(f"{source / name} is no file of a backup: use another backup")
+        if schema.version != version:
+            raise DamagedError(
+                f"{source / name} has version {version}, expected {schema.version}: use the release that wrote it"
+            )
     with clear_errors(f"cannot write {directory}"):
         make_private_directory(directory)
         names = {path.name for path in directory.iterdir()}
@@ -277,12 +283,13 @@ def _matches(name: str, pattern: str) -> bool:
     return len(Path(name).parts) == len(Path(pattern).parts) and Path(name).match(pattern)
 
 
-def _has_schema(path: Path, schema: Schema) -> bool:
-    """Whether the header of a file says that it is a SQLite database of this schema."""
+def _header(path: Path) -> tuple[int, int]:
+    """Application id and version in the header of a SQLite database; (-1, -1) for other files."""
     with clear_errors(f"cannot read {path}"), path.open("rb") as file:
         header = file.read(_APPLICATION_ID.stop)
-    application_id = schema.application_id.to_bytes(4, "big")
-    return header.startswith(_SQLITE_MAGIC) and header[_APPLICATION_ID] == application_id
+    if len(header) < _APPLICATION_ID.stop or not header.startswith(_SQLITE_MAGIC):
+        return -1, -1
+    return int.from_bytes(header[_APPLICATION_ID], "big"), int.from_bytes(header[_USER_VERSION], "big")
 
 
 def _digest(path: Path) -> str:

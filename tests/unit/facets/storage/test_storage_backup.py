@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import threading
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -102,6 +103,13 @@ def test_what_is_no_store_is_not_restored(data: Path, tmp_path: Path, name: str,
     with_file(backup, name, content)
     with pytest.raises(DamagedError, match="is no file of a backup"):
         put_back(backup, tmp_path / "restored")
+    assert not (tmp_path / "restored").exists()
+
+
+def test_a_backup_of_another_version_is_not_restored(data: Path, tmp_path: Path) -> None:
+    newer = replace(WORDS, version=WORDS.version + 1)
+    with pytest.raises(DamagedError, match=f"version {WORDS.version}, expected {newer.version}"):
+        restore(take(data), tmp_path / "restored", stores={"*/words.sqlite3": newer}, needed="inner/words.sqlite3")
     assert not (tmp_path / "restored").exists()
 
 
