@@ -44,7 +44,9 @@ from facets_lab.training.loop import (
     train,
 )
 
-_SEPARATE_WEIGHT, _ANYWHERE_WEIGHT = 3.0, 0.3  # of the losses, relative to that of sentences against each other
+# Of the losses, relative to that of sentences against each other.
+_SEPARATE_WEIGHT, _TEXT_WEIGHT, _ANYWHERE_WEIGHT = 3.0, 1.0, 0.3
+_LOWEST = -1e4  # log-odds of no sentence
 _LONGEST_NEGATIVE = 8  # sentences
 _AT_A_TIME = 64  # texts that are read together
 _TRAINING_FACTS = ("seed", "num_steps", "batch_size", "negatives", "start")
@@ -132,32 +134,42 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
 
 
 def reader_losses(batch: Sequence[Asked], counts: Sequence[int], log_odds_S: Tensor) -> dict[str, Tensor]:
-    """Cross-entropy of each sentence by itself, and of the sentences of a question against each other.
+    """Cross-entropy of each sentence by itself, of the best one of each text, and of the sentences of a question.
 
     Where only the text is known to answer, any of its sentences may. ``counts``: sentences of each text.
     """
     device = log_odds_S.device
-    is_answer, is_known, group = (np.zeros(sum(counts), dtype=kind) for kind in (bool, bool, np.int64))
+    is_answer, is_known, is_answered, group, text = (
+        np.zeros(sum(counts), dtype=kind) for kind in (bool, bool, bool, np.int64, np.int64)
+    )
     anywhere, end = list[Tensor](), 0
-    for one, num_sentences in zip(batch, counts, strict=True):
+    for number, (one, num_sentences) in enumerate(zip(batch, counts, strict=True)):
         own, end = slice(end, end + num_sentences), end + num_sentences
-        group[own] = one.group
+        group[own], text[own] = one.group, number
         answers = one.example.answers
         is_known[own] = answers is not None
         is_answer[own] = True if answers is None else np.isin(np.arange(num_sentences), answers)
+        is_answered[own] = is_answer[own].any()
         if answers is None:
             anywhere.append(torch.logsumexp(log_odds_S[own], 0))
-    answer_S, known_S, group_S = (torch.from_numpy(array).to(device) for array in (is_answer, is_known, group))
+    answer_S, known_S, answered_S, group_S, text_S = (
+        torch.from_numpy(array).to(device) for array in (is_answer, is_known, is_answered, group, text)
+    )
     separate = functional.binary_cross_entropy_with_logits(log_odds_S[known_S], answer_S[known_S].float())
+    # The best sentence of a text decides whether the text counts as an answer.
+    signed_S = torch.where(answered_S, log_odds_S.masked_fill(~answer_S, _LOWEST), log_odds_S)[known_S]
+    best_X = log_odds_S.new_full((len(counts),), _LOWEST).scatter_reduce(0, text_S[known_S], signed_S, "amax")
+    is_answered_X = torch.zeros(len(counts), dtype=torch.bool, device=device).index_fill(0, text_S[answer_S], True)
+    texts = functional.softplus(torch.where(is_answered_X, -best_X, best_X)[best_X > _LOWEST]).mean()
     num_groups = batch[-1].group + 1
     every_G = _logsumexp_of_groups(log_odds_S, group_S, num_groups)
-    right_G = _logsumexp_of_groups(log_odds_S.masked_fill(~answer_S, -1e4), group_S, num_groups)
+    right_G = _logsumexp_of_groups(log_odds_S.masked_fill(~answer_S, _LOWEST), group_S, num_groups)
     has_answer_G = torch.zeros(num_groups, device=device).index_add(0, group_S, answer_S.float()) > 0
     listwise = (every_G - right_G)[has_answer_G].mean()
-    loss = _SEPARATE_WEIGHT * separate + listwise
+    loss = _SEPARATE_WEIGHT * separate + _TEXT_WEIGHT * texts + listwise
     if anywhere:
         loss = loss + _ANYWHERE_WEIGHT * functional.softplus(-torch.stack(anywhere)).mean()
-    return {LOSS: loss, "separate": separate.detach(), "listwise": listwise.detach()}
+    return {LOSS: loss, "separate": separate.detach(), "texts": texts.detach(), "listwise": listwise.detach()}
 
 
 def _logsumexp_of_groups(values_S: Tensor, groups_S: Tensor, num_groups: int) -> Tensor:

@@ -98,8 +98,11 @@ def _written_collections(
     sets: Sequence[RetrievalData], *, seed: int
 ) -> Iterator[tuple[Mapping[str, str], list[_Query]]]:
     keys: dict[str, str] = {}  # of each text
+    firsts: dict[int, tuple[str, ...]] = {}  # text of each pair of twins: the other one answers what this one does not
     queries = []
     for one in written_examples("dev"):
+        if one.pair is not None and firsts.setdefault(one.pair, one.sentences) != one.sentences:
+            continue
         key = keys.setdefault("\n".join((f"# {one.heading}", *one.sentences)), str(len(keys)))
         relevant = frozenset([key]) if one.answers else frozenset[str]()
         queries.append(_Query("asked" if one.answers else "attribute", one.question, relevant))

@@ -3,7 +3,7 @@
 Three kinds of texts do not answer: close texts of others, the text without its answer, and echoes, which repeat the
 question or say the same of something else.
 
-Shape suffixes: E examples, N different texts, D dimensions.
+Shape suffixes: E examples, N different texts, W words.
 """
 
 import re
@@ -22,18 +22,17 @@ from pydantic import TypeAdapter
 from facets.config import Settings
 from facets.language.sentences import sentences_of
 from facets.model.answer_reader import AnswerReader, load_reader
-from facets.model.loading import load
-from facets.model.passage_model import PassageModel
 from facets_lab.documents.beir import PairRecord
 from facets_lab.evaluation.files import Record, read_records
 from facets_lab.training.corpus import expand_files, read_titled_documents
 from facets_lab.training.loop import ConfigFile
 
 EXAMPLES, NEIGHBOURS = "examples.jsonl", "neighbours.npy"
+TWINS = "twins"  # source of examples
 _WRITTEN = Path(__file__).with_name("written_answers.jsonl.xz")
 _NUM_NEAREST = 24  # close texts of a question
-_TEXT_CHARS = 600  # of a text that are compared
-_AT_A_TIME = 1024
+_MAX_SHARE = 0.05  # of the texts that a compared word is in
+_AT_A_TIME = 512  # questions
 _FOUND, _NOT_FOUND = 0.6, 0.25  # least confidence of the sentence that a reader finds, and most of any other
 _WITHOUT_ANSWER = 0.45  # share of examples with known answers whose text is read without them
 _WORD = re.compile(r"\w+")
@@ -67,7 +66,6 @@ class ReaderDataConfig(Settings):
 
     pairs: str  # folder of ``NAME.jsonl.xz`` with lines of ``query`` and ``positive``
     corpus: list[str]  # glob patterns of articles, in which the paragraphs of answers are found
-    encoder: str = "facets-passages-small-en"  # finds close texts
     reader: str = ""  # finds the sentence that answers where only the text is known to; empty: none
 
 
@@ -80,6 +78,7 @@ class Example:
     heading: str
     sentences: tuple[str, ...]
     answers: tuple[int, ...] | None  # indices of all sentences that answer; None: at least one does
+    pair: int | None = None  # of twins, see ``_WrittenText``
 
 
 _EXAMPLE = TypeAdapter(Example)
@@ -88,6 +87,7 @@ _EXAMPLE = TypeAdapter(Example)
 class _WrittenText(Record):
     """A line of the written texts."""
 
+    pair: int | None = None  # number of a pair of twins: texts under one heading, each without what the other answers
     split: str
     kind: str
     title: str
@@ -193,15 +193,20 @@ def written_examples(split: str) -> list[Example]:
         if document.split == split:
             heading = " \u00b7 ".join(filter(None, (document.title, document.heading)))
             asked = [*document.questions, *([question, []] for question in document.unanswerable)]
+            source, sentences = "written" if document.pair is None else TWINS, tuple(document.sentences)
             for question, answers in asked:
-                examples.append(Example("written", question, heading, tuple(document.sentences), tuple(answers)))
+                examples.append(Example(source, question, heading, sentences, tuple(answers), document.pair))
     return examples
 
 
 def held_out_examples() -> list[Example]:
-    """The answered questions of the split ``dev``, each with its text and with the text without its answer."""
-    answered = [example for example in written_examples("dev") if example.answers]
-    return [*answered, *map(without_answers, answered)]
+    """Questions of the split ``dev``, each with a text that answers and one that does not.
+
+    The latter is the other one of the twins, or the text without its answer.
+    """
+    examples = written_examples("dev")
+    answered = [example for example in examples if example.answers and example.pair is None]
+    return [*answered, *map(without_answers, answered), *(one for one in examples if one.pair is not None)]
 
 
 def without_answers(example: Example) -> Example:
@@ -265,7 +270,9 @@ def augmented(example: Example, names: Sequence[str], random: np.random.Generato
     answers = None if example.answers is None else set(example.answers)
     if random.random() < 0.3:
         example = replace(example, heading="")
-    if answers and random.random() < _WITHOUT_ANSWER:  # the text about the same, without the answer
+    is_twin = example.source == TWINS  # its sibling is the text without the answer
+    is_written = is_twin or example.source == "written"
+    if answers and not is_twin and random.random() < _WITHOUT_ANSWER:  # the text about the same, without the answer
         place = min(answers)
         other = about_another(sentences[place], example.question, names, random)
         if len(answers) == 1 and other and random.random() < 0.5:
@@ -280,10 +287,10 @@ def augmented(example: Example, names: Sequence[str], random: np.random.Generato
         if other:
             _insert(sentences, answers, int(random.integers(len(sentences) + 1)), other)
     chance = random.random()
-    if answers and chance < _SAYS_WHAT_IT_ANSWERS and example.source != "written":
+    if answers and chance < _SAYS_WHAT_IT_ANSWERS and not is_written:
         place = min(answers)
         sentences[place] = f"{statement_of(example.question)}: {sentences[place]}"
-    elif chance > 0.6 and example.source != "written":
+    elif chance > 0.6 and not is_written:
         low = 0 if not answers or random.random() < 0.5 else min(answers)
         _insert(sentences, answers, low, echoes_of(example.question, random))
     kept = None if answers is None else tuple(sorted(answers))
@@ -306,24 +313,43 @@ def names_in(examples: Sequence[Example]) -> list[str]:
     return sorted(name for name in names if not any(map(str.isdigit, name)) and len(name) > 2)
 
 
-def nearest_texts(model: PassageModel, examples: Sequence[Example]) -> NDArray[np.int64]:
-    """Numbers of the examples with other texts that are closest to each question, ``[E, 24]``."""
-    questions_ED = model.embed([example.question for example in examples])
+def nearest_texts(examples: Sequence[Example]) -> NDArray[np.int64]:
+    """Numbers of the examples with other texts whose words are closest to each question, ``[E, 24]``.
+
+    Half of those of a twin are its sibling, if that does not answer; a sibling that does is left out.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     firsts: dict[tuple[str, ...], int] = {}
     for number, example in enumerate(examples):
         firsts.setdefault(example.sentences, number)
     of_text_N = np.array(list(firsts.values()))
-    texts_ND = model.embed(
-        [" ".join((examples[i].heading, *examples[i].sentences))[:_TEXT_CHARS] for i in firsts.values()]
-    )
     own_E = np.searchsorted(of_text_N, [firsts[example.sentences] for example in examples])
+    siblings = siblings_of(examples)
+    sibling_E = own_E[[number if other is None else other for number, other in enumerate(siblings)]]
+    words = TfidfVectorizer(sublinear_tf=True, stop_words="english", max_df=_MAX_SHARE, dtype=np.float32)
+    texts_NW = words.fit_transform(" ".join((examples[i].heading, *examples[i].sentences)) for i in of_text_N)
+    questions_EW = words.transform(example.question for example in examples)
     nearest = np.empty((len(examples), _NUM_NEAREST), dtype=np.int64)
     for start in range(0, len(examples), _AT_A_TIME):
         some = slice(start, start + _AT_A_TIME)
-        cosines_EN = questions_ED[some] @ texts_ND.T
-        np.put_along_axis(cosines_EN, own_E[some, None], -1.0, axis=1)
+        cosines_EN = (questions_EW[some] @ texts_NW.T).toarray()
+        for left_out_E in (own_E, sibling_E):
+            np.put_along_axis(cosines_EN, left_out_E[some, None], -1.0, axis=1)
         nearest[some] = of_text_N[np.argpartition(-cosines_EN, _NUM_NEAREST, axis=1)[:, :_NUM_NEAREST]]
+    foreign = np.flatnonzero([sibling is not None and not examples[sibling].answers for sibling in siblings])
+    nearest[foreign, : _NUM_NEAREST // 2] = of_text_N[sibling_E[foreign], None]
     return nearest
+
+
+def siblings_of(examples: Sequence[Example]) -> list[int | None]:
+    """Number of the example that asks the other text of a pair of twins the same, of each example."""
+    asked = defaultdict[tuple[int | None, str], list[int]](list)
+    for number, example in enumerate(examples):
+        if example.pair is not None:
+            asked[example.pair, example.question].append(number)
+    others = (asked.get((example.pair, example.question), []) for example in examples)
+    return [next((other for other in own if other != number), None) for number, own in enumerate(others)]
 
 
 def prepare_reader(config: ConfigFile, out: Annotated[Path, typer.Option(help="Folder of the data.")]) -> None:
@@ -337,7 +363,7 @@ def prepare_reader(config: ConfigFile, out: Annotated[Path, typer.Option(help="F
         examples = found_answers(examples, load_reader(settings.reader))
     out.mkdir(parents=True, exist_ok=True)
     (out / EXAMPLES).write_bytes(b"".join(_EXAMPLE.dump_json(example) + b"\n" for example in examples))
-    np.save(out / NEIGHBOURS, nearest_texts(load(settings.encoder, PassageModel), examples))
+    np.save(out / NEIGHBOURS, nearest_texts(examples))
     typer.echo(f"{out}: {len(examples):,} examples", err=True)
 
 
