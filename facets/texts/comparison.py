@@ -56,6 +56,7 @@ class _Features:
 
 MAX_SENTENCES = 32  # sentences compared per text; the rest count only through the encoder
 _MAX_DIFFERENCES = 8
+_APART = 1e-6  # of similarity, for each place between two sentences: more than rounding
 # Fitted by least squares on the training pairs of STS Benchmark; the next four on a grid, on those and on SICK's. See
 # docs/use/similarity.md.
 _COSINE, _ENTAILMENT, _CONSTANT = 0.85, 0.25, -0.15
@@ -159,13 +160,17 @@ def _dot(shares: Sequence[float], values: Sequence[float]) -> float:
 
 
 def _aligned_sentences(first: Sequence[Wording], second: Sequence[Wording], table: WordTable) -> list[tuple[int, int]]:
-    """Pairs of sentences of the two texts, each at most once, with the greatest total similarity."""
+    """Pairs of sentences of the two texts, each at most once, with the greatest total similarity.
+
+    Of equally similar ones, those at the same place, whatever the rounding of the processor.
+    """
     if len(first) == len(second) == 1:
         return [(0, 0)]
     cosines_MN = table.sentence_vectors(first) @ table.sentence_vectors(second).T
     from scipy.optimize import linear_sum_assignment  # imported late: takes 36 MB that a server may never need
 
-    rows, columns = linear_sum_assignment(-cosines_MN)
+    apart_MN = np.abs(np.arange(len(first))[:, None] - np.arange(len(second)))
+    rows, columns = linear_sum_assignment(_APART * apart_MN - cosines_MN)
     return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
 
