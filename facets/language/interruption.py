@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+ResultT = TypeVar("ResultT")
 Run = Callable[..., Any]  # calls a function with arguments
 
 _CHECK: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None)
@@ -30,6 +31,22 @@ def check_interrupted() -> None:
     check = _CHECK.get()
     if check is not None:
         check()
+
+
+class computed_once(Generic[ResultT]):  # noqa: N801  # named as functools.cached_property
+    """An attribute that is computed when it is first read.
+
+    ``functools.cached_property`` of Python 3.11 holds a lock of the whole class meanwhile, so work that waits for its
+    turn or for a model would stop that of all other callers.
+    """
+
+    def __init__(self, compute: Callable[[Any], ResultT]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> ResultT:
+        result = instance.__dict__[self._compute.__name__] = self._compute(instance)
+        return result
 
 
 def _run_here(function: Callable[..., Any], *arguments: Any) -> Any:

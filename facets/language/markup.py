@@ -6,9 +6,10 @@ Each pattern stops at the next mark of its kind, so that hostile texts take line
 import html
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TypeAlias
 
+from facets.language.interruption import computed_once
 from facets.language.stop_words import STOP_WORDS
 from facets.language.wordnet import wordnet
 
@@ -82,7 +83,7 @@ class Hyphens:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    @cached_property
+    @computed_once
     def _words(self) -> frozenset[str]:
         return frozenset(match.group().lower() for match in _WORD.finditer(self._text))
 

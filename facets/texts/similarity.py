@@ -9,7 +9,6 @@ a curve.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from torch import Tensor
 from facets import scoring
 from facets.errors import ConfigError, ErrorPath, InvalidInputError
 from facets.extras import require_extra
-from facets.language.interruption import check_interrupted
+from facets.language.interruption import check_interrupted, computed_once
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.model.score_curves import apply_curve
@@ -199,19 +198,19 @@ class PairScorer:
         self._encoder = encoder or model
         self._weights: dict[Weighting, Tensor] = {}
 
-    @cached_property
+    @computed_once
     def facets(self) -> Tensor:
         """Facets of the texts, ``[T, K, D]``."""
         if not self.texts:
             return torch.zeros(0, self.model.num_facets, 1)
         return self._encoded(self._encoder.encode)
 
-    @cached_property
+    @computed_once
     def states(self) -> Tensor:
         """Mean contextual states of the encoder, ``[T, H]``."""
         return self._encoded(self._encoder.embed) if self.texts else torch.zeros(0, 1)
 
-    @cached_property
+    @computed_once
     def comparisons(self) -> tuple[Comparison, ...]:
         """Comparison of the two texts of each pair."""
         if not self.texts:
@@ -228,7 +227,7 @@ class PairScorer:
                     raise error.at(self._paths[self.texts[number]]) from error
             raise
 
-    @cached_property
+    @computed_once
     def words(self) -> TextWords:
         """The words of the texts."""
         return TextWords(self.model, self.texts)

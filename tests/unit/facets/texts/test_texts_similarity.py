@@ -1,5 +1,9 @@
 """Similarity: every method on texts with a known answer, odd texts, explanations, calibrated scores."""
 
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import get_args
 
 import numpy as np
@@ -7,6 +11,7 @@ import pytest
 import torch
 from facets_client.generated.types import Method
 from facets_proto.v1 import texts_pb2
+from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
@@ -35,6 +40,25 @@ def test_related_texts_score_higher_and_order_does_not_matter(
     assert scores[0] > scores[1] and scores[2] > scores[3]
     turned = score_pairs(fitted, [(b, a) for a, b in pairs], method, attention=attention).scores
     np.testing.assert_allclose(turned, scores, atol=1e-5)
+
+
+def test_a_call_that_waits_for_the_model_does_not_stop_others(model: TextModel) -> None:
+    is_waiting, may_go_on = threading.Event(), threading.Event()
+
+    def wait_once(texts: Sequence[str]) -> NDArray[np.float32]:
+        is_waiting.set()
+        assert may_go_on.wait(60)
+        return model.encode(texts)
+
+    pair = [("the cat", "kitten puppy")]
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(score_pairs, model, pair, encoder=SimpleNamespace(encode=wait_once, embed=wait_once))
+        assert is_waiting.wait(60)
+        try:
+            second = threads.submit(score_pairs, model, pair).result(timeout=30)
+        finally:
+            may_go_on.set()
+        assert first.result().scores.tolist() == second.scores.tolist()
 
 
 @pytest.mark.parametrize("method", [method for method in SimilarityMethod if not method.row.needs_common_component])
