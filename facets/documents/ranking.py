@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from facets.arrays import Doubles, Floats, Ints, Vectors, take_groups
+from facets.arrays import Doubles, Floats, Ints, Vectors, products, take_groups
 from facets.documents.answers import MAX_READ_HITS, QueryWords, Sentences, read_answers, sentences_in
 from facets.documents.confidence import SIGNALS, features_of
 from facets.documents.encoding import StoredFacets, starts_of
@@ -406,7 +406,7 @@ def similarities(facets_TD: Vectors, starts_C1: Ints) -> Doubles:
     # [T, T] -> the best facet of each document for every facet, [T, C]; zero facets have cosine 0
     best_TC = np.empty((len(units), len(starts_C1) - 1), dtype=np.float32)
     for start in range(0, len(units), _FACETS_COMPARED_AT_A_TIME):
-        cosines = units[start : start + _FACETS_COMPARED_AT_A_TIME] @ units.T
+        cosines = products(units[start : start + _FACETS_COMPARED_AT_A_TIME], units)
         best_TC[start : start + _FACETS_COMPARED_AT_A_TIME] = np.maximum.reduceat(cosines, starts_C1[:-1], axis=1)
     best_CC = np.add.reduceat(np.maximum(best_TC, 0.0), starts_C1[:-1], axis=0)
     counts_C = np.add.reduceat(units.any(axis=1).astype(np.int64), starts_C1[:-1])

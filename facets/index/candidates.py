@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.arrays import Doubles, Floats, Ints, Vectors
+from facets.arrays import Doubles, Floats, Ints, Vectors, products
 
 # Rounding a unit vector to float16 changes each component by at most 2**-11 of itself; the rest covers float32 sums.
 HALF_PRECISION_ERROR = 5.0e-4
@@ -87,7 +87,7 @@ def meet(
     documents = facets_TD.astype(np.float32)
     norms_T = np.sqrt(np.einsum("td,td->t", documents, documents))
     documents /= np.where(norms_T == 0, 1.0, norms_T)[:, None]
-    shares_TJ = documents @ query_JD.astype(np.float32).T
+    shares_TJ = products(documents, query_JD.astype(np.float32))
     shares_TJ[norms_T == 0] = -np.inf
     counts_C = np.diff(starts_C1)
     is_best_TJ = shares_TJ == np.repeat(np.maximum.reduceat(shares_TJ, starts_C1[:-1], axis=0), counts_C, axis=0)
