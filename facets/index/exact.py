@@ -79,8 +79,8 @@ def _fine_products(codes_TD: NDArray[np.int8], query_JD: Floats) -> Floats:
     codes, scales = coded(query_JD)
     rest, scales_of_rest = coded(query_JD - codes * scales)
     packed = numkong.dots_pack(np.concatenate([codes, rest]).astype(np.int8), dtype="int8")
-    products = np.asarray(numkong.dots_packed(codes_TD, packed)).astype(np.float32)
-    return products @ np.concatenate([np.diag(scales[:, 0]), np.diag(scales_of_rest[:, 0])])
+    products_TJ, of_rest_TJ = np.hsplit(np.asarray(numkong.dots_packed(codes_TD, packed)).astype(np.float32), 2)
+    return products_TJ * scales[:, 0] + of_rest_TJ * scales_of_rest[:, 0]
 
 
 class ExactIndex(FacetIndex):

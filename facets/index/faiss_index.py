@@ -168,6 +168,8 @@ class FaissIndex(FacetIndex):
             if num_allowed < len(self.slots) or self.num_masked:
                 selector = _selector(np.repeat(allowed, self.num_facets))
                 parameters.sel = selector  # a raw pointer: the local variable keeps the object alive
+            # For the calling thread: FAISS and PyTorch have threads of their own, which wait busily for each other.
+            faiss.omp_set_num_threads(1)
             firsts_Q = [self._probed(query_JD, num_candidates, parameters) for query_JD in query_QJD]
             if min(map(len, firsts_Q)) >= min(num_candidates, num_allowed):
                 return self._codes.compared(query_QJD, firsts_Q, num_candidates, exhaustive=False)
