@@ -50,6 +50,22 @@ def document_codes(facets_SKD: Vectors) -> tuple[NDArray[np.int8], Floats, Float
     return codes.astype(np.int8), inverse, np.sqrt(np.einsum("skd,skd->sk", facets, facets))
 
 
+class PackedCodes:
+    """Codes that others are multiplied with."""
+
+    def __init__(self, codes_JD: Floats) -> None:
+        self._codes_JD = codes_JD.astype(np.int8)
+        # Four take less time than two or three.
+        padded = np.pad(self._codes_JD, ((0, -len(codes_JD) % 4), (0, 0)))
+        self._packed = numkong.dots_pack(padded, dtype="int8") if len(codes_JD) > 1 else None
+
+    def times(self, codes_TD: NDArray[np.int8]) -> NDArray[np.float32 | np.int32]:
+        """Products ``[T, J]``."""
+        if self._packed is None:  # half as long as packed
+            return np.asarray(numkong.cdist(codes_TD, self._codes_JD, "dot"), dtype=np.float32)
+        return np.asarray(numkong.dots_packed(codes_TD, self._packed))[:, : len(self._codes_JD)]
+
+
 class CodedQuery:
     """Facets of queries as int8 codes."""
 
@@ -59,12 +75,12 @@ class CodedQuery:
         errors = np.linalg.norm(facets_FD - codes * scales, axis=1)
         # Largest error of a score for each query, `[Q, 1]`.
         self.error = errors.reshape(query_QJD.shape[:2]).sum(axis=1, keepdims=True)
-        self._packed = numkong.dots_pack(codes.astype(np.int8), dtype="int8")
+        self._codes = PackedCodes(codes)
         self._scales = torch.from_numpy(scales[:, 0])  # of the products, [Q J]
 
     def times(self, codes_TD: NDArray[np.int8]) -> Tensor:
         """Products ``[T, Q J]``."""
-        return torch.from_numpy(np.asarray(numkong.dots_packed(codes_TD, self._packed))) * self._scales
+        return torch.from_numpy(self._codes.times(codes_TD)) * self._scales
 
 
 def coded(vectors_FD: Floats) -> tuple[Floats, Floats]:
@@ -78,9 +94,9 @@ def _fine_products(codes_TD: NDArray[np.int8], query_JD: Floats) -> Floats:
     """Products ``[T, J]`` with a query that is coded twice: the second time, what the first code leaves."""
     codes, scales = coded(query_JD)
     rest, scales_of_rest = coded(query_JD - codes * scales)
-    packed = numkong.dots_pack(np.concatenate([codes, rest]).astype(np.int8), dtype="int8")
-    products_TJ, of_rest_TJ = np.hsplit(np.asarray(numkong.dots_packed(codes_TD, packed)).astype(np.float32), 2)
-    return products_TJ * scales[:, 0] + of_rest_TJ * scales_of_rest[:, 0]
+    products = torch.from_numpy(PackedCodes(np.concatenate([codes, rest])).times(codes_TD))
+    scaled = products * torch.from_numpy(np.concatenate([scales, scales_of_rest])[:, 0])
+    return (scaled[:, : len(codes)] + scaled[:, len(codes) :]).numpy()
 
 
 class ExactIndex(FacetIndex):

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
 
-import numkong
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from facets.arrays import Floats, Ints, Ints32, take_groups
 from facets.errors import NotFoundError
-from facets.index.exact import coded
+from facets.index.exact import PackedCodes, coded
 from facets.language.interruption import check_interrupted
 from facets.language.near_names import NearNames
 from facets.papers.model import PaperModel
@@ -92,8 +91,7 @@ class CodedRows:
     def bounds(self, vectors_KD: Floats) -> Floats:
         """Upper bounds ``[R]`` of the largest product of each row with one of the vectors, and near it."""
         codes, scale = coded(vectors_KD.reshape(1, -1))  # one scale for all, so that the largest product is known
-        packed = numkong.dots_pack(codes.reshape(vectors_KD.shape).astype(np.int8), dtype="int8")
-        products_RK = np.asarray(numkong.dots_packed(self.codes, packed))
+        products_RK = PackedCodes(codes.reshape(vectors_KD.shape)).times(self.codes)
         bounds_R: Floats = reduce(np.maximum, products_RK.T).astype(np.float32)
         bounds_R *= self.factors * scale[0]
         error = np.linalg.norm(vectors_KD - (codes * scale).reshape(vectors_KD.shape), axis=1).max()
