@@ -23,7 +23,6 @@ def products(first_ND: Floats, second_MD: Floats) -> Floats:
     return np.asarray(numkong.dots_packed(np.ascontiguousarray(first_ND), packed), dtype=np.float32)
 
 
-
 def take_groups(starts_N1: Ints, places_C: Ints) -> tuple[Ints, Ints]:
     """Places of the members of some consecutive groups, in this order, and the offsets of these groups, ``[C + 1]``."""
     counts_C = starts_N1[places_C + 1] - starts_N1[places_C]
