@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig
 from facets.model.answer_network import AnswerNetwork, ReadRow, asked, read_row
-from facets.model.answer_reader import AnswerReader, ReaderConfig
+from facets.model.answer_reader import AnswerReader, ReaderConfig, load_reader
 from facets.model.checkpoint import read_settings, read_weights
 from facets.model.passage_checkpoint import write_encoder
 from facets.model.shipped import find_model
@@ -46,10 +46,12 @@ from facets_lab.training.loop import (
 
 # Of the losses, relative to that of sentences against each other.
 _SEPARATE_WEIGHT, _TEXT_WEIGHT, _ANYWHERE_WEIGHT = 3.0, 1.0, 0.3
+_DATA_WEIGHT, _TEACHER_WEIGHT, _DISTANCE_WEIGHT = 0.5, 3.0, 0.05  # beside a teacher: of the data, and of its log-odds
+_MOST = 9.0  # log-odds of a teacher that are learned
 _LOWEST = -1e4  # log-odds of no sentence
 _LONGEST_NEGATIVE = 8  # sentences
 _AT_A_TIME = 64  # texts that are read together
-_TRAINING_FACTS = ("seed", "num_steps", "batch_size", "negatives", "start")
+_TRAINING_FACTS = ("seed", "num_steps", "batch_size", "negatives", "start", "teacher")
 
 
 class ReaderTrainingConfig(TrainingConfig):
@@ -58,6 +60,8 @@ class ReaderTrainingConfig(TrainingConfig):
     data: str  # folder of ``facets-train prepare-reader``
     shares: dict[str, Positive]  # of the sources of examples in a batch, relative to each other
     start: str = "facets-passages-small-en"  # passage model, or reader, with whose weights the training begins
+    start_layers: tuple[NonNegativeInt, ...] = ()  # of its layers, those to begin with; empty: the first ones
+    teacher: str = ""  # reader whose answers count as much as the data's; empty: none
     name: str = "facets-reader-en"
     num_steps: NonNegativeInt = 1_900
     batch_size: BatchSize = 16  # questions per step
@@ -91,10 +95,13 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
         self.pieces = WordPieces.from_json((folder / "tokenizer.json").read_bytes())
         self.network = AnswerNetwork(config.model)
         weights = read_weights(folder)
+        if config.start_layers:
+            weights = with_layers(weights, config.start_layers)
         is_reader = read_settings(folder).get("task") == "answers"
         (self.network if is_reader else self.network.encoder).load_state_dict(weights)
         self.network.encoder.pieces.requires_grad_(False)
         self.network.to(self.device)
+        self._teacher = load_reader(config.teacher, device=str(self.device)).network if config.teacher else None
 
     def batches(self, start_step: int) -> Iterator[list[Asked]]:
         """See ``Trainer``."""
@@ -119,7 +126,14 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
         rows = rows_of([one.example for one in batch], self.pieces)
         with self.autocast():
             log_odds_S = self.network(rows)
-        return reader_losses(batch, [row.num_sentences for row in rows], log_odds_S)
+        losses = reader_losses(batch, [row.num_sentences for row in rows], log_odds_S)
+        if self._teacher is not None:
+            with torch.no_grad():
+                taught_S = self._teacher(rows)
+            chance = functional.binary_cross_entropy_with_logits(log_odds_S, torch.sigmoid(taught_S))
+            distance = functional.mse_loss(log_odds_S.clamp(-_MOST, _MOST), taught_S.clamp(-_MOST, _MOST))
+            losses[LOSS] = _DATA_WEIGHT * losses[LOSS] + _TEACHER_WEIGHT * chance + _DISTANCE_WEIGHT * distance
+        return losses
 
     def validate(self) -> dict[str, float]:
         """How well the reader chooses among the sentences of the written texts that are held out."""
@@ -131,6 +145,19 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
                 log_odds_S = self.network(part).float().cpu().numpy()
             read += np.split(log_odds_S, np.cumsum([row.num_sentences for row in part])[:-1])
         return dict(choices(examples, read))
+
+
+def with_layers(weights: Mapping[str, Tensor], kept: Sequence[int]) -> dict[str, Tensor]:
+    """Weights of an encoder with some of its layers only, in the given order."""
+    chosen = {}
+    for name, values in weights.items():
+        before, layers, rest = name.partition("layers.")
+        number, _, rest = rest.partition(".")
+        if not layers:
+            chosen[name] = values
+        elif int(number) in kept:
+            chosen[f"{before}layers.{kept.index(int(number))}.{rest}"] = values
+    return chosen
 
 
 def reader_losses(batch: Sequence[Asked], counts: Sequence[int], log_odds_S: Tensor) -> dict[str, Tensor]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.documents.reader import ReaderTrainer, ReaderTrainingConfig, reader
+import torch
+from facets_lab.documents.reader import ReaderTrainer, ReaderTrainingConfig, reader, rows_of
 from facets_lab.documents.reader_data import (
     EXAMPLES,
     NEIGHBOURS,
@@ -21,11 +22,13 @@ from facets_lab.documents.reader_data import (
     siblings_of,
     written_examples,
 )
+from facets_lab.training.loop import LOSS
 from toy_retrieval import write_lines
 from toys import TOY_ENCODER, toy_word_pieces, toy_word_vectors
 
 from facets.model import PassageModel
-from facets.model.answer_reader import load_reader
+from facets.model.answer_reader import ReaderConfig, load_reader
+from facets.model.passage_checkpoint import write_encoder
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 
 ENCODER = TOY_ENCODER.replaced(max_tokens=256)
@@ -112,7 +115,7 @@ def test_a_run_writes_a_calibrated_reader_that_another_run_can_begin_with(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question, sentences = "the dog plays", ("a dog plays guitar", "the man")
-    examples = [Example("toy", question, "", sentences, (0,)), Example("toy", question, "", sentences[1:], ())] * 3
+    examples = [Example("toy", question, "", sentences[:1], (0,)), Example("toy", question, "", sentences[1:], ())] * 3
     monkeypatch.setattr("facets_lab.documents.reader.held_out_examples", lambda: examples)
     reader(config, tmp_path / "run")
     written = load_reader(tmp_path / "run" / "model")
@@ -123,3 +126,26 @@ def test_a_run_writes_a_calibrated_reader_that_another_run_can_begin_with(
     np.testing.assert_allclose(
         again.network.score.weight.detach().numpy(), written.network.score.weight.numpy(), atol=0.01
     )
+
+
+def test_a_reader_begins_with_a_layer_of_its_teacher_and_learns_from_it(config: Path, tmp_path: Path) -> None:
+    settings, path = ReaderTrainingConfig.from_toml(config), str(tmp_path / "teacher")
+    teacher = ReaderTrainer(settings)
+    torch.nn.init.normal_(teacher.network.score.weight)
+    facts = ReaderConfig(name="toy", encoder=ENCODER)
+    write_encoder(Path(path), facts, teacher.network.state_dict(), teacher.pieces)
+    distances = []
+    for name in ("", path):
+        one_layer = settings.model.replaced(num_layers=1)
+        student = ReaderTrainer(settings.replaced(start=path, start_layers=(1,), teacher=name, model=one_layer))
+        weights, own = student.network.state_dict(), teacher.network.state_dict()
+        layer = "encoder.layers.{}.feedforward_out.weight"
+        torch.testing.assert_close(weights[layer.format(0)], own[layer.format(1)], atol=0.01, rtol=0)
+        batch, optimizer = next(student.batches(0)), torch.optim.Adam(student.network.parameters(), lr=0.01)
+        for step in range(30):
+            optimizer.zero_grad()
+            student.step(batch, step)[LOSS].backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        rows = rows_of([one.example for one in batch], student.pieces)
+        distances.append(float((student.network(rows) - teacher.network(rows)).abs().mean().detach()))
+    assert distances[1] < distances[0] / 2
