@@ -1,6 +1,6 @@
 """Chooses the answer in a hit: the sentence that the answer reader prefers, or that is closest to the query.
 
-The reader takes about 0.2 ms a word piece, so it reads the best hits only, and of a long text the sentences that are
+The reader takes about 0.1 ms a word piece, so it reads the best hits only, and of a long text the sentences that are
 closest to the query, with those around them and the heading above: a question is often repeated above its answer.
 
 A record (a ticket, an FAQ entry, a form) labels what states the problem and what solves it, in the text ("Problem: ...
