@@ -24,8 +24,10 @@ from grpc_health.v1 import health_pb2
 from prometheus_client import CollectorRegistry
 
 from facets.documents import CollectionEngine
-from facets.errors import FacetsError, NotFoundError
+from facets.documents.store import STORE_FILE
+from facets.errors import FacetsError, InvalidInputError, NotFoundError
 from facets.language.interruption import interrupted_by
+from facets.storage.directory import LOCK, MANIFEST
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
@@ -61,6 +63,7 @@ class LocalClient(FacetsClient):
                 path = undo.enter_context(tempfile.TemporaryDirectory(prefix="facets-"))
             settings: dict[str, Any] = {"device": device, "engine": {"device": device}}
             folder = Path(path).expanduser().absolute()
+            _check_folder(folder)
             config = ServerConfig(data_dir=folder, models=tuple(models), allow_downloads=allow_downloads, **settings)
             self._channel: Any = LocalChannel(config, self._path or "the store in memory", undo)  # a `BlockingChannel`
         window = config.admission.max_stream_window
@@ -178,6 +181,14 @@ def _end_all(calls: set[CallContext]) -> None:
         for call in tuple(calls):
             call.end()
         time.sleep(_IDLE_S)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raises InvalidInputError for a folder of other files: they are not searched, and the store stays out of them."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if any(not name.startswith(".") for name in names) and not names & {LOCK, MANIFEST, STORE_FILE}:
+        rule = f"{folder} holds other files, expected a new folder; to search these: add_files({str(folder)!r})"
+        raise InvalidInputError(rule)
 
 
 @contextmanager

@@ -209,6 +209,12 @@ def newer(folder):
         database.execute("PRAGMA user_version = 999")
 
 
+def other_files(folder):
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "letter.txt").write_text("The boiler is repaired.")
+
+
 def file_instead(folder):
     shutil.rmtree(folder)
     folder.write_text("a file")
@@ -216,7 +222,11 @@ def file_instead(folder):
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
-    [(newer, FailedPreconditionError, "version 999"), (file_instead, InvalidArgumentError, "is a file")],
+    [
+        (newer, FailedPreconditionError, "version 999"),
+        (file_instead, InvalidArgumentError, "is a file"),
+        (other_files, InvalidArgumentError, "other files"),
+    ],
 )
 def test_a_folder_that_cannot_be_opened_is_named(tmp_path, model, change, error, message):
     folder = tmp_path / "notes"
