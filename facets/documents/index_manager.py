@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -144,7 +143,6 @@ class IndexManager:
         self._directory = directory
         self._config = config
         self._backend = make_backend(config)
-        self._enter_background = cache(self._backend.enter_background)
         self._collections: dict[int, _Collection] = {}  # by number
         self._lost: LostRevisions = ()
         self._maintenance_lock = threading.Lock()
@@ -410,8 +408,6 @@ class IndexManager:
         with suppress(NotFoundError, NotReadyError):  # deleted or moved in between
             self.lexical(record)  # loads it before the first search needs it
         if live.is_due():
-            if threading.current_thread() is self._maintenance:
-                self._enter_background()
             live.maintain(self._closing.is_set)
             _return_free_memory()
         if live.num_unsaved >= max(self._config.snapshot_every_writes, len(live) // _BACKGROUND_SAVE_SHARE):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from facets.arrays import Ints
@@ -27,8 +28,11 @@ class FaissBackend(IndexBackend):
 
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> "FaissIndex | None":
         """Trains on a sample of the facets, adds all of them, and tunes the number of probed lists."""
+        import faiss
+
         from facets.index.faiss_index import LISTS_SEED, TRAIN_PER_LIST, FaissIndex
 
+        faiss.omp_set_num_threads(max(1, torch.get_num_threads() // 2))  # of this thread: requests have the rest
         rng, num_vectors = np.random.default_rng(LISTS_SEED), num_documents * num_facets
         share, parts = min(1.0, TRAIN_PER_LIST * 2 * math.isqrt(num_vectors) / num_vectors), []
         for _, facets_NKD in chunks():
@@ -57,12 +61,6 @@ class FaissBackend(IndexBackend):
         from facets.index.faiss_index import FaissIndex
 
         return FaissIndex.map(path, content, slots, description)
-
-    def enter_background(self) -> None:
-        """Leaves half of the cores to requests."""
-        import faiss
-
-        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # for the calling thread
 
 
 class ExactBackend(IndexBackend):

@@ -179,9 +179,6 @@ class IndexBackend(ABC):
         """
         raise IndexFormatError(f"{type(self).__name__} cannot read snapshots; this one is from another backend")
 
-    def enter_background(self) -> None:  # noqa: B027 - optional
-        """Called by the maintenance thread, which must leave resources to requests."""
-
 
 def paged(rows_N: Ints, facets_TD: Vectors, starts_N1: Ints, *, num_facets: int) -> tuple[Ints, Vectors]:
     """Divides the facets of each document into places of K; the last place is filled with zeros.
