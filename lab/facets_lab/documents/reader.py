@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
@@ -60,7 +61,7 @@ class ReaderTrainingConfig(TrainingConfig):
     data: str  # folder of ``facets-train prepare-reader``
     shares: dict[str, Positive]  # of the sources of examples in a batch, relative to each other
     start: str = "facets-passages-small-en"  # passage model, or reader, with whose weights the training begins
-    start_layers: tuple[NonNegativeInt, ...] = ()  # of its layers, those to begin with; empty: the first ones
+    start_layers: list[NonNegativeInt] = Field(default_factory=list)  # of its layers, those kept; empty: the first ones
     teacher: str = ""  # reader whose answers count as much as the data's; empty: none
     name: str = "facets-reader-en"
     num_steps: NonNegativeInt = 1_900

@@ -137,7 +137,7 @@ def test_a_reader_begins_with_a_layer_of_its_teacher_and_learns_from_it(config: 
     distances = []
     for name in ("", path):
         one_layer = settings.model.replaced(num_layers=1)
-        student = ReaderTrainer(settings.replaced(start=path, start_layers=(1,), teacher=name, model=one_layer))
+        student = ReaderTrainer(settings.replaced(start=path, start_layers=[1], teacher=name, model=one_layer))
         weights, own = student.network.state_dict(), teacher.network.state_dict()
         layer = "encoder.layers.{}.feedforward_out.weight"
         torch.testing.assert_close(weights[layer.format(0)], own[layer.format(1)], atol=0.01, rtol=0)
