@@ -61,8 +61,8 @@ class ReaderTrainingConfig(TrainingConfig):
     data: str  # folder of ``facets-train prepare-reader``
     shares: dict[str, Positive]  # of the sources of examples in a batch, relative to each other
     start: str = "facets-passages-small-en"  # passage model, or reader, with whose weights the training begins
-    start_layers: list[NonNegativeInt] = Field(default_factory=list)  # of its layers, those kept; empty: the first ones
-    teacher: str = ""  # reader whose answers count as much as the data's; empty: none
+    start_layers: list[NonNegativeInt] = Field(default_factory=list)  # of its layers, those kept; empty: all
+    teacher: str = ""  # reader whose log-odds are learned besides the data; empty: none
     name: str = "facets-reader-en"
     num_steps: NonNegativeInt = 1_900
     batch_size: BatchSize = 16  # questions per step
