@@ -92,6 +92,7 @@ def test_a_twin_is_read_beside_its_sibling_if_only_one_of_them_answers() -> None
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
+    torch.manual_seed(2)  # with other weights a toy may prefer what does not answer, and cannot be calibrated
     network = NetworkEncoder(SentenceEncoder(ENCODER), toy_word_pieces(), window_tokens=16, device="cpu")
     PassageModel(network, toy_word_vectors(), name="toy", space="toy").save(tmp_path / "start")
     said = [(f"the weight {i} is in the garage", "a dog plays") for i in range(8)]
