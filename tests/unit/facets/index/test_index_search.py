@@ -1,5 +1,9 @@
 """Exact and FAISS search against the obvious reference."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -254,3 +258,29 @@ def test_select_candidates_keeps_ties_and_drops_padding() -> None:
     scores = np.array([[0.5, 0.9, 0.5, -np.inf], [0.1, 0.2, -np.inf, -np.inf]], dtype=np.float32)
     found = select_candidates(rows, scores, 2, margin=0.0, exhaustive=True)
     assert found.rows.tolist() == [[2, 1, 3], [5, 4, -1]]
+
+
+def test_a_search_leaves_no_thread_of_openblas_busy() -> None:
+    code = """
+import time
+import numpy as np
+from facets.documents.ranking import similarities
+from facets.index.candidates import meet
+vectors = np.random.default_rng(1).standard_normal((2000, 256)).astype(np.float32)
+starts = np.arange(0, 2001, 10)
+def work():
+    meet(vectors[:8], vectors, starts)
+    similarities(vectors, starts)
+work()
+used = []
+for _ in range(3):
+    work()
+    before = time.process_time()
+    time.sleep(0.05)
+    used.append(time.process_time() - before)
+print(min(used))
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment["OMP_NUM_THREADS"] = "2"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.02, "seconds of processor time while nothing was to do"
