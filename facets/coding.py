@@ -93,10 +93,7 @@ def reconstruction_error(
 ) -> Tensor:
     """``sum_n weight_n ||F m_n - w_n||^2`` of unit targets, ``[B]``, differentiable in Gram matrix and correlations.
 
-    Expanding the square avoids every ``[B, N, D]`` temporary. ``weights_BN``: 0 for padding.
-
-    References:
-        Chang 2022, eq. 3.1 (Er).
+    Er of Chang 2022, eq. 3.1. Expanding the square avoids every ``[B, N, D]`` temporary. ``weights_BN``: 0 for padding.
     """
     weighted_BKN = coefficients_BKN * weights_BN.unsqueeze(1)
     quadratic_B = ((weighted_BKN @ coefficients_BKN.mT) * gram_BKK).sum(dim=(1, 2))

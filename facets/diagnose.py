@@ -52,10 +52,7 @@ class VectorReport:
 
 
 def describe(rows_ND: Vectors, *, owners_N: NDArray[np.integer]) -> VectorReport:
-    """Describes vectors, whose norms are ignored; ``owners_N``: owner of each row.
-
-    Raises:
-        InvalidInputError: All rows are zero.
+    """Describes vectors, whose norms are ignored; ``owners_N``: owner of each row. All zero: InvalidInputError.
 
     Example:
         >>> report = describe(np.array([[1.0, 0.0], [0.6, 0.8], [0.6, 0.8]]), owners_N=np.arange(3))

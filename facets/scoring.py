@@ -29,10 +29,7 @@ def unit_facets(facets_BKD: Tensor) -> Tensor:
 def attention(words_BLD: Tensor, facets_BKD: Tensor) -> Tensor:
     """Importance of each word, ``[B, L]`` in ``[0, K]``: the sum of its positive cosines with the facets of its text.
 
-    ``words_BLD``: unit vectors; zero vectors (unknown words) get 0.
-
-    References:
-        Chang 2022, eq. 3.6.
+    Chang 2022, eq. 3.6. ``words_BLD``: unit vectors; zero vectors (unknown words) get 0.
     """
     # [B, L, D] @ [B, D, K] -> [B, L, K]
     return (words_BLD @ unit_facets(facets_BKD).mT).clamp_min(0.0).sum(dim=-1)
@@ -65,9 +62,10 @@ def best_facet_match(first_PKD: Tensor, second_PJD: Tensor) -> tuple[Tensor, Ten
 def codebook_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
     """Minus the symmetric distance SC of two codebooks, ``[P]`` in ``[-2, 0]``: ``-(Er(F1, F2) / J + Er(F2, F1) / K)``.
 
-    Averages instead of the sums of eq. 3.5 make scores of models with different K comparable; within one model they
-    only change the scale. Facets may have any length; those of length zero are ignored. There is no L1 penalty, so a
-    codebook reconstructs itself without error; this also agrees better with human judgements (STS dev).
+    Chang 2022, eq. 3.5 (SC), eq. 3.1 (Er). Averages instead of the sums of eq. 3.5 make scores of models with different
+    K comparable; within one model they only change the scale. Facets may have any length; those of length zero are
+    ignored. There is no L1 penalty, so a codebook reconstructs itself without error; this also agrees better with human
+    judgements (STS dev).
 
     Example:
         >>> import torch
@@ -75,9 +73,6 @@ def codebook_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
         >>> first, second = both[:, :1], both[:, 1:]
         >>> [codebook_score(first, other).item() for other in (first, both, second)]
         [-0.0, -0.5, -2.0]
-
-    References:
-        Chang 2022, eq. 3.5 (SC), eq. 3.1 (Er).
     """
     first_PKD, second_PJD = unit_facets(first_PKD), unit_facets(second_PJD)
     forth_P = _directed_error(first_PKD, second_PJD)
@@ -142,12 +137,10 @@ def added_coverage(covered_TU: Tensor, repetition: float) -> Tensor:
 def coverage_gain(powers_SU: Tensor, summed_U: Tensor, weights_U: Tensor, *, repetition: float = 0.0) -> Tensor:
     """Coverage ``[S]``, >= 0, that each candidate sentence would add; it never increases as the summary grows.
 
-    ``powers_SU``: ``word_coverage ** (1 / repetition)`` of the candidates; ``word_coverage`` if ``repetition`` is 0.
-    ``summed_U``: sum of these powers over the summary so far; the maximum if ``repetition`` is 0. ``weights_U``: of
-    each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its number of occurrences.
-
-    References:
-        Chang 2022, eq. 3.7 (``repetition`` 0).
+    With ``repetition`` 0 this is Chang 2022, eq. 3.7. ``powers_SU``: ``word_coverage ** (1 / repetition)`` of the
+    candidates; ``word_coverage`` if ``repetition`` is 0. ``summed_U``: sum of these powers over the summary so far; the
+    maximum if ``repetition`` is 0. ``weights_U``: of each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its
+    number of occurrences.
     """
     if repetition == 0:
         return (powers_SU - summed_U).clamp_min_(0.0) @ weights_U
@@ -172,10 +165,7 @@ def average(words_BLD: Tensor, weights_BL: Tensor) -> Tensor:
 def fit_common_component(vectors_TD: Tensor) -> Tensor:
     """First principal direction ``[D]`` of uncentred training texts, at unit length; its largest entry is positive.
 
-    ``vectors_TD``: ``average`` of training texts with ``probability_weights``, T >= 1.
-
-    References:
-        Arora et al. 2017, algorithm 1.
+    Arora et al. 2017, algorithm 1. ``vectors_TD``: ``average`` of training texts with ``probability_weights``, T >= 1.
     """
     # An eigenvector of a [D, D] matrix is cheap for any number of texts.
     scatter_DD = vectors_TD.double().mT @ vectors_TD.double()
@@ -198,15 +188,10 @@ def cosine_score(first_PD: Tensor, second_PD: Tensor) -> Tensor:
 def wmd(first_PMD: Tensor, first_weights_PM: Tensor, second_PND: Tensor, second_weights_PN: Tensor) -> Tensor:
     """Minus the word mover's distance of each pair of texts, ``[P]`` in ``[-2, 0]``, with cosine distances of words.
 
-    The cosine distance ``1 - cos`` agrees better with human judgements than the Euclidean distance (STS dev). The
-    weights of a text, >= 0 and 0 for padding, are scaled to sum to 1; optimal transport is solved exactly (network
-    simplex of POT). A text without weights scores -1. Word vectors are unit vectors, finite also where the weight is 0.
-
-    Raises:
-        ImportError: POT is not installed.
-
-    References:
-        Kusner et al. 2015; Chang 2022, section 3.2.2.3.
+    Kusner et al. 2015; Chang 2022, section 3.2.2.3. The cosine distance ``1 - cos`` agrees better with human judgements
+    than the Euclidean distance (STS dev). The weights of a text, >= 0 and 0 for padding, are scaled to sum to 1;
+    optimal transport is solved exactly (network simplex of POT). A text without weights scores -1. Word vectors are
+    unit vectors, finite also where the weight is 0. Raises ImportError without POT.
     """
     require_extra("wmd", "ot")
     from ot.lp import emd2

@@ -123,10 +123,10 @@ def select_diverse(
 
     Scores are scaled to [0, 1] over the candidates. Novelty, in [0, 1], depends on the query:
 
-    - up to one facet: ``1 - max similarity with those chosen`` (maximal marginal relevance);
+    - up to one facet: ``1 - max similarity with those chosen`` (MMR, Carbonell and Goldstein 1998);
     - several facets: the mean of that and ``sum_j w_j r_j prod (1 - r_j of those chosen)``, so that results cover the
-      facets of the query. ``r_j`` is how well a document answers facet j: its share, scaled to [0, 1] over the
-      candidates and raised to the 4th power. The weights ``w_j`` are the largest shares.
+      facets of the query (xQuAD, Santos et al. 2010). ``r_j`` is how well a document answers facet j: its share, scaled
+      to [0, 1] over the candidates and raised to the 4th power. The weights ``w_j`` are the largest shares.
 
     ``shares_CJ``: what each query facet adds to the score; facets that add nothing are ignored. ``similarities_CC``: of
     the candidates to each other, in [0, 1]. ``diversify``: 0 keeps the order of scores, 1 uses novelty only; the first
@@ -136,9 +136,6 @@ def select_diverse(
         >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
         >>> select_diverse(np.array([0.9, 0.8, 0.5]), np.ones((3, 1)), alike, diversify=0.5, top_k=2).tolist()
         [0, 2]
-
-    References:
-        Carbonell and Goldstein 1998 (maximal marginal relevance); Santos et al. 2010 (coverage of aspects, xQuAD).
     """
     relevance_C = _scaled(scores_C)
     used_J = np.flatnonzero(shares_CJ.max(axis=0, initial=0.0) > 0) if len(shares_CJ) else np.empty(0, dtype=np.int64)

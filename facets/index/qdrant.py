@@ -62,10 +62,8 @@ class QdrantServer:
     def errors(self, name: str) -> Iterator[None]:
         """Turns errors of the client for a collection into ours.
 
-        Raises:
-            DiskFullError: The disk of the server is full.
-            StorageError: The server rejects the request or the key.
-            IndexAwayError: The server does not answer or failed, now or within the last two seconds.
+        DiskFullError, StorageError if the server rejects the request or the key, or IndexAwayError if it does not
+        answer or failed, now or within the last two seconds.
         """
         if time.monotonic() < self._retry_at:
             raise IndexAwayError(self._failure)

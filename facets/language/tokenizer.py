@@ -176,11 +176,9 @@ def check_texts(texts: Sequence[str], method: str) -> None:
 
 
 def check_text(text: str, path: ErrorPath, *, max_bytes: int | None = None) -> None:
-    """Rejects an empty, blank or too long text; ``path``: where the text is in the caller's input.
+    """Raises InvalidInputError for a blank text, or one of more than ``max_bytes`` of UTF-8; TypeError for no ``str``.
 
-    Raises:
-        TypeError: The text is not a string.
-        InvalidInputError: The text is empty or blank, or has more than ``max_bytes`` bytes of UTF-8.
+    ``path``: where the text is in the caller's input.
     """
     if not isinstance(text, str):
         raise TypeError(f"{path_text(path)} must be a str, got {type(text).__name__}")

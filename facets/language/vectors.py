@@ -45,11 +45,10 @@ class WordVectors:
     def __init__(
         self, vocabulary: Vocabulary, vectors: NDArray[np.generic], *, scales: NDArray[np.float16] | None = None
     ) -> None:
-        """Checks the vectors: ``[V, D]`` floating point, or integers with ``scales`` (see ``quantize``).
+        """``vectors``: ``[V, D]`` floating point, or integers with ``scales``, see ``quantize``.
 
-        Raises:
-            InvalidInputError: The shape does not fit the vocabulary, or a value is not finite.
-            ValueError: The shape of the scales does not fit.
+        Raises InvalidInputError if the shape does not fit the vocabulary or a value is not finite, ValueError if the
+        shape of the scales does not fit.
         """
         self.vocabulary = vocabulary
         kept: NDArray[Any] = np.ascontiguousarray(vectors, dtype=np.float32 if scales is None else np.int8)
@@ -131,10 +130,8 @@ class WordVectors:
         """The whole words with the highest cosine to each query, best first, ties in vocabulary order.
 
         ``queries``: ``[N, D]``, of any norm; a zero vector has cosine 0 with every word. ``excluded``: words to leave
-        out, as ``Vocabulary.is_stop``.
-
-        Raises:
-            InvalidInputError: Wrong shape, values that are not finite, or ``top_k`` below 1.
+        out, as ``Vocabulary.is_stop``. Raises InvalidInputError for another shape, values that are not finite, and
+        ``top_k`` below 1.
         """
         queries = np.asarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.dim:
@@ -205,11 +202,7 @@ class WordVectors:
 
     @classmethod
     def load(cls, folder: Path) -> "WordVectors":
-        """Reads what ``save`` wrote.
-
-        Raises:
-            CheckpointError: A file is missing, damaged, or does not fit the other.
-        """
+        """Reads what ``save`` wrote; raises CheckpointError if a file is missing, damaged or does not fit the other."""
         path, words = folder / _VECTORS_FILE, folder / _VOCABULARY_FILE
         try:
             key = content_hash(words) + content_hash(path)

@@ -36,10 +36,9 @@ class Vocabulary:
     """
 
     def __init__(self, words: Sequence[str], counts: NDArray[np.integer], *, total_count: int | None = None) -> None:
-        """Builds the look-up tables; ``total_count`` is by default the sum of ``counts``.
+        """``total_count``: by default the sum of ``counts``.
 
-        Raises:
-            InvalidInputError: Lengths differ, a word occurs twice, a count is negative or the total too small.
+        Raises InvalidInputError if lengths differ, a word occurs twice, a count is negative or the total too small.
         """
         self.words = tuple(words)  # usually the most frequent first, and pieces at the end
         self.counts = np.ascontiguousarray(counts, dtype=np.int64)  # occurrences in the corpus, `[V]`
@@ -149,11 +148,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """Reads what ``save`` wrote.
-
-        Raises:
-            CheckpointError: The file is missing or damaged; the message names file and line.
-        """
+        """Reads what ``save`` wrote; raises CheckpointError, which names file and line, if it is missing or damaged."""
         lines = _lines(path)
         if lines.pop() != "":
             raise CheckpointError(f"{path}, line {len(lines) + 1}: expected a newline at the end, got a cut line")

@@ -61,9 +61,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]`` float32 of texts, in order, magnitudes kept; unknown words count.
 
-        Raises:
-            InvalidInputError: A text has no words.
-            TypeError: ``texts`` is a single ``str``.
+        Raises InvalidInputError for a text without words, TypeError for a single ``str``.
 
         Example:
             >>> import facets
@@ -104,10 +102,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
     def embed(self, texts: Sequence[str]) -> Floats:
         """One embedding per text, ``[len(texts), H]``: the mean of the states of its tokens, without <eos>.
 
-        Raises as ``encode``.
-
-        References:
-            Chang 2022, section 3.2.2.5 (Ours Emb).
+        "Ours Emb" of Chang 2022, section 3.2.2.5. Raises as ``encode``.
         """
         rows, encoder = self.tokenize_nonempty(texts), self.network.encoder
         embeddings_BH = np.empty((len(rows), encoder.width), dtype=np.float32)

@@ -152,11 +152,7 @@ class PassageModel:
         """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.
 
         Facets have unit norm and are in the order of their places in the text; a text with fewer facets has zero rows
-        at the end.
-
-        Raises:
-            InvalidInputError: A text has no words.
-            TypeError: ``texts`` is a single ``str``.
+        at the end. Raises InvalidInputError for a text without words, TypeError for a single ``str``.
         """
         return self.encode_passages(texts).facets
 

@@ -102,8 +102,7 @@ class PaperEngine:
     ) -> list[list[RankedCandidate]]:
         """Authors for each paper, best first, ties by id; an empty list if no candidate passes the filters.
 
-        Raises:
-            InvalidInputError: A paper has no title.
+        Raises InvalidInputError for a paper without a title.
         """
         return self._recommend(CandidateKind.AUTHORS, papers, options or PaperOptions())
 
@@ -188,21 +187,16 @@ class PaperEngine:
         """Stores papers and fits the vectors of their authors and citing papers, without retraining.
 
         A paper with a known id is replaced. Entries of ``cited_by_ids`` that are not known papers become citing papers
-        and are reported in the result.
-
-        Raises:
-            InvalidInputError: A paper has no title or id, or an id is given twice; nothing was stored.
-            StorageError: There is no ``data_dir``, or writing to it failed; nothing was stored.
+        and are reported in the result. Nothing is stored after an error: InvalidInputError if a paper has no title or
+        id or an id is given twice, StorageError without ``data_dir`` or if writing to it failed.
         """
         return self._additions.add_papers(papers)
 
     def add_authors(self, authors: Sequence[NewAuthor]) -> AddResult:
         """Fits vectors of authors to their papers and stores them; a known author gets more papers.
 
-        Raises:
-            InvalidInputError: An author has no papers, or is given twice; nothing was stored.
-            NotFoundError: A ``paper_id`` is unknown (``resource_type`` is ``paper``).
-            StorageError: As for ``add_papers``.
+        Errors as for ``add_papers``; InvalidInputError also if an author has no papers or is given twice, NotFoundError
+        (``resource_type`` is ``paper``) for an unknown ``paper_id``.
         """
         return self._additions.add_authors(authors)
 

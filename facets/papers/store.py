@@ -84,9 +84,7 @@ class AdditionStore(RecordStore):
     ) -> int:
         """Stores papers and vectors in one durable transaction, replacing those of known ids.
 
-        Raises:
-            InvalidInputError: An id or a name is not valid Unicode.
-            StorageError: Writing failed.
+        Raises InvalidInputError if an id or a name is not valid Unicode.
         """
         entries: list[tuple[str, object, bytes]] = [(_REVISION, "", revision.encode())]
         entries += [(_PAPER, paper.id, json.dumps(_encoded(paper)).encode()) for paper in papers]

@@ -156,11 +156,7 @@ def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
 
 
 def read_papers_part(folder: Path) -> PapersPart:
-    """Reads the files that ``write_papers_part`` wrote.
-
-    Raises:
-        CheckpointError: A file is missing, damaged, or they do not belong together.
-    """
+    """Reads what ``write_papers_part`` wrote; raises CheckpointError if files are missing, damaged or do not match."""
     settings, papers = read_settings_part(folder), _read_papers(folder)
     tables_path = folder / _TABLES_FILE
     arrays = _read_arrays(tables_path)

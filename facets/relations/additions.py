@@ -102,9 +102,7 @@ class Additions(RecordFollower[AddedRelationStore]):
     def chosen(self, relations: Sequence[str] | None) -> RelationFacets:
         """The relations with these names or aliases, in the given order; None: all.
 
-        Raises:
-            InvalidInputError: No name, or two names for one relation.
-            NotFoundError: A relation is unknown; the message lists similar names.
+        Raises InvalidInputError for no name and for two names of one relation, NotFoundError for an unknown one.
         """
         known = self.all
         if relations is None:

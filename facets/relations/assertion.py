@@ -86,11 +86,8 @@ def assertion_of(
 ) -> Assertion:
     """Assertion status of a pattern in its sentence.
 
-    Args:
-        tokens: The pattern in lower case, with placeholders.
-        before: Tokens of the sentence before the pattern, in lower case; other entities are ``$ENT``.
-        after: Tokens after the pattern.
-        quoted: Whether both arguments are in the same quotation.
+    ``tokens``: the pattern in lower case, with placeholders. ``before`` and ``after``: the rest of its sentence, where
+    other entities are ``$ENT``. ``quoted``: whether both arguments are in the same quotation.
     """
     if cue := negation_cue(tokens, before=before):
         return Assertion(AssertionStatus.NEGATED, cue)

@@ -39,11 +39,7 @@ class RelationEngine:
     """Scores sentence patterns against relations, extracts relations from texts, fills slots. Thread-safe.
 
     ``data_dir``: folder for added relations, created when absent, or a database shared by several servers; None: added
-    relations are kept in memory only.
-
-    Raises:
-        InvalidInputError: The model has another task.
-        StorageError: ``data_dir`` cannot be read or is damaged.
+    relations are kept in memory only. Raises StorageError if it cannot be read or is damaged.
     """
 
     def __init__(self, model: RelationModel, *, data_dir: str | Path | SqlDatabase | None = None) -> None:
@@ -57,12 +53,7 @@ class RelationEngine:
     def load(
         cls, name_or_path: str | Path | None = None, *, data_dir: str | Path | SqlDatabase | None = None
     ) -> "RelationEngine":
-        """Loads a model by name or folder (default ``facets-relations-en``); ``data_dir`` as for the class.
-
-        Raises:
-            NotFoundError: The model does not exist.
-            CheckpointError: The folder is damaged.
-        """
+        """Loads a model by name or folder (default ``facets-relations-en``), see ``facets.load``."""
         return cls(load(name_or_path, RelationModel), data_dir=data_dir)
 
     def close(self) -> None:
@@ -198,8 +189,7 @@ class RelationEngine:
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str]) -> list[Entailment]:
         """Whether each premise entails the hypothesis at the same position, and vice versa.
 
-        Raises:
-            InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
+        Raises InvalidInputError for different lengths and for a bad pattern (``premises[i]``, ``hypotheses[i]``).
         """
         return detect_entailment(self.model, premises, hypotheses, self._background)
 
@@ -210,25 +200,15 @@ class RelationEngine:
     def add_relation(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> Relation:
         """Adds a relation from example patterns, without training; durable in ``data_dir`` when the call returns.
 
-        Args:
-            name: 1 to 200 printable characters.
-            examples: 1 to 100 patterns.
-            threshold: Lowest accepted score, in ``[-1, 1]``; None: the model's default.
-
-        Raises:
-            InvalidInputError: An argument is out of range (``field`` is ``name``, ``examples[i]`` or ``threshold``).
-            ConflictError: A relation of that name exists.
-            StorageError: It could not be written; nothing was added.
+        ``name``: 1 to 200 printable characters. ``examples``: 1 to 100 patterns. ``threshold``: lowest accepted score,
+        in ``[-1, 1]``; None: the model's default. Raises ConflictError if a relation of that name exists.
         """
         return self._additions.add(name, examples, threshold=threshold)
 
     def remove_relation(self, name: str) -> Relation:
         """Removes an added relation and returns it.
 
-        Raises:
-            NotFoundError: No relation of that name was added.
-            InvalidInputError: It is one of the model's own.
-            StorageError: The change could not be written.
+        Raises NotFoundError if there is none of that name, InvalidInputError if it is one of the model's own.
         """
         return self._additions.remove(name)
 

@@ -76,10 +76,8 @@ class EntityFinder(Protocol):
 class Gazetteer:
     """Finds the names of a list, case-sensitively, at word borders; scans from the left, and the longest name wins.
 
-    All names are matched at once (Aho-Corasick), so the time does not depend on their number.
-
-    Raises:
-        InvalidInputError: A name has no letter or digit, or more than 1,000 characters (``field`` is ``names[i]``).
+    All names are matched at once (Aho-Corasick), so the time does not depend on their number. Raises InvalidInputError
+    for a name without a letter or digit, or of more than 1,000 characters.
 
     Example:
         >>> gazetteer = Gazetteer(["York", "New York"])

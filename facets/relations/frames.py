@@ -51,11 +51,7 @@ _UNKNOWN = Finding(0.0, 0.0, "")
 
 
 class Frames:
-    """The table of relations, read from the lines of ``frames.txt``.
-
-    Raises:
-        ValueError: A line has too many or too few columns, or names an unknown relation.
-    """
+    """The table of relations, read from the lines of ``frames.txt``; raises ValueError for a line with a mistake."""
 
     def __init__(self, lines: Sequence[str], words: WordNet) -> None:
         self._words = words

@@ -294,12 +294,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint folder whose task is ``relations``.
-
-        Raises:
-            NotFoundError: The folder does not exist, or the model of its encoder is not installed.
-            CheckpointError: The folder, or that of its encoder, is incomplete, damaged, or for another task.
-        """
+        """Loads a checkpoint folder of this task; raises as ``facets.load``, also for the folder of its encoder."""
         config = read_config(folder, RelationModelConfig)
         source = borrowed_folder(folder, config.encoder_of)
         passages = read_config(source, PassageModelConfig)

@@ -56,12 +56,8 @@ def tokenize_patterns(
 ) -> list[tuple[str, ...]]:
     """Lower-case tokens of patterns, with placeholders kept.
 
-    ``patterns``: each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``. ``path``: where they
-    are in the caller's input.
-
-    Raises:
-        InvalidInputError: A pattern lacks an argument or has one twice; ``field`` is ``patterns[i]``.
-        TypeError: ``patterns`` is one ``str``, or holds something other than ``str``.
+    ``patterns``: each holds ``$ARG1`` and ``$ARG2`` exactly once, else InvalidInputError; other entities may be
+    ``$ENT``. ``path``: where they are in the caller's input.
 
     Example:
         >>> tokenize_patterns(["$ARG1, the Partner of $ARG2"], Tokenizer())

@@ -50,11 +50,8 @@ class SpacyEntities:
 
     With a tagger, names that the recogniser misses are added; with a parser, clauses are distinguished.
     ``pipeline``: name or folder. ``chars_at_a_time``: characters that are read together, about 30 ms per 1,000; other
-    threads wait during that time.
-
-    Raises:
-        NotFoundError: It is not installed; the message lists the installed ones (``resource_type`` is ``pipeline``).
-        InvalidInputError: The pipeline cannot find entities.
+    threads wait during that time. Raises NotFoundError (``resource_type`` is ``pipeline``) if it is not installed,
+    InvalidInputError if it cannot find entities.
     """
 
     def __init__(self, pipeline: str, *, chars_at_a_time: int = 1000) -> None:

@@ -233,12 +233,9 @@ def write_tables(folder: Path, relations: RelationTable, patterns: PatternTable)
 
 
 def read_tables(folder: Path, vectors: Mapping[str, NDArray[np.float32]]) -> tuple[RelationTable, PatternTable]:
-    """Reads the files that ``write_tables`` wrote.
+    """Reads what ``write_tables`` wrote; raises CheckpointError if a file is missing, damaged or does not fit.
 
     ``vectors``: arrays named as in ``TABLES``, with the rows of one relation after another.
-
-    Raises:
-        CheckpointError: A file is missing, damaged, or does not fit the vectors.
     """
     with _reading(folder):
         values = json.loads((folder / _RELATIONS_FILE).read_bytes().decode("utf-8"))

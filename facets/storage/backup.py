@@ -60,12 +60,8 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
     """Copies stores of a directory that may be in use, without blocking writers; returns the files by their path in it.
 
     Each store is copied in one consistent state, one after the other: list a store that refers to another one first,
-    with the query that counts its writes. The folder gets its name last, so a folder of that name is complete.
-
-    Raises:
-        ConflictError: The destination exists.
-        StoreInUseError: Another process is taking the same backup.
-        StorageError: A store cannot be read or the copy cannot be written (DiskFullError: for lack of space).
+    with the query that counts its writes. The folder gets its name last, so a folder of that name is complete. Raises
+    ConflictError if the destination exists, StoreInUseError if another process is taking the same backup.
     """
     part = destination.with_name(f"{destination.name}.part")
     with clear_errors(f"cannot write {destination}"):

@@ -62,9 +62,8 @@ class Database:
     def __init__(self, path: Path, schema: Schema, *, max_bytes: int | None = None) -> None:
         """Opens the file, whose folder exists; creates it when missing. ``max_bytes``: its maximum size.
 
-        Raises:
-            DamagedError: The file is damaged or not a SQLite file, or writes are missing according to its log or mark.
-            StorageError: The file belongs to another program, has another version, or cannot be written.
+        Raises DamagedError if it is damaged or not a SQLite file, or writes are missing according to its log or mark;
+        StorageError if it belongs to another program, has another version, or cannot be written.
         """
         self._path = path
         self._title = schema.title

@@ -118,11 +118,8 @@ class PostgresDatabase:
         """Connects and creates missing tables, unless ``create`` is False.
 
         ``url``: ``postgres://USER:PASSWORD@HOST:PORT/DATABASE?SETTING=...``, as libpq reads it; several hosts are tried
-        in order. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``).
-
-        Raises:
-            ConfigError: The address cannot be read.
-            StorageError: The server does not answer in time, or the database is read-only or has other tables.
+        in order. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``). Raises ConfigError
+        for a bad address, StorageError if the server does not answer or the database is read-only or has other tables.
         """
         require_extra("postgres", "psycopg", "psycopg_pool")
         from psycopg_pool import ConnectionPool

@@ -58,11 +58,8 @@ class TextExplanation:
 def explain(model: TextModel, texts: Sequence[str], *, num_words: int = 5) -> list[TextExplanation]:
     """Explains texts by the attention on their tokens and the words nearest to their facets.
 
-    ``num_words``: most nearest words, and most attended tokens, per facet; >= 1.
-
-    Raises:
-        InvalidInputError: A text is blank (the path names it), or ``num_words`` is below 1.
-        TypeError: ``texts`` is a single ``str``.
+    ``num_words``: most nearest words, and most attended tokens, per facet; >= 1. Raises InvalidInputError for a blank
+    text.
     """
     check_texts(texts, "explain")
     return explain_encoded(model, texts, model.encode(texts), num_words=num_words) if texts else []

@@ -71,11 +71,7 @@ def default_method(task: str) -> SimilarityMethod:
 
 
 def method_named(name: str) -> SimilarityMethod:
-    """The method with this name.
-
-    Raises:
-        InvalidInputError: There is no such method.
-    """
+    """The method with this name; raises InvalidInputError if there is none."""
     if name in set(SimilarityMethod):
         return SimilarityMethod(name)
     raise InvalidInputError(f"must be one of {', '.join(SimilarityMethod)}, got {name!r}", path="method")
@@ -168,20 +164,14 @@ class Weighting(NamedTuple):
 
 
 class PairScorer:
-    """Scores pairs of texts by any number of methods, encoding each text once.
-
-    Attributes:
-        texts: The distinct texts.
-        pairs_P2: Indexes of the two texts of each pair, int64.
-    """
+    """Scores pairs of texts by any number of methods, encoding each text once."""
 
     def __init__(
         self, model: TextModel, pairs: Sequence[tuple[str, str]], *, encoder: TextEncoder | None = None
     ) -> None:
-        """Checks the pairs; ``encoder``: encodes the texts instead of the model.
+        """``encoder``: encodes the texts instead of the model.
 
-        Raises:
-            InvalidInputError: A text is blank or in a foreign script; its path names the text.
+        Raises InvalidInputError for a text that is blank or in a foreign script.
         """
         rows: dict[str, int] = {}
         self._paths: dict[str, ErrorPath] = {}  # path of the first occurrence of each text
@@ -193,7 +183,7 @@ class PairScorer:
                 rows.setdefault(text, len(rows))
                 self._paths.setdefault(text, ("pairs", i, side))
         self.model = model
-        self.texts = tuple(rows)
+        self.texts = tuple(rows)  # the distinct ones
         self.pairs_P2 = torch.tensor([(rows[a], rows[b]) for a, b in pairs], dtype=torch.int64).reshape(-1, 2)
         self._encoder = encoder or model
         self._weights: dict[Weighting, Tensor] = {}

@@ -41,17 +41,12 @@ def select_sentences(
     """Repeatedly selects the sentence that adds the most coverage, while one fits the budget (eq. 3.7).
 
     Coverage is submodular, so an old gain is an upper bound of the new one. Only sentences whose bound is above the
-    best known gain are computed again.
+    best known gain are computed again. Returns at least one sentence, in the order of selection; ties go to the earlier
+    one.
 
-    Args:
-        covered: Coverage of the targets by the sentences, at least one; ``covered.covered`` is overwritten.
-        costs_S: Cost of each sentence, ``[S]``, >= 0.
-        budget: Maximum total cost. If no sentence fits, the best one is selected anyway.
-        prose: Which sentences may be selected, which only after the previous one, and which may come first. None: no
-            restrictions.
-
-    Returns:
-        At least one sentence, in the order of selection. Ties go to the earlier sentence.
+    ``covered``: by at least one sentence; ``covered.covered`` is overwritten. ``costs_S``: cost of each sentence, >= 0.
+    ``budget``: maximum total cost; if no sentence fits, the best one is selected anyway. ``prose``: None: any sentence
+    may be selected.
     """
     gains, prose = _Gains(covered), prose or Prose.unrestricted(len(costs_S))
     bounds_S = gains.first * prose.worth
@@ -93,12 +88,7 @@ def _best(
 
 
 class _Gains:
-    """Coverage that sentences add to the summary so far.
-
-    Attributes:
-        first: Gain of every sentence over an empty summary, ``[S]``.
-        total: Coverage by all sentences together, or 1 if that is 0.
-    """
+    """Coverage that sentences add to the summary so far."""
 
     def __init__(self, covered: Covered) -> None:
         covered_SU, weights_U, repetition = covered.covered, covered.weights, covered.repetition
@@ -114,8 +104,9 @@ class _Gains:
                 all_U = torch.maximum(all_U, covered_BU.amax(dim=0))
             else:
                 all_U += covered_BU.pow_(1 / repetition).sum(dim=0)
-        self.first = torch.cat(first).double().numpy()
+        self.first = torch.cat(first).double().numpy()  # gain of every sentence over an empty summary, [S]
         self._powers_SU = covered_SU
+        # Coverage by all sentences together, or 1 if that is 0.
         self.total = float((all_U if repetition == 0 else all_U.pow_(repetition)) @ weights_U) or 1.0
 
     def of(self, sentences_B: NDArray[np.int64]) -> NDArray[np.float64]:

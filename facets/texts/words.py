@@ -25,11 +25,6 @@ class TextWords:
     """The known words among the first ``max_tokens`` tokens of each text, without punctuation.
 
     A word that the vocabulary knows in pieces is represented by its pieces.
-
-    Attributes:
-        rows_TL: Vocabulary rows of the words, int64, padded with 0.
-        mask_TL: True for words, False for padding.
-        uniform_TL: Weight 1 for every word, ``n ** -0.5`` for each of n pieces, 0 for padding.
     """
 
     def __init__(self, model: TextModel, texts: Sequence[str]) -> None:
@@ -48,12 +43,13 @@ class TextWords:
         mask_TL = np.arange(max(1, self._lengths_T.max(initial=0))) < self._lengths_T[:, None]
         rows_TL = np.zeros(mask_TL.shape, dtype=np.int64)
         rows_TL[mask_TL] = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
-        self.rows_TL = torch.from_numpy(rows_TL)
+        self.rows_TL = torch.from_numpy(rows_TL)  # of the vocabulary, padded with 0
         used_rows = np.unique(rows_TL)
         self._used_rows, self._units_UD = torch.from_numpy(used_rows), torch.from_numpy(model.words.units(used_rows))
-        self.mask_TL = torch.from_numpy(mask_TL)
+        self.mask_TL = torch.from_numpy(mask_TL)  # True for words, False for padding
         uniform_TL = np.zeros(mask_TL.shape, dtype=np.float32)
         uniform_TL[mask_TL] = np.concatenate([*shares, np.empty(0, dtype=np.float32)])
+        # Weight 1 for every word, `n ** -0.5` for each of n pieces, 0 for padding.
         self.uniform_TL = torch.from_numpy(uniform_TL)
 
     def vectors(self, rows: Tensor) -> Tensor:
@@ -67,11 +63,9 @@ class TextWords:
     def weights(self, facets_TKD: NDArray[np.float32] | None, *, by_probability: bool) -> Tensor:
         """Weights of the words, ``[T, L]``, 0 for padding.
 
-        Args:
-            facets_TKD: Facets of the same texts: words are weighted by the closest facet
-                (``scoring.closest_facet_weight``), except in texts without a word close to a facet. None: no weights.
-            by_probability: Multiply by ``alpha / (alpha + p(w))``. With both weights the square root of the facet
-                weight is taken (chosen on STS train).
+        ``facets_TKD``: facets of the same texts: words are weighted by the closest facet, except in texts without a
+        word close to a facet; None: no weights. ``by_probability``: multiply by ``alpha / (alpha + p(w))``. With both
+        weights the square root of the facet weight is taken (chosen on STS train).
         """
         weights_TL = self.uniform_TL
         if facets_TKD is not None:
