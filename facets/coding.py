@@ -26,12 +26,7 @@ def gram_and_correlations(facets_BKD: Tensor, targets_BND: Tensor) -> tuple[Tens
 
 @torch.no_grad()
 def solve_coefficients(
-    gram_BKK: Tensor,
-    correlations_BKN: Tensor,
-    *,
-    l1_weight: float,
-    max_sweeps: int = 100,
-    tolerance: float = 1e-4,
+    gram_BKK: Tensor, correlations_BKN: Tensor, *, l1_weight: float, max_sweeps: int = 100, tolerance: float = 1e-4
 ) -> Tensor:
     """Optimal coefficients of eq. 3.1, ``[B, K, N]`` in ``[0, 1]``, treated as constants by autograd (algorithm 1).
 

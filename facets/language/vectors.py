@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
+from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.vocabulary import Vocabulary
@@ -52,7 +53,7 @@ class WordVectors:
         """
         self.vocabulary = vocabulary
         kept: NDArray[Any] = np.ascontiguousarray(vectors, dtype=np.float32 if scales is None else np.int8)
-        self._kept: tuple[NDArray[Any], NDArray[np.floating] | None] = kept, scales
+        self._kept: tuple[NDArray[Any], Vectors | None] = kept, scales
         if scales is not None:
             _check_scales(kept, scales)
         if kept.ndim != 2 or len(kept) != len(vocabulary):
@@ -71,11 +72,11 @@ class WordVectors:
         return int(self._kept[0].shape[1])
 
     @property
-    def vectors(self) -> NDArray[np.float32]:
+    def vectors(self) -> Floats:
         """Vectors of the words, ``[V, D]`` float32; computed on each access if they are kept as bytes."""
         return self._rows(slice(None))
 
-    def of(self, words: Sequence[str]) -> NDArray[np.float32]:
+    def of(self, words: Sequence[str]) -> Floats:
         """Unit vectors of lower-case words, ``[N, D]``: a sum for words split into pieces, zero for unknown words."""
         rows_M, counts_N = self.vocabulary.split_rows(words)
         is_known_M = rows_M < len(self)
@@ -84,30 +85,30 @@ class WordVectors:
         np.add.at(vectors_ND, owners_M[is_known_M], self.units(rows_M[is_known_M]))
         return unit_rows(vectors_ND)
 
-    def _rows(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
+    def _rows(self, rows: slice | NDArray[np.integer]) -> Floats:
         kept, scales = self._kept
         return kept[rows] if scales is None else dequantize(kept[rows], scales[rows])
 
-    def units(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
+    def units(self, rows: slice | NDArray[np.integer]) -> Floats:
         """``unit_vectors[rows]``, ``[len(rows), D]``, without computing those of all words."""
         vectors_RD = self._rows(rows)
         return np.divide(vectors_RD, self._lengths(vectors_RD, rows))
 
-    def _lengths(self, vectors_RD: NDArray[np.float32], rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
+    def _lengths(self, vectors_RD: Floats, rows: slice | NDArray[np.integer]) -> Floats:
         """What the vectors of some rows are divided by to get unit vectors, ``[R, 1]``."""
         lengths_R1 = np.linalg.norm(vectors_RD, axis=1, keepdims=True)
         stays_R1 = self.vocabulary.is_piece[rows, None] | (lengths_R1 == 0)
         return np.where(stays_R1, np.float32(1.0), lengths_R1)
 
     @property
-    def unit_vectors(self) -> NDArray[np.float32]:
+    def unit_vectors(self) -> Floats:
         """Vectors at unit length, ``[V, D]``, computed on each access; zero vectors and pieces keep their length.
 
         A piece such as ``##s`` has a short vector, because it hardly changes the word that it ends.
         """
         return self.units(slice(len(self)))
 
-    def stored_units(self) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
+    def stored_units(self) -> tuple[NDArray[Any], Floats | None]:
         """``unit_vectors`` as they are stored: bytes ``[V, D]`` and the scales of equal groups of a row, ``[V, G]``.
 
         The scales are None if the vectors are kept as floats.
@@ -124,9 +125,7 @@ class WordVectors:
             return self
         return WordVectors(self.vocabulary.without_pieces(), self.vectors[~is_piece])
 
-    def nearest(
-        self, queries: NDArray[np.floating], top_k: int, *, excluded: NDArray[np.bool_] | None = None
-    ) -> list[list[tuple[str, float]]]:
+    def nearest(self, queries: Vectors, top_k: int, *, excluded: Bools | None = None) -> list[list[tuple[str, float]]]:
         """The whole words with the highest cosine to each query, best first, ties in vocabulary order.
 
         ``queries``: ``[N, D]``, of any norm; a zero vector has cosine 0 with every word. ``excluded``: words to leave
@@ -147,7 +146,7 @@ class WordVectors:
         return result
 
     @cached_property
-    def _codes(self) -> "tuple[NDArray[np.int64], NDArray[np.int8], Tensor, float]":
+    def _codes(self) -> "tuple[Ints, NDArray[np.int8], Tensor, float]":
         """Rows of the W whole words, 1-byte codes ``[W, D]``, inverse norms ``[W]``, and the error of a cosine."""
         import torch
 
@@ -162,9 +161,7 @@ class WordVectors:
         # 1e-5 allows for rounding in float sums.
         return rows, codes, torch.from_numpy(inverse), error + 1e-5
 
-    def _nearest_block(
-        self, units: NDArray[np.float32], top_k: int, excluded: NDArray[np.bool_] | None
-    ) -> list[list[tuple[str, float]]]:
+    def _nearest_block(self, units: Floats, top_k: int, excluded: Bools | None) -> list[list[tuple[str, float]]]:
         import torch
 
         from facets.index.exact import CodedQuery
@@ -228,7 +225,7 @@ class WordVectors:
         return loaded
 
 
-def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+def unit_rows(vectors: Vectors) -> Floats:
     """Rows at unit length, float32; zero rows stay zero.
 
     Example:
@@ -239,7 +236,7 @@ def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
     return np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float32), where=norms > 0)
 
 
-def quantize(matrix: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
+def quantize(matrix: Vectors) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
     """Rounds a matrix to 255 levels for each group of 64 numbers of a row.
 
     ``matrix``: ``[N, M]``, finite, with magnitudes below 65,504. Returns integers ``[N, M]`` and the scales of the
@@ -253,7 +250,7 @@ def quantize(matrix: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np
     return np.clip(values, -_LARGEST, _LARGEST).astype(np.int8), scales
 
 
-def dequantize(values: NDArray[np.int8], scales: NDArray[np.float16]) -> NDArray[np.float32]:
+def dequantize(values: NDArray[np.int8], scales: NDArray[np.float16]) -> Floats:
     """The inverse of ``quantize``, ``[N, M]``; each number is within half a level of the original."""
     _check_scales(values, scales)
     if values.shape[1] % _GROUP:
@@ -262,10 +259,10 @@ def dequantize(values: NDArray[np.int8], scales: NDArray[np.float16]) -> NDArray
     return groups.reshape(values.shape)
 
 
-def _check_scales(values: NDArray[np.generic], scales: NDArray[np.floating]) -> None:
+def _check_scales(values: NDArray[np.generic], scales: Vectors) -> None:
     if values.ndim != 2 or scales.shape != (len(values), -(-values.shape[1] // _GROUP)):
         raise ValueError(f"expected a scale for {_GROUP} numbers of a row of {values.shape}, got {scales.shape}")
 
 
-def _spread(scales: NDArray[np.float16], width: int) -> NDArray[np.float32]:
+def _spread(scales: NDArray[np.float16], width: int) -> Floats:
     return np.repeat(scales.astype(np.float32), _GROUP, axis=1)[:, :width]

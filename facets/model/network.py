@@ -185,12 +185,7 @@ class FacetDecoder(nn.Module):
         # With small biases the facets would stay near-copies of each other for a long time.
         nn.init.uniform_(self.input_maps.bias, -0.5, 0.5)
         self.blocks = nn.ModuleList(
-            Block(
-                config.hidden_dim,
-                config.num_heads,
-                config.feedforward_dim,
-                cross_attention=config.cross_attention,
-            )
+            Block(config.hidden_dim, config.num_heads, config.feedforward_dim, cross_attention=config.cross_attention)
             for _ in range(config.num_decoder_layers)
         )
         self.norm = nn.LayerNorm(config.hidden_dim)

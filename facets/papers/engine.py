@@ -264,12 +264,7 @@ class PaperEngine:
         return self.model.confidence.confidence(kind, features_of(documents_C, facets_C, known=known, words=words))
 
     def _scores(
-        self,
-        state: EngineState,
-        kind: CandidateKind,
-        papers: PaperFacets,
-        options: PaperOptions,
-        rows_C: Ints,
+        self, state: EngineState, kind: CandidateKind, papers: PaperFacets, options: PaperOptions, rows_C: Ints
     ) -> tuple[Floats, Floats, Floats]:
         weight = self._facet_weight(kind, options)
         return hybrid_scores(papers, kind, state, rows_C, facet_weight=weight, settings=self.model.settings)

@@ -7,8 +7,8 @@ T top_k, V words.
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints
 from facets.index.candidates import select_diverse
 from facets.language.vectors import unit_rows
 from facets.papers.model import PaperModel
@@ -22,7 +22,7 @@ _MIN_WORD_LETTERS = 3
 FEW_CANDIDATES = 2048  # are all scored
 
 
-def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
+def relevance_score(facets_NKD: Floats, table_JD: Floats) -> Floats:
     """``max(0, max_k a_j . p_nk)``, ``[N, J]`` in ``[0, inf)``; magnitudes count (Chang 2022, eq. 3.13)."""
     scores = np.zeros((len(facets_NKD), len(table_JD)), dtype=np.float32)
     for facet in range(facets_NKD.shape[1]):  # K matrix products: no [N, K, J] array
@@ -34,11 +34,11 @@ def hybrid_scores(
     papers: PaperFacets,
     kind: CandidateKind,
     state: EngineState,
-    rows_C: NDArray[np.int64],
+    rows_C: Ints,
     *,
     facet_weight: float,
     settings: ScoringSettings,
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+) -> tuple[Floats, Floats, Floats]:
     """``w relevance + (1 - w) document similarity``, relevance (eq. 3.13) and document similarity, ``[N, C]`` each.
 
     Document similarity is the greatest cosine with a candidate's papers (Chang 2022, section 3.4.3.2); for authors
@@ -63,12 +63,12 @@ def contenders(
     papers: PaperFacets,
     kind: CandidateKind,
     state: EngineState,
-    rows_C: NDArray[np.int64],
+    rows_C: Ints,
     num_best: int,
     *,
     facet_weight: float,
-    score: Callable[[NDArray[np.int64]], NDArray[np.float32]],
-) -> NDArray[np.int64]:
+    score: Callable[[Ints], Floats],
+) -> Ints:
     """The candidates among ``rows_C`` that may be one of the ``num_best`` for a single paper, or tie with one of them.
 
     ``score``: gives the scores of some candidates; those with the highest upper bounds show what a bound must reach.
@@ -86,9 +86,7 @@ def contenders(
     return rows_C[bounds_C >= np.partition(score(rows_C[highest]), -num_best)[-num_best]]
 
 
-def best_columns(
-    scores_NC: NDArray[np.float32], top_k: int, *, ranks: Callable[[], NDArray[np.int64]]
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def best_columns(scores_NC: Floats, top_k: int, *, ranks: Callable[[], Ints]) -> tuple[Ints, Floats]:
     """The best columns of each row ``[N, T]``, best first, and their scores; -1 and ``-inf`` where no column is left.
 
     ``ranks`` gives ``[C]`` distinct numbers; of equal scores the lower number comes first. It is only called for ties.
@@ -110,9 +108,7 @@ def best_columns(
     return np.where(np.isneginf(best), -1, columns), best
 
 
-def diverse_columns(
-    table: CandidateTable, rows_C: NDArray[np.int64], scores_C: NDArray[np.float32], options: PaperOptions
-) -> NDArray[np.int64]:
+def diverse_columns(table: CandidateTable, rows_C: Ints, scores_C: Floats, options: PaperOptions) -> Ints:
     """Positions of ``top_k`` candidates of which few share papers with a better one.
 
     Two candidates are as similar as the fraction of papers that they share, of the smaller paper set.
@@ -146,9 +142,7 @@ def candidate_evidence(
     )
 
 
-def _nearest_words(
-    model: PaperModel, titles: Sequence[str], facet_D: NDArray[np.float32]
-) -> tuple[tuple[str, float], ...]:
+def _nearest_words(model: PaperModel, titles: Sequence[str], facet_D: Floats) -> tuple[tuple[str, float], ...]:
     """Title words nearest to a facet; the nearest of all words would be rare ones that mean little to readers."""
     vocabulary = model.words.vocabulary
     words = {word for title_words in model.tokenizer.words(titles) for word in title_words}

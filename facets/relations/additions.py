@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Floats
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
 from facets.language.interruption import interrupted_by
 from facets.language.near_names import NearNames
@@ -196,7 +196,7 @@ class Additions(RecordFollower[AddedRelationStore]):
 
     def _with_added(self, added: Sequence[AddedRelation]) -> RelationFacets:
         own = self._model.relations
-        facets: list[NDArray[np.float32]] = [own.facets]
+        facets: list[Floats] = [own.facets]
         for relation in added:
             patterns = self._model.encode_patterns([example.split() for example in relation.examples])
             facets.append(fitted_facets(patterns, own.facets.shape[1])[None])
@@ -218,7 +218,7 @@ def _normalised(name: str) -> str:
     return "".join(filter(str.isalnum, name)).casefold()
 
 
-def fitted_facets(facets_EKD: NDArray[np.float32], num_facets: int) -> NDArray[np.float32]:
+def fitted_facets(facets_EKD: Floats, num_facets: int) -> Floats:
     """Cluster centres ``[J, D]`` of the examples' facets, at unit length; some repeat if there are fewer facets.
 
     Spherical k-means that starts from the facets farthest apart; deterministic.

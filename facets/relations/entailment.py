@@ -14,9 +14,9 @@ from enum import StrEnum
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.arrays import Doubles
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.wordnet import WordNet, wordnet
@@ -38,17 +38,17 @@ _MIN_REASON = 0.5  # how closely two words must be related to be given as a reas
 class PairFeatures:
     """Features of pairs."""
 
-    forward: NDArray[np.float64]  # "the premise entails the hypothesis", `[P, F]`, in the order of `FEATURES`
-    backward: NDArray[np.float64]  # the same with the sides exchanged
+    forward: Doubles  # "the premise entails the hypothesis", `[P, F]`, in the order of `FEATURES`
+    backward: Doubles  # the same with the sides exchanged
 
     @property
-    def symmetric(self) -> NDArray[np.float64]:
+    def symmetric(self) -> Doubles:
         """Means over both directions, then absolute differences, ``[P, 2 F]``."""
         return np.concatenate(
             [(self.forward + self.backward) / 2, np.abs(self.forward - self.backward)], axis=1, dtype=np.float64
         )
 
-    def column(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def column(self, name: str) -> tuple[Doubles, Doubles]:
         """One feature by name, forward and backward, ``[P]`` each."""
         column = FEATURES.index(name)
         return self.forward[:, column], self.backward[:, column]
@@ -227,7 +227,7 @@ def entailment_features(model: RelationModel, premises: Sequence[str], hypothese
     return pair_features(model, *_tokenized(model, premises, hypotheses), background_facets(model))
 
 
-def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> NDArray[np.float64]:
+def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> Doubles:
     """Probabilities of ``LABELS``, ``[P, 4]``; neutral has the logit 0."""
     entails_F = np.array([weights.entails.get(name, 0.0) for name in FEATURES])
     paraphrase_G = np.array([weights.paraphrase.get(name, 0.0) for name in PARAPHRASE_FEATURES])
@@ -243,11 +243,11 @@ def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> N
     )
     shares_P4 = np.exp(logits_P4 - logits_P4.max(axis=1, keepdims=True))
     probabilities_P4 = shares_P4 / shares_P4.sum(axis=1, keepdims=True)
-    probabilities: NDArray[np.float64] = (1 - _LAPSE) * probabilities_P4 + _LAPSE / len(LABELS)
+    probabilities: Doubles = (1 - _LAPSE) * probabilities_P4 + _LAPSE / len(LABELS)
     return probabilities
 
 
-def decided_label(shares_4: NDArray[np.float64], threshold: float) -> EntailmentLabel:
+def decided_label(shares_4: Doubles, threshold: float) -> EntailmentLabel:
     """The label for the probabilities of ``LABELS``.
 
     Neutral, unless one direction of entailment (including paraphrase) has at least the probability ``threshold``; then
@@ -286,7 +286,7 @@ def _affirmed(tokens: tuple[str, ...]) -> tuple[str, ...]:
 def _result(
     premise: tuple[str, ...],
     hypothesis: tuple[str, ...],
-    shares_4: NDArray[np.float64],
+    shares_4: Doubles,
     *,
     both_implied: float,
     facet_score: float,

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Bools, Floats, Ints
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence
@@ -201,7 +201,7 @@ def group_tails(pairs: Sequence[EntityPair], *, is_inverse: bool = False) -> lis
 
 
 def symmetrised(
-    arrays: ScoreArrays, mirror_images: Mapping[TypedPattern, TypedPattern], symmetric_R: NDArray[np.bool_]
+    arrays: ScoreArrays, mirror_images: Mapping[TypedPattern, TypedPattern], symmetric_R: Bools
 ) -> ScoreArrays:
     """Scores in which a symmetric relation gets the higher score of a pattern and its mirror image.
 
@@ -218,12 +218,12 @@ def symmetrised(
 
 def asserted_relations(
     mentions: Sequence[PairMention],
-    accepted_MR: NDArray[np.bool_],
-    probabilities_MR: NDArray[np.float32],
+    accepted_MR: Bools,
+    probabilities_MR: Floats,
     *,
-    symmetric_R: NDArray[np.bool_],
+    symmetric_R: Bools,
     max_per_pair: int | None,
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Which relations of the mentions are asserted, ``[M, R]``.
 
     ``accepted_MR``: relations that reach their thresholds. ``max_per_pair``: as for ``best_of_pairs``.
@@ -239,19 +239,13 @@ def asserted_relations(
     return best_of_pairs(possible_MR, probabilities_MR, partners_M, max_per_pair=max_per_pair)
 
 
-def partners_of(keys: Sequence[tuple[object, ...]], mirrored_keys: Sequence[tuple[object, ...]]) -> NDArray[np.int64]:
+def partners_of(keys: Sequence[tuple[object, ...]], mirrored_keys: Sequence[tuple[object, ...]]) -> Ints:
     """Index of each item's mirror image, ``[M]``; its own index if there is none."""
     indexes = {key: index for index, key in enumerate(keys)}
     return np.array([indexes.get(key, index) for index, key in enumerate(mirrored_keys)], dtype=np.int64)
 
 
-def best_of_pairs(
-    accepted_MR: NDArray[np.bool_],
-    probabilities_MR: NDArray[np.float32],
-    partners_M: NDArray[np.int64],
-    *,
-    max_per_pair: int | None,
-) -> NDArray[np.bool_]:
+def best_of_pairs(accepted_MR: Bools, probabilities_MR: Floats, partners_M: Ints, *, max_per_pair: int | None) -> Bools:
     """The most probable of the accepted relations between each pair of entities, ``[M, R]``.
 
     Ties go to the earlier mention and relation. ``partners_M``: index of the mention of the same entities in the other

@@ -22,11 +22,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from facets.arrays import Floats, Ints, Ints32
 from facets.config import FacetModelConfig, Name, PatternNetworkConfig
 from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
@@ -125,7 +125,7 @@ class PatternNetwork(nn.Module):
         assert isinstance(self.encoder.pieces, PatternEmbedding)
         return self.encoder.pieces
 
-    def states(self, rows: Sequence[NDArray[np.int64]]) -> PatternStates:
+    def states(self, rows: Sequence[Ints]) -> PatternStates:
         """States of patterns; each row holds each argument once."""
         device = self.mix.weight.device
         batch = RaggedBatch.of(rows, device)
@@ -149,7 +149,7 @@ class PatternNetwork(nn.Module):
         weight = config.order_weight
         return torch.cat([content_BKW * (1 - weight) ** 0.5, order_BKO * weight**0.5], dim=2)
 
-    def forward(self, rows: Sequence[NDArray[np.int64]]) -> Tensor:
+    def forward(self, rows: Sequence[Ints]) -> Tensor:
         """Unit facets of patterns, ``[B, K, D]``."""
         return self.facets(self.states(rows))
 
@@ -165,20 +165,20 @@ class PatternPieces:
         self.max_tokens = max_tokens
         self._special = {name: len(pieces) + number for number, name in enumerate(PLACEHOLDERS)}
 
-    def rows(self, patterns: Sequence[Sequence[str]]) -> list[NDArray[np.int64]]:
+    def rows(self, patterns: Sequence[Sequence[str]]) -> list[Ints]:
         """Ids ``[L]`` of each tokenized pattern, L <= ``max_tokens``; both arguments are kept."""
         texts = [_runs(pattern) for pattern in patterns]
         ids = iter(self.pieces.ids([run for runs in texts for run in runs if run not in self._special]))
         return [self._row([[self._special[r]] if r in self._special else next(ids) for r in runs]) for runs in texts]
 
-    def _row(self, parts: Sequence[Sequence[int] | NDArray[np.int32]]) -> NDArray[np.int64]:
+    def _row(self, parts: Sequence[Sequence[int] | Ints32]) -> Ints:
         ids = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
         room = self.max_tokens - 2
         if len(ids) > room:
             ids = self._shortened(ids, room)
         return np.concatenate([[self.pieces.first_id], ids, [self.pieces.last_id]])
 
-    def _shortened(self, ids: NDArray[np.int64], room: int) -> NDArray[np.int64]:
+    def _shortened(self, ids: Ints, room: int) -> Ints:
         """Removes the middle, but keeps the arguments."""
         indexes = np.arange(len(ids))
         kept = (indexes < room // 2) | (indexes >= len(ids) - (room - room // 2))
@@ -245,29 +245,26 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         self.relations = relations
         self.table = table
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> Floats:
         """Facets of patterns with ``$ARG1`` and ``$ARG2``, ``[len(texts), K, D]`` float32, unit length."""
         return self.encode_patterns(tokenize_patterns(texts, self.tokenizer))
 
-    def encode_patterns(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+    def encode_patterns(self, patterns: Sequence[Sequence[str]]) -> Floats:
         """Facets of tokenized patterns, ``[len(patterns), K, D]`` float32, unit length."""
         return self._run(patterns, self.network, (self.num_facets, self.dim))
 
-    def pattern_vectors(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+    def pattern_vectors(self, patterns: Sequence[Sequence[str]]) -> Floats:
         """Unit sentence vectors of tokenized patterns, ``[len(patterns), W]``; they ignore the order of arguments."""
 
-        def means(rows: Sequence[NDArray[np.int64]]) -> Tensor:
+        def means(rows: Sequence[Ints]) -> Tensor:
             return functional.normalize(self.network.states(rows).mean.float(), dim=1)
 
         return self._run(patterns, means, (self.config.network.encoder.width,))
 
     @torch.inference_mode()
     def _run(
-        self,
-        patterns: Sequence[Sequence[str]],
-        part: Callable[[Sequence[NDArray[np.int64]]], Tensor],
-        shape: tuple[int, ...],
-    ) -> NDArray[np.float32]:
+        self, patterns: Sequence[Sequence[str]], part: Callable[[Sequence[Ints]], Tensor], shape: tuple[int, ...]
+    ) -> Floats:
         rows = self.pieces.rows(patterns)
         outputs = np.empty((len(rows), *shape), dtype=np.float32)
         for batch in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.arrays import Bools, Floats, Ints
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
 from facets.relations.assertion import Assertion, AssertionStatus
@@ -91,9 +91,9 @@ class RelationFacets:
     """Relations to score against, both built-in and added."""
 
     names: tuple[str, ...]  # `R` distinct names
-    facets: NDArray[np.float32]  # `[R, J, D]` float32, unit length
-    thresholds: NDArray[np.float32]  # `[R]`
-    rows: NDArray[np.int64]  # row of each relation in the model's table, -1 for added ones, `[R]`
+    facets: Floats  # `[R, J, D]` float32, unit length
+    thresholds: Floats  # `[R]`
+    rows: Ints  # row of each relation in the model's table, -1 for added ones, `[R]`
 
     def restricted(self, columns: Sequence[int]) -> "RelationFacets":
         """Some of the relations, in the given order."""
@@ -110,15 +110,15 @@ class RelationFacets:
 class ScoreArrays:
     """Scores of patterns against relations, ``[P, R]`` float32 unless noted."""
 
-    facets: NDArray[np.float32]  # facets of the patterns, `[P, K, D]`
-    symmetric: NDArray[np.float32]  # eq. 3.11, in `[-1, 1]`
-    asymmetric: NDArray[np.float32]  # eq. 3.10 with the pattern as premise, in `[-1, 1]`
-    universal_schema: NDArray[np.float32]  # cosine of the look-up, in `[-1, 1]`; NaN: pattern or relation not seen
+    facets: Floats  # facets of the patterns, `[P, K, D]`
+    symmetric: Floats  # eq. 3.11, in `[-1, 1]`
+    asymmetric: Floats  # eq. 3.10 with the pattern as premise, in `[-1, 1]`
+    universal_schema: Floats  # cosine of the look-up, in `[-1, 1]`; NaN: pattern or relation not seen
     # The higher of the look-up score and the symmetric or asymmetric facet score (`Confidence.use_asymmetric`), plus
     # the type penalties of the arguments, in `[-1, 1]`.
-    scores: NDArray[np.float32]
-    probabilities: NDArray[np.float32]  # in `[0, 1]`
-    accepted: NDArray[np.bool_]  # the score reaches the relation's threshold and is close to the pattern's best
+    scores: Floats
+    probabilities: Floats  # in `[0, 1]`
+    accepted: Bools  # the score reaches the relation's threshold and is close to the pattern's best
 
 
 @torch.inference_mode()
@@ -127,7 +127,7 @@ def score_arrays(
     patterns: Sequence[Sequence[str]],
     relations: RelationFacets,
     *,
-    facets_PKD: NDArray[np.float32],
+    facets_PKD: Floats,
     types: Sequence[tuple[EntityType, EntityType]] | None = None,
 ) -> ScoreArrays:
     """Scores tokenized patterns against relations.
@@ -157,18 +157,16 @@ def score_arrays(
     )
 
 
-def combined_scores(
-    facet_PR: NDArray[np.float32], schema_PR: NDArray[np.float32], confidence: Confidence
-) -> NDArray[np.float32]:
+def combined_scores(facet_PR: Floats, schema_PR: Floats, confidence: Confidence) -> Floats:
     """The higher of facet and look-up score, in ``[-1, 1]``; look-up scores are first mapped to the facets' scale."""
     moved_PR = confidence.schema_scale * schema_PR + confidence.schema_shift
-    scores_PR: NDArray[np.float32] = np.clip(np.fmax(facet_PR, moved_PR) / confidence.peak, -1.0, 1.0)
+    scores_PR: Floats = np.clip(np.fmax(facet_PR, moved_PR) / confidence.peak, -1.0, 1.0)
     return scores_PR
 
 
 def _type_scores(
     table: RelationTable, types: Sequence[tuple[EntityType, EntityType]], relations: RelationFacets
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+) -> tuple[Floats, Bools]:
     """Penalties ``[P, R]``, at most 0, for the types of both arguments, and which relations refuse these types.
 
     Added relations accept any types.
@@ -182,7 +180,7 @@ def _type_scores(
     return penalties_RP.T * is_own_R, refused_RP.T & is_own_R
 
 
-def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> NDArray[np.float32]:
+def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> Floats:
     """Cosines of patterns and relations in the look-up space, ``[P, R]``; NaN for unseen ones."""
     schema_PR = np.full((len(patterns), len(relations.names)), np.nan, dtype=np.float32)
     rows_P = model.table.find(patterns)
@@ -208,7 +206,7 @@ class TrainingPatterns:
         self._lock = threading.Lock()
         self._facets: dict[int, Tensor] = {}
 
-    def nearest(self, relation: int, facets_KD: NDArray[np.float32]) -> tuple[SimilarPattern, ...]:
+    def nearest(self, relation: int, facets_KD: Floats) -> tuple[SimilarPattern, ...]:
         """Nearest training patterns to a pattern's facets, for the relation at a row of the model's table."""
         rows = self._model.relations.patterns[relation][:_COMPARED_PATTERNS]
         if not rows:
@@ -247,7 +245,7 @@ class PatternDecisions:
         self._facets_MD = relations.facets.reshape(-1, relations.facets.shape[-1])
 
     def result(
-        self, row: int, tokens: Sequence[str], *, assertion: Assertion, accepted_R: NDArray[np.bool_] | None = None
+        self, row: int, tokens: Sequence[str], *, assertion: Assertion, accepted_R: Bools | None = None
     ) -> PatternScore:
         """The result for one pattern; ``row``: its row in the arrays; ``accepted_R``: None: as in the arrays."""
         arrays = self._arrays
@@ -291,7 +289,7 @@ class PatternDecisions:
         similar = self._training_patterns.nearest(relation, self._arrays.facets[row])
         return replace(score, similar_patterns=similar, known_pairs=self._training_patterns.details[relation].pairs)
 
-    def _near_relations(self, cosines_KRJ: NDArray[np.float32]) -> tuple[FacetRelations, ...]:
+    def _near_relations(self, cosines_KRJ: Floats) -> tuple[FacetRelations, ...]:
         best_KR = cosines_KRJ.max(axis=2)
         names = self._relations.names
         nearest = np.argsort(-best_KR, axis=1, kind="stable")[:, :_NEAR_RELATIONS]
@@ -301,6 +299,6 @@ class PatternDecisions:
         )
 
 
-def _meeting(cosines_KJ: NDArray[np.float32]) -> FacetMeeting:
+def _meeting(cosines_KJ: Floats) -> FacetMeeting:
     pattern_facet, relation_facet = divmod(int(cosines_KJ.argmax()), cosines_KJ.shape[1])
     return FacetMeeting(pattern_facet, relation_facet, float(cosines_KJ[pattern_facet, relation_facet]))

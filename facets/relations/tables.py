@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter
 
+from facets.arrays import Bools, Floats, Ints
 from facets.config import Settings
 from facets.errors import CheckpointError
 from facets.relations.entities import VALUES, EntityType
@@ -174,14 +174,14 @@ class RelationTable:
 
     names: tuple[str, ...]  # `R` distinct names
     num_pairs: tuple[int, ...]  # number of entity pairs that each was trained on
-    facets: NDArray[np.float32]  # `[R, J, D]` float32, unit length
+    facets: Floats  # `[R, J, D]` float32, unit length
     confidence: Confidence  # turns scores into decisions and probabilities
     patterns: tuple[tuple[int, ...], ...]  # rows of patterns that share entity pairs with each relation, most first
     details: tuple[RelationDetails, ...]
     # For heads and tails, `[2, R, T]` float32 in the order of `EntityType`: log-odds of a type, against all entities.
-    type_log_odds: NDArray[np.float32]
-    refused_types: NDArray[np.bool_] = field(init=False)  # see `refused_types`
-    type_penalties: NDArray[np.float32] = field(init=False)  # see `type_penalties`
+    type_log_odds: Floats
+    refused_types: Bools = field(init=False)  # see `refused_types`
+    type_penalties: Floats = field(init=False)  # see `type_penalties`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refused_types", refused_types(self.details))
@@ -207,11 +207,11 @@ class PatternTable:
     """The look-up model (universal schema): seen patterns and relations in a shared space."""
 
     rows: Mapping[str, int]  # row of each pattern, its tokens joined by blanks
-    patterns: NDArray[np.float32]  # `[P, D]` float32, unit length
-    relations: NDArray[np.float32]  # `[R, D]` float32, unit length, in the order of the relation table
-    counts: NDArray[np.int64]  # `[P]`, number of entity pairs each pattern was seen with
+    patterns: Floats  # `[P, D]` float32, unit length
+    relations: Floats  # `[R, D]` float32, unit length, in the order of the relation table
+    counts: Ints  # `[P]`, number of entity pairs each pattern was seen with
 
-    def find(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    def find(self, patterns: Sequence[Sequence[str]]) -> Ints:
         """Row of each tokenized pattern; -1 where it was not seen."""
         return np.fromiter((self.rows.get(" ".join(p), -1) for p in patterns), dtype=np.int64, count=len(patterns))
 
@@ -232,7 +232,7 @@ def write_tables(folder: Path, relations: RelationTable, patterns: PatternTable)
     write_whole(folder / _PATTERNS_FILE, "".join(lines))
 
 
-def read_tables(folder: Path, vectors: Mapping[str, NDArray[np.float32]]) -> tuple[RelationTable, PatternTable]:
+def read_tables(folder: Path, vectors: Mapping[str, Floats]) -> tuple[RelationTable, PatternTable]:
     """Reads what ``write_tables`` wrote; raises CheckpointError if a file is missing, damaged or does not fit.
 
     ``vectors``: arrays named as in ``TABLES``, with the rows of one relation after another.
@@ -288,7 +288,7 @@ def _reading(folder: Path) -> Iterator[None]:
         raise CheckpointError(f"{folder}: expected tables of a relation model, got damaged ones: {error}") from error
 
 
-def type_penalties(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
+def type_penalties(log_odds: Floats) -> Floats:
     """How much a recognised type counts against a relation, ``[2, R, T]``, at most 0.
 
     ``log_odds``: log-odds of the types of heads and of tails, ``[2, R, T]``.
@@ -306,7 +306,7 @@ def type_penalties(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.minimum(penalties, 0.0)
 
 
-def refused_types(details: Sequence[RelationDetails]) -> NDArray[np.bool_]:
+def refused_types(details: Sequence[RelationDetails]) -> Bools:
     """Types that heads and tails cannot have, ``[2, R, T]`` in the order of ``EntityType``."""
     sides = [relation.head_types for relation in details], [relation.tail_types for relation in details]
     refused = [[[_is_refused(t, frozenset(taken)) for t in EntityType] for taken in side] for side in sides]

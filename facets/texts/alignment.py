@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
+from facets.arrays import Bools, Doubles, Floats
 from facets.language import lexicon
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
@@ -51,11 +51,11 @@ class Alignment:
     first: Wording
     second: Wording
     pairs: tuple[AlignedPair, ...]  # in the order of the first sentence
-    first_weights: NDArray[np.float64]  # weights of the words, `[F]`
-    second_weights: NDArray[np.float64]  # `[S]`
+    first_weights: Doubles  # weights of the words, `[F]`
+    second_weights: Doubles  # `[S]`
 
     @property
-    def covered(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def covered(self) -> tuple[Doubles, Doubles]:
         """Similarity of each word of the first and second sentence to the aligned word, in ``[0, 1]``."""
         covered_F, covered_S = np.zeros(len(self.first.words)), np.zeros(len(self.second.words))
         for pair in self.pairs:
@@ -88,7 +88,7 @@ class Alignment:
         return share(forward_S, self.second_weights), share(backward_F, self.first_weights)
 
 
-def share(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def share(values: Doubles, weights: Doubles) -> float:
     """Weighted mean; 0 without weights."""
     return float(values @ weights / max(weights.sum(), 1e-9))
 
@@ -111,17 +111,17 @@ class WordTable:
         """Rows of words in the table."""
         return [self._rows[word.text] for word in words]
 
-    def weights(self, words: Sequence[Word]) -> NDArray[np.float64]:
+    def weights(self, words: Sequence[Word]) -> Doubles:
         """Weights of words: lower for frequent words, pronouns and light verbs."""
-        weights: NDArray[np.float64] = self._weights_W[self.rows(words)]
+        weights: Doubles = self._weights_W[self.rows(words)]
         return weights * np.array([_WEAK if word.weak else 1.0 for word in words])
 
-    def cosines(self, first: Sequence[Word], second: Sequence[Word]) -> NDArray[np.float32]:
+    def cosines(self, first: Sequence[Word], second: Sequence[Word]) -> Floats:
         """Cosines of word vectors, ``[F, S]``."""
-        cosines: NDArray[np.float32] = self._vectors_WD[self.rows(first)] @ self._vectors_WD[self.rows(second)].T
+        cosines: Floats = self._vectors_WD[self.rows(first)] @ self._vectors_WD[self.rows(second)].T
         return cosines
 
-    def sentence_vectors(self, sentences: Sequence[Wording]) -> NDArray[np.float32]:
+    def sentence_vectors(self, sentences: Sequence[Wording]) -> Floats:
         """Unit-length weighted mean of each sentence's word vectors, ``[N, D]``."""
         means = [self.weights(wording.words) @ self._vectors_WD[self.rows(wording.words)] for wording in sentences]
         return unit_rows(np.stack(means).astype(np.float32))
@@ -144,9 +144,7 @@ def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
     return Alignment(first, second, pairs, weights_F, weights_S)
 
 
-def _similarities(
-    first: Sequence[Word], second: Sequence[Word], cosines_FS: NDArray[np.float32]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _similarities(first: Sequence[Word], second: Sequence[Word], cosines_FS: Floats) -> tuple[Doubles, Bools]:
     """Similarity of each pair of words, and whether they are opposites, ``[F, S]`` each."""
     by_vectors_FS = ((cosines_FS - _COSINE_FLOOR) / (1.0 - _COSINE_FLOOR)).clip(0.0, 1.0).astype(np.float64)
     alike_FS = _BY_VECTORS * by_vectors_FS

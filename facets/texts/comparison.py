@@ -14,8 +14,8 @@ from functools import lru_cache
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Vectors
 from facets.language.interruption import check_interrupted
 from facets.language.reading import read
 from facets.language.tokenizer import Token
@@ -77,9 +77,7 @@ _ONE_WAY, _LEAST_GAP = 0.9, 0.25
 _DENIALS = (DifferenceKind.NEGATION, DifferenceKind.MODAL)
 
 
-def compare_texts(
-    model: TextModel, pairs: Sequence[tuple[str, str]], cosines_P: NDArray[np.floating]
-) -> list[Comparison]:
+def compare_texts(model: TextModel, pairs: Sequence[tuple[str, str]], cosines_P: Vectors) -> list[Comparison]:
     """Compares pairs of texts with a model's tokenizer and word vectors.
 
     Swapping the texts of a pair swaps the sides of the differences and may change the label, but not the score.

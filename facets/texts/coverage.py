@@ -10,10 +10,10 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
+from facets.arrays import Floats, Ints
 from facets.config import NonNegative, Positive, Settings, Share
 from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence
@@ -124,7 +124,7 @@ def _word_coverages(
 
 
 def words_to_cover(
-    model: TextModel, rows: Sequence[NDArray[np.int64]], config: CoverageConfig, *, sought_ND: Tensor | None = None
+    model: TextModel, rows: Sequence[Ints], config: CoverageConfig, *, sought_ND: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Unit vectors of the words of a document to cover, ``[U, D]``, and their weights, ``[U]``, >= 0, the largest 1.
 
@@ -149,8 +149,8 @@ def _most_words(num_sentences: int) -> int:
 
 
 def _word_weights(
-    vocabulary: Vocabulary, rows: Sequence[NDArray[np.int64]], *, count_power: float, alpha: float
-) -> tuple[NDArray[np.int64], Tensor]:
+    vocabulary: Vocabulary, rows: Sequence[Ints], *, count_power: float, alpha: float
+) -> tuple[Ints, Tensor]:
     """Distinct rows ``[U]``, ascending, with weights ``occurrences ** count_power * alpha / (alpha + p(w))``."""
     rows_U, counts_U = np.unique(np.concatenate(rows), return_counts=True)
     probabilities_U = torch.from_numpy(vocabulary.probabilities[rows_U])
@@ -159,12 +159,7 @@ def _word_weights(
 
 
 def block_coverage(
-    model: TextModel,
-    rows: Sequence[NDArray[np.int64]],
-    words_UD: Tensor,
-    *,
-    facets_BKD: NDArray[np.float32] | None,
-    config: CoverageConfig,
+    model: TextModel, rows: Sequence[Ints], words_UD: Tensor, *, facets_BKD: Floats | None, config: CoverageConfig
 ) -> Tensor:
     """c_t(w) of some sentences, ``[B, U]`` in ``[0, 1]``, see ``CoverageConfig``.
 
@@ -184,7 +179,7 @@ def block_coverage(
     return covered_BU
 
 
-def _closest_words(model: TextModel, rows: Sequence[NDArray[np.int64]], words_UD: Tensor) -> Tensor:
+def _closest_words(model: TextModel, rows: Sequence[Ints], words_UD: Tensor) -> Tensor:
     """Cosine of each word to cover with the closest word of each sentence, ``[B, U]``, at least 0."""
     closest_BU = torch.zeros(len(rows), len(words_UD))
     step = max(1, COSINES_AT_A_TIME // max(1, len(words_UD)))
@@ -211,11 +206,7 @@ def _sought(model: TextModel, query: str, encoder: TextEncoder) -> Tensor:
 
 
 def _sentence_coverages(
-    model: TextModel,
-    documents: Sequence[Sequence[Sentence]],
-    *,
-    query: str,
-    encoder: TextEncoder,
+    model: TextModel, documents: Sequence[Sequence[Sentence]], *, query: str, encoder: TextEncoder
 ) -> Iterator[Covered]:
     sought_D = _vectors(encoder, [query])[0] if query else None
     for texts, places in _groups(documents):
@@ -224,7 +215,7 @@ def _sentence_coverages(
             yield _covered(model, texts[place], vectors_SD[place], sought_D=sought_D)
 
 
-def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> NDArray[np.float32]:
+def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> Floats:
     """Unit vectors ``[len(texts), D]``; zero for texts without a letter or digit, which some models cannot read."""
     readable = [i for i, text in enumerate(texts) if any(map(str.isalnum, text))]
     if not readable:
@@ -235,13 +226,7 @@ def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> NDArray[np.float32]:
     return vectors_SD
 
 
-def _covered(
-    model: TextModel,
-    texts: Sequence[str],
-    vectors_SD: NDArray[np.float32],
-    *,
-    sought_D: NDArray[np.float32] | None,
-) -> Covered:
+def _covered(model: TextModel, texts: Sequence[str], vectors_SD: Floats, *, sought_D: Floats | None) -> Covered:
     words_SU, word_weights_U = _words(model, texts)
     targets_TD, weights_T = _targets(vectors_SD)
     likeness_ST = torch.from_numpy(vectors_SD @ targets_TD.T).clamp_(0.0, 1.0).pow_(_DEFAULTS.power)
@@ -279,7 +264,7 @@ def _words(model: TextModel, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
     return words_SU, torch.from_numpy(weights_U[kept_U]).float()
 
 
-def _targets(vectors_SD: NDArray[np.float32]) -> tuple[NDArray[np.float32], Tensor]:
+def _targets(vectors_SD: Floats) -> tuple[Floats, Tensor]:
     """Vectors of the sentences to cover, ``[T, D]``, and how many sentences each stands for, ``[T]``."""
     targets_SD = vectors_SD[vectors_SD.any(axis=1)]
     if len(targets_SD) <= MAX_TARGETS:

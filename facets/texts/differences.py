@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Doubles
 from facets.language import lexicon
 from facets.texts.alignment import AlignedPair, Alignment, base_forms, share
 from facets.texts.wording import Marker, ValueKind, Word, Wording
@@ -171,7 +171,7 @@ def _counted(wording: Wording, i: int) -> int:
     return i + 1 if is_next else -2
 
 
-def _without_values(covered: NDArray[np.float64], wording: Wording) -> float:
+def _without_values(covered: Doubles, wording: Wording) -> float:
     """Mean similarity of the words other than numbers and dates."""
     kept = [value for value, word in zip(covered.tolist(), wording.words, strict=True) if word.kind is None]
     return sum(kept) / len(kept) if kept else 1.0

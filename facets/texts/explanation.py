@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from facets import scoring
+from facets.arrays import Bools, Floats
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.reading import read
@@ -68,7 +69,7 @@ def explain(model: TextModel, texts: Sequence[str], *, num_words: int = 5) -> li
 def explain_encoded(
     model: TextModel,
     texts: Sequence[str],
-    facets_TKD: NDArray[np.float32],
+    facets_TKD: Floats,
     *,
     num_words: int = 5,
     spans_TK2: NDArray[np.integer] | None = None,
@@ -107,23 +108,19 @@ def _with_spans(explanation: TextExplanation, spans: Sequence[tuple[int, int]]) 
     return replace(explanation, facets=tuple(facets))
 
 
-def with_weights(explanation: TextExplanation, weights_L: NDArray[np.float32]) -> TextExplanation:
+def with_weights(explanation: TextExplanation, weights_L: Floats) -> TextExplanation:
     """The explanation with the weight of each token in a score."""
     tokens = (replace(token, weight=float(weight)) for token, weight in zip(explanation.tokens, weights_L, strict=True))
     return replace(explanation, tokens=tuple(tokens))
 
 
 def _explain_text(
-    model: TextModel,
-    tokens: list[Token],
-    facets_KD: NDArray[np.float32],
-    nearest: list[list[tuple[str, float]]],
-    num_tokens: int,
+    model: TextModel, tokens: list[Token], facets_KD: Floats, nearest: list[list[tuple[str, float]]], num_tokens: int
 ) -> TextExplanation:
     check_interrupted()
     read = tokens[: model.max_tokens]
     words_LD = model.words.of([token.text.lower() for token in read])
-    known_L: NDArray[np.bool_] = np.any(words_LD != 0, axis=1)
+    known_L: Bools = np.any(words_LD != 0, axis=1)
     words, facets = torch.from_numpy(words_LD), torch.from_numpy(facets_KD)
     attention_L = scoring.attention(words.unsqueeze(0), facets.unsqueeze(0))[0].numpy()
     cosines_KL = (scoring.unit_facets(facets) @ words.mT).numpy()
@@ -146,6 +143,6 @@ def _explain_text(
     )
 
 
-def _strongest(cosines_L: NDArray[np.float32], num_tokens: int) -> tuple[tuple[int, float], ...]:
+def _strongest(cosines_L: Floats, num_tokens: int) -> tuple[tuple[int, float], ...]:
     best = np.argsort(-cosines_L, kind="stable")[:num_tokens]
     return tuple((int(token), float(cosines_L[token])) for token in best if cosines_L[token] > 0)

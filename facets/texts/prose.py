@@ -15,8 +15,8 @@ from itertools import chain, pairwise
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Bools, Doubles, Ints
 from facets.language.interruption import check_interrupted
 from facets.language.markup import STOPS, WIDE
 from facets.language.sentences import Sentence
@@ -77,10 +77,10 @@ _QUESTION_FACTOR = 0.6  # chosen on the judged texts (docs/use/summaries.md)
 class Prose:
     """How the sentences of a document may be selected."""
 
-    may_stand: NDArray[np.bool_]  # `[S]`, whether a sentence may be in a summary; at least one may
-    leans_on: NDArray[np.int64]  # `[S]`, index of the preceding sentence that a sentence depends on; -1: none
-    names_subject: NDArray[np.bool_]  # `[S]`, whether a sentence names the subject of the document, if it has one
-    worth: NDArray[np.float64]  # `[S]`, factor for the gain; questions count less
+    may_stand: Bools  # `[S]`, whether a sentence may be in a summary; at least one may
+    leans_on: Ints  # `[S]`, index of the preceding sentence that a sentence depends on; -1: none
+    names_subject: Bools  # `[S]`, whether a sentence names the subject of the document, if it has one
+    worth: Doubles  # `[S]`, factor for the gain; questions count less
     found: bool  # whether there is any prose; if not, every sentence with a word may be in a summary
 
     @classmethod
@@ -147,9 +147,7 @@ def is_boilerplate(text: str) -> bool:
     return len(text.split()) <= _LONGEST_POLITE and _POLITE.match(text) is not None
 
 
-def _names_subject(
-    said: Sequence[str], may_stand_S: NDArray[np.bool_], tokenizer: Tokenizer, vocabulary: Vocabulary
-) -> NDArray[np.bool_]:
+def _names_subject(said: Sequence[str], may_stand_S: Bools, tokenizer: Tokenizer, vocabulary: Vocabulary) -> Bools:
     """Which sentences name the document's subject."""
     words_of = [[word for word in words if len(word) > 2 and word.isalpha()] for words in tokenizer.words(said)]
     words = sorted(set(chain.from_iterable(words_of)))

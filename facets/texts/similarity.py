@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
+from facets.arrays import Doubles, Floats
 from facets.errors import ConfigError, ErrorPath, InvalidInputError
 from facets.extras import require_extra
 from facets.language.interruption import check_interrupted, computed_once
@@ -106,10 +106,10 @@ class PairExplanation:
 class PairScores:
     """Scores, in the order of the pairs."""
 
-    scores: NDArray[np.float32]  # `[P]` float32, finite; for the range see `SimilarityMethod`
+    scores: Floats  # `[P]` float32, finite; for the range see `SimilarityMethod`
     method: SimilarityMethod
     explanations: tuple[PairExplanation, ...] = ()  # one for each pair if requested
-    calibrated: NDArray[np.float32] | None = None  # `[P]` float32, calibrated scores if requested
+    calibrated: Floats | None = None  # `[P]` float32, calibrated scores if requested
     comparisons: tuple[Comparison, ...] = ()  # label and differences of each pair; only for `alignment`
 
 
@@ -208,7 +208,7 @@ class PairScorer:
         pairs = [(self.texts[first], self.texts[second]) for first, second in self.pairs_P2.tolist()]
         return tuple(compare_texts(self.model, pairs, self.cosines(self.states).numpy()))
 
-    def _encoded(self, encode: Callable[[Sequence[str]], NDArray[np.float32]]) -> Tensor:
+    def _encoded(self, encode: Callable[[Sequence[str]], Floats]) -> Tensor:
         try:
             return torch.from_numpy(encode(self.texts))
         except InvalidInputError as error:
@@ -263,7 +263,7 @@ class PairScorer:
         size = max(1, NUMBERS_AT_A_TIME // (2 * num_facets * max(dim, num_facets)))
         return [self.pairs_P2[start : start + size] for start in range(0, max(1, len(self.pairs_P2)), size)]
 
-    def scores(self, method: str, *, attention: bool = False) -> NDArray[np.float32]:
+    def scores(self, method: str, *, attention: bool = False) -> Floats:
         """``[P]`` float32 scores of one method; see ``score_pairs``."""
         checked = _checked(method, attention)
         checked.require()
@@ -291,7 +291,7 @@ class PairScorer:
             ]
         return tuple(explanations)
 
-    def curve(self, method: str, *, attention: bool) -> NDArray[np.float64]:
+    def curve(self, method: str, *, attention: bool) -> Doubles:
         """The calibration curve ``[2, N]`` of a method (``sif``, ``sif+attention``), fitted on human scores."""
         name, curves = f"{method}+attention" if attention else str(method), self.model.score_curves
         if name not in curves:
@@ -308,7 +308,7 @@ def _checked(method: str, attention: bool) -> SimilarityMethod:
 
 
 def _explanation(
-    first: TextExplanation, second: TextExplanation, cosines_KK: NDArray[np.float32], shares_KK: NDArray[np.float32]
+    first: TextExplanation, second: TextExplanation, cosines_KK: Floats, shares_KK: Floats
 ) -> PairExplanation:
     first_words, second_words = ({facet.facet: facet.words for facet in text.facets} for text in (first, second))
     order = np.argsort(-shares_KK, axis=None, kind="stable")[: np.count_nonzero(shares_KK)]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
+from facets.arrays import Bools, Doubles, Ints
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence
@@ -35,9 +35,7 @@ class Selected:
     gain: float  # added coverage, as a share of the coverage by all sentences
 
 
-def select_sentences(
-    covered: Covered, *, costs_S: NDArray[np.int64], budget: int, prose: Prose | None = None
-) -> list[Selected]:
+def select_sentences(covered: Covered, *, costs_S: Ints, budget: int, prose: Prose | None = None) -> list[Selected]:
     """Repeatedly selects the sentence that adds the most coverage, while one fits the budget (eq. 3.7).
 
     Coverage is submodular, so an old gain is an upper bound of the new one. Only sentences whose bound is above the
@@ -67,11 +65,7 @@ def select_sentences(
         budget -= int(costs_S[best])
 
 
-def _best(
-    bounds_S: NDArray[np.float64],
-    is_open_S: NDArray[np.bool_],
-    gains_of: Callable[[NDArray[np.int64]], NDArray[np.float64]],
-) -> int:
+def _best(bounds_S: Doubles, is_open_S: Bools, gains_of: Callable[[Ints], Doubles]) -> int:
     """The open sentence with the greatest gain; tightens the bounds of the sentences that it computes."""
     candidates = np.flatnonzero(is_open_S)
     if bounds_S[candidates].max() <= 0:
@@ -109,7 +103,7 @@ class _Gains:
         # Coverage by all sentences together, or 1 if that is 0.
         self.total = float((all_U if repetition == 0 else all_U.pow_(repetition)) @ weights_U) or 1.0
 
-    def of(self, sentences_B: NDArray[np.int64]) -> NDArray[np.float64]:
+    def of(self, sentences_B: Ints) -> Doubles:
         """Gains of sentences, ``[B]``."""
         gains = []
         for start in range(0, len(sentences_B), self._step):

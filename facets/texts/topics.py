@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Bools, Floats, Vectors
 from facets.errors import InvalidInputError
 from facets.language import lexicon
 from facets.language.reading import read
@@ -45,7 +45,7 @@ class TextTopics:
     topics: tuple[Topic, ...]  # most likely first
     # Weighted mean of the words of each topic (eq. 4.1), `[K, D]`, unit norm: query facets for collections in the same
     # word space.
-    vectors: NDArray[np.float32]
+    vectors: Floats
 
 
 def suggest_topics(
@@ -105,25 +105,23 @@ def suggest_topics(
     ]
 
 
-def facets_in_context(facets_KD: NDArray[np.floating], text_WD: NDArray[np.float32]) -> NDArray[np.float32]:
+def facets_in_context(facets_KD: Vectors, text_WD: Floats) -> Floats:
     """Facets at unit length plus the weighted mean direction of the words of their text; zero facets stay zero."""
     units_KD = unit_rows(facets_KD)
-    context_KD: NDArray[np.float32] = units_KD.any(axis=1, keepdims=True) * unit_rows(text_WD.sum(axis=0)[None])
+    context_KD: Floats = units_KD.any(axis=1, keepdims=True) * unit_rows(text_WD.sum(axis=0)[None])
     return units_KD + _CONTEXT * context_KD
 
 
-def nearest_topic_words(
-    words: WordVectors, facets_ND: NDArray[np.floating], num_words: int
-) -> list[list[tuple[str, float]]]:
+def nearest_topic_words(words: WordVectors, facets_ND: Vectors, num_words: int) -> list[list[tuple[str, float]]]:
     """The nearest words of facets that people would use for a topic: frequent nouns in their base form."""
     return words.nearest(facets_ND, num_words, excluded=_not_topics(words.vocabulary))
 
 
 @lru_cache(4)
-def _not_topics(vocabulary: Vocabulary) -> NDArray[np.bool_]:
+def _not_topics(vocabulary: Vocabulary) -> Bools:
     is_noun = [word not in lexicon.NUMBERS and wordnet().is_noun(word) for word in vocabulary.words]
     is_rare = vocabulary.probabilities < _RARE
-    excluded: NDArray[np.bool_] = vocabulary.is_stop | ~np.append(np.array(is_noun, dtype=np.bool_) & ~is_rare, False)
+    excluded: Bools = vocabulary.is_stop | ~np.append(np.array(is_noun, dtype=np.bool_) & ~is_rare, False)
     return excluded
 
 
@@ -140,14 +138,14 @@ def _end_of(model: TextModel, text: str, keep: Sequence[str]) -> str:
     return " ".join([*reversed(taken), *keep])
 
 
-def words_of_text(model: TextModel, text: str) -> NDArray[np.float32]:
+def words_of_text(model: TextModel, text: str) -> Floats:
     """Unit vectors of the content words of a text, ``[W, D]``."""
     vocabulary = model.words.vocabulary
     rows = vocabulary.rows(model.tokenizer.words([text])[0])
     return model.words.units(rows[~vocabulary.is_stop[rows]])
 
 
-def _vectors_of(words: WordVectors, model: TextModel, phrases: Sequence[str], name: str) -> NDArray[np.float32]:
+def _vectors_of(words: WordVectors, model: TextModel, phrases: Sequence[str], name: str) -> Floats:
     """Unit-length mean word vector of each phrase, ``[N, D]``."""
     means = np.zeros((len(phrases), words.dim), np.float32)
     for i, phrase in enumerate(phrases):
@@ -159,9 +157,7 @@ def _vectors_of(words: WordVectors, model: TextModel, phrases: Sequence[str], na
     return unit_rows(means)
 
 
-def _check_apart(
-    kept_ND: NDArray[np.float32], avoided_ND: NDArray[np.float32], keep: Sequence[str], avoid: Sequence[str]
-) -> None:
+def _check_apart(kept_ND: Floats, avoided_ND: Floats, keep: Sequence[str], avoid: Sequence[str]) -> None:
     if kept_ND.size and avoided_ND.size:
         kept, avoided = divmod(int((kept_ND @ avoided_ND.T).argmax()), len(avoid))
         if kept_ND[kept] @ avoided_ND[avoided] > _SAME:
@@ -169,13 +165,13 @@ def _check_apart(
             raise InvalidInputError(message, path=("avoid", avoided))
 
 
-def cohesion(facets_KD: NDArray[np.floating], topics_KD: NDArray[np.floating]) -> NDArray[np.float32]:
+def cohesion(facets_KD: Vectors, topics_KD: Vectors) -> Floats:
     """Cosine of each topic with its facet, ``[K]``; the likelihood of a topic depends on it."""
-    cosines_K: NDArray[np.float32] = (unit_rows(facets_KD) * topics_KD).sum(axis=1)
+    cosines_K: Floats = (unit_rows(facets_KD) * topics_KD).sum(axis=1)
     return cosines_K
 
 
-def topic_vectors(words: WordVectors, nearest_words: Sequence[Sequence[tuple[str, float]]]) -> NDArray[np.float32]:
+def topic_vectors(words: WordVectors, nearest_words: Sequence[Sequence[tuple[str, float]]]) -> Floats:
     """Mean of the nearest words of each facet, weighted by their cosines, at unit length, ``[K, D]`` (eq. 4.1)."""
     vectors = [
         np.array([cosine for _, cosine in nearest], np.float32)
@@ -187,10 +183,10 @@ def topic_vectors(words: WordVectors, nearest_words: Sequence[Sequence[tuple[str
 
 def _topics(
     model: TextModel,
-    facets_and_words: tuple[NDArray[np.float32], Sequence[list[tuple[str, float]]]],
+    facets_and_words: tuple[Floats, Sequence[list[tuple[str, float]]]],
     *,
-    text_WD: NDArray[np.float32],
-    avoided_ND: NDArray[np.float32],
+    text_WD: Floats,
+    avoided_ND: Floats,
     num_topics: int | None,
 ) -> TextTopics:
     facets_KD, nearest = facets_and_words

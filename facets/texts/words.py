@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
+from facets.arrays import Floats, Ints
 from facets.language.interruption import check_interrupted
 from facets.language.reading import read
 from facets.language.vocabulary import Vocabulary
@@ -31,7 +31,7 @@ class TextWords:
         vocabulary = model.words.vocabulary
         self._probabilities_V = torch.from_numpy(vocabulary.probabilities).float()
         rows, shares = [], []
-        self._owners: list[NDArray[np.int64]] = []
+        self._owners: list[Ints] = []
         self._num_tokens: list[int] = []
         for words in model.tokenizer.words([read(text).text for text in texts], most=model.max_tokens):
             text_rows, text_shares, owners = _known_words(vocabulary, words)
@@ -60,7 +60,7 @@ class TextWords:
         """p(w) of rows."""
         return self._probabilities_V[rows]
 
-    def weights(self, facets_TKD: NDArray[np.float32] | None, *, by_probability: bool) -> Tensor:
+    def weights(self, facets_TKD: Floats | None, *, by_probability: bool) -> Tensor:
         """Weights of the words, ``[T, L]``, 0 for padding.
 
         ``facets_TKD``: facets of the same texts: words are weighted by the closest facet, except in texts without a
@@ -85,7 +85,7 @@ class TextWords:
         nothing_T1 = weights_TL.sum(dim=1, keepdim=True) <= 0
         return torch.where(nothing_T1, 1.0, weights_TL)
 
-    def token_weights(self, weights_TL: Tensor) -> list[NDArray[np.float32]]:
+    def token_weights(self, weights_TL: Tensor) -> list[Floats]:
         """Weights of words as weights of the first ``max_tokens`` tokens of each text, float32.
 
         Unknown tokens and punctuation have weight 0; a word of several pieces has the norm of the pieces' weights.
@@ -137,7 +137,7 @@ class TextWords:
             start += len(texts_B)
 
 
-def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, Floats]:
     """The directions that ``sif`` removes, unit vectors ``[D]``, by name (Arora et al. 2017, algorithm 1).
 
     ``texts``: training texts with at least one token each; ten thousand sentences are plenty.
@@ -150,14 +150,12 @@ def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, N
     }
 
 
-def known_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.int64]:
+def known_rows(vocabulary: Vocabulary, words: Sequence[str]) -> Ints:
     """Vocabulary rows of the known words or of their pieces, in order, without punctuation."""
     return _known_words(vocabulary, words)[0]
 
 
-def _known_words(
-    vocabulary: Vocabulary, words: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+def _known_words(vocabulary: Vocabulary, words: Sequence[str]) -> tuple[Ints, Floats, Ints]:
     """``known_rows``, the weight of each row, and the index of its word."""
     check_interrupted()
     indexes = [i for i, word in enumerate(words) if any(map(str.isalnum, word))]
