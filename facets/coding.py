@@ -58,15 +58,11 @@ def solve_coefficients(
             break
         if sweep % _CHECK_EVERY == 0:
             half_gradient_BKN = torch.baddbmm(threshold_BKN, gram_BKK, coefficients_BKN, beta=-1)
-            if _residual(coefficients_BKN, half_gradient_BKN) <= tolerance:
+            # The moves of a projected gradient step are zero exactly at the optimum.
+            moves_BKN = coefficients_BKN - (coefficients_BKN - half_gradient_BKN).clamp_(0.0, 1.0)
+            if not moves_BKN.numel() or float(moves_BKN.abs().max()) <= tolerance:
                 break
     return coefficients_BKN
-
-
-def _residual(coefficients: Tensor, half_gradient: Tensor) -> float:
-    """Largest move of a projected gradient step: zero exactly at the optimum."""
-    moves = coefficients - (coefficients - half_gradient).clamp_(0.0, 1.0)
-    return float(moves.abs().max()) if moves.numel() else 0.0
 
 
 @torch.no_grad()

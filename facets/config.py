@@ -37,7 +37,8 @@ class Settings(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise ConfigError(_sentence(type(self), error)) from error
+            details = error.errors(include_url=False)
+            raise ConfigError("; ".join(_problem(type(self), problem) for problem in details)) from error
 
     # Otherwise pydantic would call it for nested settings, and their errors would lack the path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -131,10 +132,6 @@ class PatternNetworkConfig(Settings):
     def dim(self) -> int:
         """D, the width of a facet."""
         return self.encoder.width + self.order_dim
-
-
-def _sentence(cls: type[Settings], error: ValidationError) -> str:
-    return "; ".join(_problem(cls, details) for details in error.errors(include_url=False))
 
 
 def _problem(cls: type[Settings], details: ErrorDetails) -> str:

@@ -138,7 +138,7 @@ class _Run:
 
 def _outline(text: str) -> list[Block]:
     marked = _Marked(text)
-    runs = _joined_over_pages(marked.parted(marked.runs()), text)
+    runs = _joined_over_pages(_parted(marked.runs()), text)
     _find_items(runs)
     _find_headings(runs)
     return _with_rows([run.block() for run in runs if run.first.said != "--"], text)
@@ -233,7 +233,9 @@ class _Marked:
     def __init__(self, text: str) -> None:
         self._text = text
         self._hyphens = Hyphens(text)
-        self.lines = _said_lines(text)
+        self.lines = lines_of(text)
+        if "\f" in text:
+            self.lines = _without(self.lines, _running(text, self.lines))
         self._adornments: dict[tuple[str, bool], int] = {}  # heading level by the kind of rule below
         self._closing: dict[str, list[int]] = {"`": [], "~": []}  # fences that may close code
         for number, line in enumerate(self.lines):
@@ -276,7 +278,7 @@ class _Marked:
                 return self._code(1, behind - 1), behind
             if _is_rule(line.said):
                 return self._ruled(place, runs)
-        if mark == "|" and (line.said.count("|") > 1):
+        if mark == "|" and line.said.count("|") > 1:
             return [_Run("row", line, line)], place + 1
         if mark in "<[!" and (found := self._tagged(line)) is not None:
             return found, place + 1
@@ -369,19 +371,20 @@ class _Marked:
             place += 1
         return place
 
-    def parted(self, runs: list[_Run]) -> list[_Run]:
-        """Joins lines of prose into paragraphs and items, and finds code and rows without marks."""
-        parts = [piece for stretch in _stretches(runs) for piece in _pieces(stretch)]
-        prose = [[] if part[0].kind else [run.first for run in part] for part in parts]
-        found: list[_Run] = []
-        for part, ends in zip(parts, paragraph_ends(prose), strict=True):
-            found += part if part[0].kind else []
-            start = 0
-            for end in ends:
-                part[start].last = part[end].last
-                found.append(part[start])
-                start = end + 1
-        return found
+
+def _parted(runs: list[_Run]) -> list[_Run]:
+    """Joins lines of prose into paragraphs and items, and finds code and rows without marks."""
+    parts = [piece for stretch in _stretches(runs) for piece in _pieces(stretch)]
+    prose = [[] if part[0].kind else [run.first for run in part] for part in parts]
+    found: list[_Run] = []
+    for part, ends in zip(parts, paragraph_ends(prose), strict=True):
+        found += part if part[0].kind else []
+        start = 0
+        for end in ends:
+            part[start].last = part[end].last
+            found.append(part[start])
+            start = end + 1
+    return found
 
 
 def _stretches(runs: list[_Run]) -> Iterator[list[_Run]]:
@@ -450,14 +453,6 @@ def _row_key(line: str) -> tuple[str, int]:
         if (num := line.count(mark)) and f"{mark} " not in line and line[-1] not in f".{mark}":
             return name, num
     return ("columns", 0) if _COLUMNS.search(line) else ("", 0)
-
-
-def _said_lines(text: str) -> list[Line]:
-    """The lines of a text without running heads and page numbers."""
-    lines = lines_of(text)
-    if "\f" in text:
-        lines = _without(lines, _running(text, lines))
-    return lines
 
 
 def _without(lines: list[Line], left_out: set[int]) -> list[Line]:

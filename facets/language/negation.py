@@ -5,13 +5,14 @@ did not happen are cues too ("forgot to", "failed to"; implicatives, Karttunen 1
 negation ("not only") are not cues, "neither ... nor" is one cue, and in "no room without a balcony" the two cancel out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from facets.language import lexicon
 
 _CUES = lexicon.FORBIDDEN | lexicon.NOT | lexicon.NEGATIVE_IMPLICATIVES
 _CLAUSE_BORDERS = lexicon.BORDERS - {"-"}
+_PHRASE_ENDS = lexicon.BORDERS | lexicon.PREPOSITIONS | {"and"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,10 @@ def negations(forms: Sequence[str]) -> list[Negation]:
         if form not in _CUES:
             continue
         following = forms[token + 1] if token + 1 < len(forms) else ""
-        end = clause_end(forms, token)
+        end = _next(forms, token, _CLAUSE_BORDERS)
         if form in lexicon.FORBIDDEN:
-            found.append(Negation(token, range(_clause_start(forms, token), end)))
+            border = max((before for before in range(token) if forms[before] in _CLAUSE_BORDERS), default=-1)
+            found.append(Negation(token, range(border + 1, end)))
         elif form in lexicon.NOT and (form, following) not in lexicon.NOT_NEGATIVE:
             if form == "nor" and "neither" in forms[:token]:
                 continue
@@ -43,28 +45,16 @@ def negations(forms: Sequence[str]) -> list[Negation]:
                 if outer:
                     found = [other for other in found if other not in outer]
                     continue
-                end = _phrase_end(forms, token)
+                end = _next(forms, token, _PHRASE_ENDS)
             found.append(Negation(token, range(token + 1, end)))
         elif form in lexicon.NEGATIVE_IMPLICATIVES and _has_complement(form, following):
             found.append(Negation(token, range(token + 1, end)))
     return found
 
 
-def clause_end(forms: Sequence[str], token: int) -> int:
-    """Index of the next clause border after a token; the number of tokens if there is none."""
-    borders = (end for end in range(token + 1, len(forms)) if forms[end] in _CLAUSE_BORDERS)
-    return next(borders, len(forms))
-
-
-def _clause_start(forms: Sequence[str], token: int) -> int:
-    borders = (start for start in range(token - 1, -1, -1) if forms[start] in _CLAUSE_BORDERS)
-    return next(borders, -1) + 1
-
-
-def _phrase_end(forms: Sequence[str], token: int) -> int:
-    """Index after the noun phrase that follows a preposition."""
-    ends = lexicon.BORDERS | lexicon.PREPOSITIONS | {"and"}
-    return next((end for end in range(token + 1, len(forms)) if forms[end] in ends), len(forms))
+def _next(forms: Sequence[str], token: int, borders: Set[str]) -> int:
+    """Index of the next border after a token; the number of tokens if there is none."""
+    return next((end for end in range(token + 1, len(forms)) if forms[end] in borders), len(forms))
 
 
 def _has_complement(form: str, following: str) -> bool:

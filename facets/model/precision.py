@@ -165,7 +165,8 @@ class Traced:
     def __call__(self, *inputs: Tensor | None) -> Any:
         """The result of the function."""
         tensors = tuple(value for value in inputs if value is not None)
-        is_inside = _is_tracing() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
+        is_tracing: bool = torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        is_inside = is_tracing or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
         may_change = torch.is_grad_enabled() or any(weight.requires_grad for weight in self._network.parameters())
         if is_inside or may_change or any(tensor.device.type != "cpu" for tensor in tensors):
             return self._function(*inputs)
@@ -212,7 +213,3 @@ class _Recorded(nn.Module):
     def forward(self, *values: Tensor) -> Any:
         left = iter(values)
         return self._function(*(next(left) if is_given else None for is_given in self._given))
-
-
-def _is_tracing() -> bool:
-    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined,no-untyped-call]

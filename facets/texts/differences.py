@@ -89,10 +89,8 @@ def _opposites(alignment: Alignment) -> Iterator[Difference]:
     shared = max(alignment.coverages)
     for pair, one, other in _aligned_words(alignment):
         if pair.opposite and one.negated == other.negated:
-            weight = shared
-            if one.text in lexicon.COUNTERPARTS and other.text in lexicon.COUNTERPARTS:
-                weight *= _COUNTERPART
-            yield _difference(DifferenceKind.ANTONYM, one, other, weight)
+            are_counterparts = one.text in lexicon.COUNTERPARTS and other.text in lexicon.COUNTERPARTS
+            yield _difference(DifferenceKind.ANTONYM, one, other, shared * (_COUNTERPART if are_counterparts else 1.0))
 
 
 def _negations(alignment: Alignment) -> list[Difference]:
@@ -113,7 +111,9 @@ def _negations(alignment: Alignment) -> list[Difference]:
         weight = share(covered[side][scope], weights[side][scope]) * shared * pair.alike
         known = found.get((side, cue.start))
         if known is None or weight > known.weight:
-            found[side, cue.start] = _negation(one, other, sides[1 - side], weight)
+            is_modal = any(marker.kind == "modal" for marker in sides[1 - side].markers)
+            kind = DifferenceKind.MODAL if is_modal else DifferenceKind.NEGATION
+            found[side, cue.start] = _difference(kind, _as_written(one), _as_written(other), weight)
     return list(found.values())
 
 
@@ -124,12 +124,6 @@ def _resolved_cues(alignment: Alignment) -> set[tuple[int, int]]:
         if (words[0].negated != words[1].negated) == pair.opposite:
             resolved |= {(side, word.cues[-1].start) for side, word in enumerate(words) if word.negated}
     return resolved
-
-
-def _negation(one: Word, other: Word, positive: Wording, weight: float) -> Difference:
-    is_modal = any(marker.kind == "modal" for marker in positive.markers)
-    kind = DifferenceKind.MODAL if is_modal else DifferenceKind.NEGATION
-    return _difference(kind, _as_written(one), _as_written(other), weight)
 
 
 def _as_written(word: Word) -> Word:

@@ -90,7 +90,10 @@ def explain_encoded(
     ]
     if spans_TK2 is None:
         return explanations
-    return [_with_spans(*pair) for pair in zip(explanations, spans_TK2.tolist(), strict=True)]
+    return [
+        replace(text, facets=tuple(replace(own, span=tuple(spans[own.facet])) for own in text.facets))
+        for text, spans in zip(explanations, spans_TK2.tolist(), strict=True)
+    ]
 
 
 def _read_tokens(model: TextModel, texts: Sequence[str]) -> Iterator[list[Token]]:
@@ -101,11 +104,6 @@ def _read_tokens(model: TextModel, texts: Sequence[str]) -> Iterator[list[Token]
     for reading, tokens in zip(readings, tokens_of, strict=True):
         spans_L2 = reading.original(np.array([(token.start, token.end) for token in tokens]).reshape(-1, 2))
         yield [Token(token.text, *span) for token, span in zip(tokens, spans_L2.tolist(), strict=True)]
-
-
-def _with_spans(explanation: TextExplanation, spans: Sequence[tuple[int, int]]) -> TextExplanation:
-    facets = (replace(facet, span=(spans[facet.facet][0], spans[facet.facet][1])) for facet in explanation.facets)
-    return replace(explanation, facets=tuple(facets))
 
 
 def with_weights(explanation: TextExplanation, weights_L: Floats) -> TextExplanation:

@@ -91,7 +91,8 @@ def suggest_topics(
     encoded_TKD = (encoder or model).encode(ends)
     facets_TKD = np.stack([facets_in_context(*pair) for pair in zip(encoded_TKD, words, strict=True)])
     # All texts at once, because reading the whole vocabulary's vectors costs more than comparing them.
-    nearest = nearest_topic_words(model.words, facets_TKD.reshape(-1, facets_TKD.shape[-1]), num_words)
+    facets_ND, excluded = facets_TKD.reshape(-1, facets_TKD.shape[-1]), _not_topics(model.words.vocabulary)
+    nearest = model.words.nearest(facets_ND, num_words, excluded=excluded)
     num_facets = facets_TKD.shape[1]
     return [
         _topics(
@@ -112,13 +113,9 @@ def facets_in_context(facets_KD: Vectors, text_WD: Floats) -> Floats:
     return units_KD + _CONTEXT * context_KD
 
 
-def nearest_topic_words(words: WordVectors, facets_ND: Vectors, num_words: int) -> list[list[tuple[str, float]]]:
-    """The nearest words of facets that people would use for a topic: frequent nouns in their base form."""
-    return words.nearest(facets_ND, num_words, excluded=_not_topics(words.vocabulary))
-
-
 @lru_cache(4)
 def _not_topics(vocabulary: Vocabulary) -> Bools:
+    """Words that people would not use for a topic: all but frequent nouns in their base form."""
     is_noun = [word not in lexicon.NUMBERS and wordnet().is_noun(word) for word in vocabulary.words]
     is_rare = vocabulary.probabilities < _RARE
     excluded: Bools = vocabulary.is_stop | ~np.append(np.array(is_noun, dtype=np.bool_) & ~is_rare, False)

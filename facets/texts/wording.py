@@ -125,30 +125,19 @@ def _quantity(forms: Sequence[str], i: int) -> tuple[int, float | None]:
         total = lexicon.SPECIAL[form]
     elif form in lexicon.SCALES and i and forms[i - 1] in ("a", "one", "several"):
         total = lexicon.SCALES[form]
-    elif "-" in form and all(part in lexicon.NUMBERS for part in form.split("-")):
-        total = sum(lexicon.NUMBERS[part] for part in form.split("-"))
     if total is None:
         return 1, None
     length = 1
     while i + length < len(forms):
-        following = forms[i + length]
-        if following in lexicon.SCALES:
+        step = 2 if forms[i + length] == "-" else 1  # "twenty-one"
+        following = "".join(forms[i + length + step - 1 : i + length + step])
+        if following in lexicon.SCALES and step == 1:
             total *= lexicon.SCALES[following]
-        elif (
-            following in lexicon.NUMBERS and total >= 20 and total % 10 == 0 and lexicon.NUMBERS[following] < 10 < total
-        ):
+        elif total >= 20 and total % 10 == 0 and lexicon.NUMBERS.get(following, 10.0) < 10:
             total += lexicon.NUMBERS[following]
-        elif (
-            following == "-"
-            and i + length + 1 < len(forms)
-            and forms[i + length + 1] in lexicon.NUMBERS
-            and total in range(20, 100, 10)
-        ):
-            total += lexicon.NUMBERS[forms[i + length + 1]]
-            length += 1
         else:
             break
-        length += 1
+        length += step
     return length, total
 
 
@@ -217,9 +206,8 @@ def read_wording(tokens: Sequence[Token]) -> Wording:
     """Parses the first ``MAX_TOKENS`` tokens of a sentence."""
     tokens = tokens[:MAX_TOKENS]
     forms = [token.text.lower().replace("\u2019", "'") for token in tokens]
-    forms = [
-        form.replace(".", "") if form[-1] == "." and form[0].isalpha() else form for form in forms
-    ]  # "p.m.", "kg."
+    is_short = [form[-1] == "." and form[0].isalpha() for form in forms]  # "p.m.", "kg."
+    forms = [form.replace(".", "") if short else form for form, short in zip(forms, is_short, strict=True)]
     found_negations = negations(forms)
     values = values_of(forms)
     # A capital inside a sentence begins a name, except in headlines, where most words have one.
