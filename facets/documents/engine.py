@@ -457,7 +457,6 @@ def _check_page_size(page_size: int) -> None:
 def _read_documents(
     view: StoreView, record: CollectionRecord, rows: Ints, include_facets: bool
 ) -> tuple[StoredDocument, ...]:
-    """The documents at these first rows."""
     documents_by_row = view.documents(rows)
     documents = [documents_by_row[row] for row in rows.tolist()]
     if not include_facets:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from facets.arrays import Ints
 from facets.documents.filters import PATH_RULE, keys_of, path_of
 from facets.documents.types import DocumentPart, JsonValue, Span
-from facets.errors import DamagedError, ErrorPath, InvalidInputError
+from facets.errors import DamagedError, InvalidInputError
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
 from facets.language.reading import read
@@ -146,16 +146,16 @@ class SearchedText:
         return np.stack([starts, starts + lengths], axis=1)
 
 
-def check_search_fields(fields: Mapping[str, float], *, path: ErrorPath = ("search_fields",)) -> dict[str, float]:
+def check_search_fields(fields: Mapping[str, float]) -> dict[str, float]:
     """Fields and weights as a collection stores them; raises InvalidInputError if there are too many or one is bad."""
     if len(fields) > MAX_SEARCH_FIELDS:
-        raise InvalidInputError(f"has {len(fields)} items, the limit is {MAX_SEARCH_FIELDS}", path=path)
+        raise InvalidInputError(f"has {len(fields)} items, the limit is {MAX_SEARCH_FIELDS}", path="search_fields")
     for place, (name, weight) in enumerate(fields.items()):
         if not keys_of(name):
-            raise InvalidInputError(f"must be {PATH_RULE}, got {name!r}", path=(*path, place, "name"))
+            raise InvalidInputError(f"must be {PATH_RULE}, got {name!r}", path=("search_fields", place, "name"))
         if not (math.isfinite(weight) and 0 < weight <= MAX_FIELD_WEIGHT):
             rule = f"must be above 0 and at most {MAX_FIELD_WEIGHT:g}, got {weight:g}"
-            raise InvalidInputError(rule, path=(*path, place, "weight"))
+            raise InvalidInputError(rule, path=("search_fields", place, "weight"))
     return {name: float(weight) for name, weight in fields.items()}
 
 

@@ -232,7 +232,6 @@ def _uses(filter: Filter) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _kinds_of(payloads: Sequence[Mapping[str, JsonValue]], keys: Sequence[str]) -> Iterator[str]:
-    """The kinds of the values of a field."""
     for payload in payloads:
         holder: object = payload
         for key in keys[:-1]:

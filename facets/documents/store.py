@@ -387,7 +387,6 @@ def move_to_postgres(directory: Path, url: str, record_files: RecordFiles, *, sa
 
 
 def _copy_store(reading: SqlConnection, writing: SqlConnection, say: Say) -> None:
-    """Copies the document store and verifies the copy."""
     source, target = StoreView(reading, SQLITE), StoreView(writing, POSTGRES)
     if target.all_collections() or target.last_row():
         raise ConflictError("the database holds a store already: expected an empty one")

@@ -59,7 +59,7 @@ def _checksums(file: BinaryIO, num_bytes: int) -> NDArray[np.uint32]:
 def load_snapshot(
     path: Path, expected: Mapping[str, object], backend: IndexBackend, *, revision: int
 ) -> FacetIndex | None:
-    """Opens a snapshot; None if there is none, or if it cannot be trusted and was set aside.
+    """Opens a snapshot; None if there is none, or if it cannot be trusted and was renamed to ``*.damaged``.
 
     ``expected``: store id, collection, K and D that it must have; ``revision``: of the data directory now.
     """
@@ -77,16 +77,11 @@ def load_snapshot(
     except FileNotFoundError:
         return None
     except (IndexFormatError, OSError) as error:
-        set_aside(path, error)
+        aside = path.with_suffix(".damaged")
+        logger.warning("index snapshot %s set aside as %s, rebuilding: %s", path, aside.name, error)
+        with clear_errors(f"damaged snapshot {path} cannot be set aside"):
+            path.replace(aside)
         return None
-
-
-def set_aside(path: Path, error: Exception) -> None:
-    """Renames a snapshot that cannot be trusted to ``*.damaged``."""
-    aside = path.with_suffix(".damaged")
-    logger.warning("index snapshot %s set aside as %s, rebuilding: %s", path, aside.name, error)
-    with clear_errors(f"damaged snapshot {path} cannot be set aside"):
-        path.replace(aside)
 
 
 def check_snapshot(path: Path) -> None:

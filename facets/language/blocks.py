@@ -483,7 +483,6 @@ def _running(text: str, lines: list[Line]) -> set[int]:
 
 
 def _joined_over_pages(runs: list[_Run], text: str) -> list[_Run]:
-    """Joins a paragraph that continues on the next page."""
     joined: list[_Run] = []
     for run in runs:
         before = joined[-1] if joined else None

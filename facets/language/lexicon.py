@@ -139,7 +139,7 @@ ORDINALS = {
     )
 }
 SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "dozen": 12.0}
-SPECIAL = {"half": 0.5, "twice": 2.0, "once": 1.0, "double": 2.0, "pair": 2.0, "couple": 2.0}
+SPECIAL = {"half": 0.5, "twice": 2.0, "double": 2.0, "pair": 2.0, "couple": 2.0}
 MONTHS = {
     form: name[:3]
     for name in "january february march april may june july august september october november december".split()

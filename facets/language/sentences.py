@@ -32,11 +32,9 @@ _STARTERS = (
     STOP_WORDS
     | {"mr", "mrs", "dr"}
     | frozenset(
-        "according additionally afterwards another because certainly consequently currently despite earlier eventually"
-        " finally following furthermore hence how instead its later like likewise many meanwhile moreover most nearly"
-        " nobody none now officials originally otherwise people perhaps police previously recently similarly since"
-        " some sometimes somebody someone soon subsequently such that then there thereafter therefore they though"
-        " thus today together tomorrow tonight unfortunately unlike yesterday yet".split()
+        "according additionally certainly consequently currently despite earlier eventually finally following"
+        " furthermore instead later like likewise nearly officials originally people police previously recently"
+        " similarly somebody soon subsequently today tomorrow tonight unfortunately unlike yesterday".split()
     )
 )
 # Starters that are also surnames: "K. He", "T. May".

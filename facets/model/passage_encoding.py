@@ -159,11 +159,6 @@ def cut_windows(text: int, cut: Cut, *, longest: int) -> list[Window]:
     return windows
 
 
-def even_bounds(num_pieces: int, longest: int) -> Ints:
-    """Bounds of the fewest parts of at most ``longest`` pieces, of about equal length."""
-    return np.linspace(0, num_pieces, max(1, -(-num_pieces // longest)) + 1).astype(np.int64)
-
-
 def length_batches(
     lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int, pads: bool = False
 ) -> Iterator[Ints]:
@@ -305,7 +300,9 @@ class PassageEncoder:
         longest, vectors_ND = self.encoder.longest, np.zeros((len(texts), self.encoder.dim), dtype=np.float32)
 
         def windows_of(text: int) -> list[Window]:
-            return [Window(text, np.array(pair)) for pair in pairwise(even_bounds(len(texts[text]), longest).tolist())]
+            num_pieces = len(texts[text])
+            bounds = np.linspace(0, num_pieces, max(1, -(-num_pieces // longest)) + 1).astype(np.int64)
+            return [Window(text, np.array(pair)) for pair in pairwise(bounds.tolist())]
 
         for sections in _slices(len(texts), windows_of):
             windows = [window for section in sections for window in section]

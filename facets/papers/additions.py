@@ -170,7 +170,6 @@ class Additions(RecordFollower[AdditionStore]):
         return vectors
 
     def _encoded(self, rows: Sequence[int], bank: PaperBank) -> PaperFacets:
-        """Encodes papers of the bank."""
         trained = self._model.papers
         added = [row for row in rows if row >= len(trained.ids)]
         read = iter(self._model.paper_rows([bank.titles[row] for row in added], [bank.abstracts[row] for row in added]))

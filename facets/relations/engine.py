@@ -15,14 +15,14 @@ from facets.model.loading import load
 from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
 from facets.relations.entailment import Entailment, background_facets, detect_entailment
-from facets.relations.entities import EntityFinder, EntitySpan, EntityType
+from facets.relations.entities import EntitySpan, EntityType
 from facets.relations.extraction import (
     PairMention,
     asserted_relations,
+    checked_spans,
     group_tails,
     head_spans,
     pair_mentions,
-    resolve_spans,
     symmetrised,
 )
 from facets.relations.model import RelationModel
@@ -114,8 +114,7 @@ class RelationEngine:
         self,
         texts: Sequence[str],
         *,
-        spans: Sequence[Sequence[EntitySpan]] | None = None,
-        finder: EntityFinder | None = None,
+        spans: Sequence[Sequence[EntitySpan]],
         relations: Sequence[str] | None = None,
         max_relations_per_pair: int | None = 1,
         top_k: int | None = None,
@@ -127,8 +126,7 @@ class RelationEngine:
 
         Args:
             texts: Each with at least one word.
-            spans: Entities of each text, in any order. Exactly one of ``spans`` and ``finder`` must be given.
-            finder: ``Gazetteer(names)`` or ``SpacyEntities(pipeline)``.
+            spans: Entities of each text, in any order, such as ``Gazetteer(names).find(texts)``.
             relations: Names to restrict to; None: all.
             max_relations_per_pair: Maximum number of accepted relations between two entities, counting both directions;
                 the most probable are kept, 1 to 50. None: all that reach their thresholds.
@@ -141,14 +139,12 @@ class RelationEngine:
             paired.
 
         Raises:
-            InvalidInputError: A blank text, both or neither source of entities, or bad spans (``field`` is
-                ``texts[i]`` or ``spans[i][j]``).
+            InvalidInputError: A blank text or bad spans (``field`` is ``texts[i]`` or ``spans[i][j]``).
             NotFoundError: A relation is unknown; the message lists similar names.
         """
         chosen = self._additions.chosen(relations)
         check_texts(texts, "extract")
-        entities = resolve_spans(texts, spans, finder)
-        mentions = pair_mentions(texts, entities, self.model.tokenizer)
+        mentions = pair_mentions(texts, checked_spans(texts, spans), self.model.tokenizer)
         max_per_pair = _in_range(max_relations_per_pair, "max_relations_per_pair", MAX_RELATIONS_PER_PAIR)
         top_k = _in_range(top_k, "top_k")
         return self._pairs(texts, mentions, chosen, max_per_pair=max_per_pair, top_k=top_k, evidence=evidence)
@@ -159,15 +155,14 @@ class RelationEngine:
         relation: str,
         texts: Sequence[str],
         *,
-        spans: Sequence[Sequence[EntitySpan]] | None = None,
-        finder: EntityFinder | None = None,
+        spans: Sequence[Sequence[EntitySpan]],
         top_k: int | None = None,
         evidence: bool = True,
     ) -> list[RankedTail]:
         """Tail entities t with ``relation(head, t)`` in the texts, best first, ties by name.
 
-        All mentions of ``head`` are found, ignoring case; ``spans`` or ``finder`` give candidates for the tail. The
-        best ``top_k`` candidates in a sentence with the head are returned (None: all); ``accepted`` says which reach
+        All mentions of ``head`` are found, ignoring case; ``spans`` are candidates for the tail. The best ``top_k``
+        candidates in a sentence with the head are returned (None: all); ``accepted`` says which reach
         the threshold. Other arguments and errors are those of ``extract``.
         """
         _in_range(top_k, "top_k")
@@ -175,7 +170,7 @@ class RelationEngine:
         head = head.strip()
         chosen, is_inverse = self._additions.chosen([relation]), self._additions.is_inverse(relation)
         check_texts(texts, "fill_slot")
-        entities = head_spans(texts, resolve_spans(texts, spans, finder), head)
+        entities = head_spans(texts, checked_spans(texts, spans), head)
         mentions = pair_mentions(texts, entities, self.model.tokenizer)
         mentions = [mention for mention in mentions if mention.is_about(texts, head)]
         pairs = [

@@ -156,13 +156,7 @@ _MIN_DIFFERENCE = 0.02  # scores of the two directions that are closer than this
 _LAPSE = 0.06  # share of pairs judged by something that no feature captures; bounds every probability
 _BACKGROUND_PATTERNS = 500
 _NEGATED = "one is negated and the other is not"
-# In the order of the columns of probabilities.
-LABELS = (
-    EntailmentLabel.ENTAILS,
-    EntailmentLabel.ENTAILED_BY,
-    EntailmentLabel.PARAPHRASE,
-    EntailmentLabel.NEUTRAL,
-)
+LABELS = tuple(EntailmentLabel)[:4]  # in the order of the columns of probabilities
 _REVERSED = {
     EntailmentLabel.ENTAILS: EntailmentLabel.ENTAILED_BY,
     EntailmentLabel.ENTAILED_BY: EntailmentLabel.ENTAILS,
@@ -198,7 +192,7 @@ def detect_entailment(
     model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> list[Entailment]:
     """See ``RelationEngine.entailment``; ``background_MD``: ``background_facets`` of the model."""
-    first, second = _tokenized(model, premises, hypotheses)
+    first, second = tokenize_pairs(model, premises, hypotheses)
     if not first:
         return []
     # A negated pattern is compared as its affirmative form.
@@ -220,11 +214,6 @@ def detect_entailment(
         )
         for row, (premise, hypothesis) in enumerate(zip(first, second, strict=True))
     ]
-
-
-def entailment_features(model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str]) -> PairFeatures:
-    """The features of pairs, at least one, with negations kept."""
-    return pair_features(model, *_tokenized(model, premises, hypotheses), background_facets(model))
 
 
 def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> Doubles:
@@ -261,9 +250,10 @@ def decided_label(shares_4: Doubles, threshold: float) -> EntailmentLabel:
     return EntailmentLabel.ENTAILS if entails > entailed_by else EntailmentLabel.ENTAILED_BY
 
 
-def _tokenized(
+def tokenize_pairs(
     model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str]
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Tokens of patterns that form pairs; raises InvalidInputError for a bad pattern or different lengths."""
     first = tokenize_patterns(premises, model.tokenizer, path=("premises",))
     second = tokenize_patterns(hypotheses, model.tokenizer, path=("hypotheses",))
     if len(first) != len(second):

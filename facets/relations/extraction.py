@@ -19,7 +19,7 @@ from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import Assertion, AssertionStatus, assertion_of, quotations
-from facets.relations.entities import VALUES, EntityFinder, EntitySpan, EntityType, check_spans
+from facets.relations.entities import VALUES, EntitySpan, EntityType, check_spans
 from facets.relations.patterns import (
     ARG1,
     ARG2,
@@ -68,15 +68,8 @@ class PairMention:
         return EntityPair(self.text_position, head, tail, self.sentence.start, self.sentence.end, scores)
 
 
-def resolve_spans(
-    texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]] | None, finder: EntityFinder | None
-) -> list[list[EntitySpan]]:
-    """Entities of each text in order, from the caller or a finder; exactly one of the two must be given."""
-    if (spans is None) == (finder is None):
-        raise InvalidInputError(f"or a finder must be given, got {'both' if finder else 'neither'}", path="spans")
-    if finder is not None:
-        return finder.find(texts)
-    assert spans is not None
+def checked_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]]) -> list[list[EntitySpan]]:
+    """Entities of each text in order; raises InvalidInputError."""
     if len(spans) != len(texts):
         raise InvalidInputError(f"must have one list for each of {len(texts)} texts, got {len(spans)}", path="spans")
     return [check_spans(text, own, ("spans", i)) for i, (text, own) in enumerate(zip(texts, spans, strict=True))]

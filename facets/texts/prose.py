@@ -148,7 +148,6 @@ def is_boilerplate(text: str) -> bool:
 
 
 def _names_subject(said: Sequence[str], may_stand_S: Bools, tokenizer: Tokenizer, vocabulary: Vocabulary) -> Bools:
-    """Which sentences name the document's subject."""
     words_of = [[word for word in words if len(word) > 2 and word.isalpha()] for words in tokenizer.words(said)]
     words = sorted(set(chain.from_iterable(words_of)))
     rows = vocabulary.rows(words)

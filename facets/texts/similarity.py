@@ -233,17 +233,6 @@ class PairScorer:
         """Weighted average of the words of each text, ``[T, D]``."""
         return self.words.average(self.weights(weighting))
 
-    def without_common_direction(self, averages_TD: Tensor, weighting: Weighting) -> Tensor:
-        """``averages`` with the direction that all texts share removed, ``[T, D]``."""
-        key = COMPONENT_KEYS[weighting.by_facets]
-        component_D = self.model.common_components.get(key)
-        if component_D is None:
-            raise ConfigError(
-                f"sif needs the model's common component {key!r}, got {sorted(self.model.common_components)}: "
-                "fit_common_components(model, texts) computes it"
-            )
-        return scoring.remove_component(averages_TD, torch.from_numpy(component_D))
-
     def cosines(self, vectors_TD: Tensor) -> Tensor:
         """Cosine of the two vectors of each pair, ``[P]``."""
         first_P, second_P = self.pairs_P2.unbind(dim=1)
@@ -251,11 +240,7 @@ class PairScorer:
 
     def compare_facets(self, score: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """Scores ``[P]`` of all pairs, given a function of the first and second texts' facets ``[B, K, D]``."""
-        return torch.cat([score(*self.facets_of(pairs_B2)) for pairs_B2 in self.blocks()])
-
-    def facets_of(self, pairs_B2: Tensor) -> tuple[Tensor, Tensor]:
-        """Facets of the first and the second texts of pairs, ``[B, K, D]`` each."""
-        return self.facets[pairs_B2[:, 0]], self.facets[pairs_B2[:, 1]]
+        return torch.cat([score(*self.facets[pairs_B2.T]) for pairs_B2 in self.blocks()])
 
     def blocks(self) -> Sequence[Tensor]:
         """Blocks of pairs ``[B, 2]`` whose facets fit ``NUMBERS_AT_A_TIME``."""
@@ -280,7 +265,7 @@ class PairScorer:
         explanations: list[PairExplanation] = []
         for pairs_B2 in self.blocks():
             check_interrupted()
-            first_BKD, second_BKD = self.facets_of(pairs_B2)
+            first_BKD, second_BKD = self.facets[pairs_B2.T]
             cosines_BKK = (scoring.unit_facets(first_BKD) @ scoring.unit_facets(second_BKD).mT).clamp(-1.0, 1.0)
             shares_BKK = checked.row.shares(first_BKD, second_BKD)
             explanations += [
@@ -356,7 +341,13 @@ def _average(texts: PairScorer, weighting: Weighting) -> Tensor:
 
 
 def _sif(texts: PairScorer, weighting: Weighting) -> Tensor:
-    return texts.cosines(texts.without_common_direction(texts.averages(weighting), weighting))
+    key, components = COMPONENT_KEYS[weighting.by_facets], texts.model.common_components
+    if key not in components:
+        raise ConfigError(
+            f"sif needs the model's common component {key!r}, got {sorted(components)}: "
+            "fit_common_components(model, texts) computes it"
+        )
+    return texts.cosines(scoring.remove_component(texts.averages(weighting), torch.from_numpy(components[key])))
 
 
 def _wmd(texts: PairScorer, weighting: Weighting) -> Tensor:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from facets.arrays import Bools, Floats, Vectors
+from facets.arrays import Bools, Floats
 from facets.errors import InvalidInputError
 from facets.language import lexicon
 from facets.language.reading import read
@@ -89,7 +89,8 @@ def suggest_topics(
     ends = [_end_of(model, text, keep) for text in texts]
     words = [words_of_text(model, end) for end in ends]
     encoded_TKD = (encoder or model).encode(ends)
-    facets_TKD = np.stack([facets_in_context(*pair) for pair in zip(encoded_TKD, words, strict=True)])
+    units_TKD, context_TD = unit_rows(encoded_TKD), unit_rows(np.stack([own.sum(axis=0) for own in words]))
+    facets_TKD = units_TKD + units_TKD.any(axis=2, keepdims=True) * _CONTEXT * context_TD[:, None]
     # All texts at once, because reading the whole vocabulary's vectors costs more than comparing them.
     facets_ND, excluded = facets_TKD.reshape(-1, facets_TKD.shape[-1]), _not_topics(model.words.vocabulary)
     nearest = model.words.nearest(facets_ND, num_words, excluded=excluded)
@@ -104,13 +105,6 @@ def suggest_topics(
         )
         for text, facets_KD in enumerate(facets_TKD)
     ]
-
-
-def facets_in_context(facets_KD: Vectors, text_WD: Floats) -> Floats:
-    """Facets at unit length plus the weighted mean direction of the words of their text; zero facets stay zero."""
-    units_KD = unit_rows(facets_KD)
-    context_KD: Floats = units_KD.any(axis=1, keepdims=True) * unit_rows(text_WD.sum(axis=0)[None])
-    return units_KD + _CONTEXT * context_KD
 
 
 @lru_cache(4)
@@ -162,12 +156,6 @@ def _check_apart(kept_ND: Floats, avoided_ND: Floats, keep: Sequence[str], avoid
             raise InvalidInputError(message, path=("avoid", avoided))
 
 
-def cohesion(facets_KD: Vectors, topics_KD: Vectors) -> Floats:
-    """Cosine of each topic with its facet, ``[K]``; the likelihood of a topic depends on it."""
-    cosines_K: Floats = (unit_rows(facets_KD) * topics_KD).sum(axis=1)
-    return cosines_K
-
-
 def topic_vectors(words: WordVectors, nearest_words: Sequence[Sequence[tuple[str, float]]]) -> Floats:
     """Mean of the nearest words of each facet, weighted by their cosines, at unit length, ``[K, D]`` (eq. 4.1)."""
     vectors = [
@@ -190,7 +178,7 @@ def _topics(
     kept = [facet for facet in np.flatnonzero(facets_KD.any(axis=1)).tolist() if nearest[facet]]
     facets_KD, nearest = facets_KD[kept], [nearest[facet] for facet in kept]
     topics_KD = topic_vectors(model.words, nearest)
-    cohesion_K = cohesion(facets_KD, topics_KD)
+    cohesion_K = (unit_rows(facets_KD) * topics_KD).sum(axis=1)  # the likelihood of a topic depends on it
     closest_K = (topics_KD @ text_WD.T).max(axis=1, initial=0.0)
     curve_2N = model.score_curves.get(CURVE)
     likelihood_K = None if curve_2N is None else apply_curve(curve_2N, cohesion_K)

@@ -116,13 +116,9 @@ def _number_at(forms: Sequence[str], i: int) -> tuple[int, ValueKind | None, str
 def _quantity(forms: Sequence[str], i: int) -> tuple[int, float | None]:
     """How many tokens the number that starts at token ``i`` has, and its value."""
     form = forms[i]
-    total: float | None = None
+    total = lexicon.NUMBERS.get(form, lexicon.SPECIAL.get(form))
     if _IS_NUMBER.match(form):
         total = float(form.replace(",", ""))
-    elif form in lexicon.NUMBERS:
-        total = lexicon.NUMBERS[form]
-    elif form in lexicon.SPECIAL and form != "once":
-        total = lexicon.SPECIAL[form]
     elif form in lexicon.SCALES and i and forms[i - 1] in ("a", "one", "several"):
         total = lexicon.SCALES[form]
     if total is None:
@@ -235,10 +231,9 @@ def read_wording(tokens: Sequence[Token]) -> Wording:
                 value=value,
             )
         )
-    passive = _passive_verbs(forms, verbs)
     first, second = ([*forms, "", ""])[:2]
     indefinite = (first in lexicon.INDEFINITE or first in lexicon.NUMBERS) and second != "of"
-    return Wording(tuple(words), tuple(_markers(forms, tokens)), passive, indefinite)
+    return Wording(tuple(words), tuple(_markers(forms, tokens)), _passive_verbs(forms, verbs), indefinite)
 
 
 def _is_compared(form: str) -> bool:

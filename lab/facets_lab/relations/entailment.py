@@ -14,7 +14,13 @@ from sklearn.metrics import average_precision_score
 
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
-from facets.relations.entailment import PairFeatures, entailment_features, label_probabilities
+from facets.relations.entailment import (
+    PairFeatures,
+    background_facets,
+    label_probabilities,
+    pair_features,
+    tokenize_pairs,
+)
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2
 from facets.relations.tables import EntailmentWeights
@@ -160,7 +166,8 @@ def weigh_features(features: PairFeatures, weights: EntailmentWeights) -> PairSc
 
 def model_scores(model: RelationModel, data: EntailmentData) -> dict[str, PairScores]:
     """Scores ``asymmetric``, as the model answers, and ``asymmetric_plain``, by eq. 3.10 alone."""
-    features = entailment_features(model, data.premises, data.hypotheses)
+    tokens = tokenize_pairs(model, data.premises, data.hypotheses)
+    features = pair_features(model, *tokens, background_facets(model))
     forward, backward = features.column("coverage")
     return {
         "asymmetric": weigh_features(features, model.relations.confidence.entailment),

@@ -43,7 +43,7 @@ def test_bad_candidates_are_reported(
 
 def test_extraction_returns_mentions_and_sentences(engine: RelationEngine) -> None:
     text = "Hello. Ann was born in Paris. Bob works for Acme."
-    [pairs] = engine.extract([text], finder=NAMES)
+    [pairs] = engine.extract([text], spans=NAMES.find([text]))
     found = {(p.head.text, p.tail.text): [r.score.relation for r in p.relations][:1] for p in pairs}
     assert found[("Ann", "Paris")] == ["birthPlace"]
     assert found[("Bob", "Acme")] == ["employer"]
@@ -74,16 +74,9 @@ def test_bad_spans_and_texts_are_reported(
     assert caught.value.field == field
 
 
-def test_entities_need_exactly_one_source(engine: RelationEngine) -> None:
-    with pytest.raises(InvalidInputError, match="neither"):
-        engine.extract(["Ann met Bob."])
-    with pytest.raises(InvalidInputError, match="both"):
-        engine.extract(["Ann met Bob."], spans=[[]], finder=NAMES)
-
-
 def test_slots_are_filled_best_first(engine: RelationEngine) -> None:
     texts = ["Ann was born in Paris.", "Ann works for Acme.", "ann grew up in London. Bob was born in Acme."]
-    tails = engine.fill_slot("Ann", "birthPlace", texts, finder=NAMES)
+    tails = engine.fill_slot("Ann", "birthPlace", texts, spans=NAMES.find(texts))
     assert {tail.tail for tail in tails} == {"Paris", "Acme", "London"}
     assert [tail.score for tail in tails] == sorted((tail.score for tail in tails), reverse=True)
     assert {tail.tail for tail in tails if tail.accepted} == {"Paris", "London"}

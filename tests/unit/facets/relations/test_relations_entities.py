@@ -139,13 +139,14 @@ def test_an_inverse_alias_is_scored_the_other_way_round(engine: RelationEngine) 
 
 
 def test_a_slot_of_an_inverse_alias_gives_heads(engine: RelationEngine) -> None:
-    [tail] = engine.fill_slot("Paris", "capitalOf", ["France is ruled from Paris."], finder=NAMES)
+    texts = ["France is ruled from Paris."]
+    [tail] = engine.fill_slot("Paris", "capitalOf", texts, spans=NAMES.find(texts))
     assert (tail.tail, tail.mentions[0].pair.head.text) == ("France", "France")
 
 
 def test_a_symmetric_relation_is_found_once_in_the_order_of_the_text(engine: RelationEngine) -> None:
     for text in ("Ann is married to Bob.", "Bob wed Ann."):
-        [pairs] = engine.extract([text], finder=NAMES, max_relations_per_pair=None, relations=["spouse"])
+        [pairs] = engine.extract([text], spans=NAMES.find([text]), max_relations_per_pair=None, relations=["spouse"])
         [pair] = [pair for pair in pairs if pair.relations]
         assert text.startswith(pair.head.text)
 

@@ -19,8 +19,7 @@ def spans_of(text: str, *names: tuple[str, EntityType]) -> list[EntitySpan]:
 
 
 def pairs_of(engine: RelationEngine, text: str, spans: list[EntitySpan] | None = None):
-    finder = NAMES if spans is None else None
-    [pairs] = engine.extract([text], spans=None if spans is None else [spans], finder=finder)
+    [pairs] = engine.extract([text], spans=NAMES.find([text]) if spans is None else [spans])
     return pairs
 
 
@@ -94,10 +93,10 @@ def test_extraction_can_be_interrupted_anywhere(engine: RelationEngine) -> None:
                 raise FacetsError("interrupted")
 
         with interrupted_by(check):
-            engine.extract([text], finder=NAMES)
+            engine.extract([text], spans=NAMES.find([text]))
         return next(places)
 
-    engine.extract([text], finder=NAMES)  # what is read once, and kept, asks too
+    engine.extract([text], spans=NAMES.find([text]))  # what is read once, and kept, asks too
     asked = asked_until(10**9)
     assert asked > 6
     for most in range(asked):

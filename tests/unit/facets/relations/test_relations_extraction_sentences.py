@@ -37,7 +37,7 @@ def asserted(engine: RelationEngine, finder: SpacyEntities, texts: list[str]) ->
     """Relation, head and tail of everything that each text is taken to say."""
     return [
         {(r.score.relation, plain(r.head.text), plain(r.tail.text)) for pair in pairs for r in pair.relations}
-        for pairs in engine.extract(texts, finder=finder, evidence=False)
+        for pairs in engine.extract(texts, spans=finder.find(texts), evidence=False)
     ]
 
 
