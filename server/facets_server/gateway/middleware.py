@@ -28,10 +28,7 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 
 
 class Checked:
-    """Rejects foreign hosts and ambiguous lengths, logs requests, and hides messages of unexpected exceptions.
-
-    ``routes``: paths that the log names; it calls others ``pages``, because a path may hold anything.
-    """
+    """Checks and logs requests; ``routes``: the paths that the log names, because any other may hold anything."""
 
     def __init__(self, app: ASGIApp, config: ServerConfig, *, routes: Collection[str]) -> None:
         self._app = app

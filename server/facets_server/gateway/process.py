@@ -34,10 +34,7 @@ class GatewayProcess:
         self._watcher = threading.Thread(target=self._watch, name="gateway", daemon=True)
 
     def start(self, target: str) -> None:
-        """Returns once the process accepts requests; raises a ConfigError if it has ended.
-
-        ``target`` is the address where the server accepts the gateway's calls.
-        """
+        """Returns once the process takes requests for the server at ``target``; raises ConfigError if it has ended."""
         # The gateway does not need the address of the document store, which may contain a password.
         settings = self._config.model_dump(mode="json", exclude={"engine": {"store"}})
         order = {"target": target, "socket": self._socket.fileno(), "config": settings}

@@ -52,11 +52,7 @@ class BodyReader:
             raise CallError.of_facets(error) from error
 
     async def body(self, request: Request, convert: Callable[[bytes], ResultT]) -> ResultT:
-        """Checks the key, then reads, decompresses and converts the whole body.
-
-        Raises:
-            CallError: The key or the body is invalid, or the body exceeds a limit.
-        """
+        """Checks the key, then reads, decompresses and converts the body; CallError if one is invalid or too large."""
         self.check_key(request)
         stream, body = request.stream(), bytearray()
         try:
@@ -88,10 +84,7 @@ class BodyReader:
             yield piece
 
     async def lines(self, request: Request, convert: Callable[[bytes], ResultT]) -> AsyncGenerator[ResultT, None]:
-        """Yields the converted lines of a body as they arrive; skips empty ones. Errors as ``body``.
-
-        A line counts towards the total of all bodies until the next one is requested.
-        """
+        """Yields the converted lines of a body as they arrive; skips empty ones. Errors as ``body``."""
         num_left = _MIN_LINES  # lines that may come without another byte from the client
 
         async def received() -> AsyncIterator[bytes]:

@@ -86,11 +86,7 @@ class LineResponse(StreamingResponse):
 
 
 def content_type_of(request: Request, *accepted: str) -> str:
-    """The content type of a request, without parameters.
-
-    Raises:
-        CallError: The type is not accepted. Web pages of other origins could send some types without permission.
-    """
+    """The content type of a request, without parameters; raises CallError when it is not accepted."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type not in accepted:
         expected = " or ".join(accepted)

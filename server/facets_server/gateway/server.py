@@ -24,10 +24,7 @@ _KEEP_ALIVE_S = 20
 
 
 def make_server(upstream: Upstream, config: ServerConfig) -> uvicorn.Server:
-    """The HTTP server before ``upstream``; it stops when ``should_exit`` is set: after the last reply or ``drain_s``.
-
-    Raises ConfigError if its certificates cannot be used.
-    """
+    """The HTTP server before ``upstream``, which ends after ``should_exit``; ConfigError for bad certificates."""
     http, security = config.http, config.security
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages quote clients' input
     settings = uvicorn.Config(

@@ -95,10 +95,7 @@ class Upstream:
         return AsyncFacetsClient(self._target, metadata=caller.metadata)
 
     async def stream(self, path: str, requests: AsyncIterator[bytes], caller: Caller) -> AsyncIterator[bytes]:
-        """Calls a streaming rpc; takes requests as fast as the server reads them.
-
-        It runs in threads: gRPC's asyncio client can lose the status of a call that ends during a write.
-        """
+        """Calls a streaming rpc in threads: gRPC's asyncio client can lose the status if a call ends in a write."""
         loop = asyncio.get_running_loop()
 
         async def next_request() -> bytes | None:

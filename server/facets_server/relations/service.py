@@ -1,7 +1,4 @@
-"""RelationService: relations between entities, and which sentence pattern entails which.
-
-Long requests are processed in parts, so that others do not wait for them.
-"""
+"""RelationService: relations between entities, and which sentence pattern entails which."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

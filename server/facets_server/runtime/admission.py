@@ -92,10 +92,7 @@ class Admission:
                 self._drain_listeners.remove(listener)
 
     async def admit(self, call: CallContext) -> ExitStack:
-        """Takes a permit for a call; waits until the end of the call. Closing the stack gives it back.
-
-        Raises OverloadedError if too many wait, as ``check_room`` does before the message of a call is read.
-        """
+        """Takes a permit for a call until the stack is closed; raises OverloadedError if too many wait."""
         await self._permits.acquired(call)
         permit = ExitStack()
         permit.callback(self._leave, call, time.monotonic())

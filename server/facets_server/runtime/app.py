@@ -122,11 +122,7 @@ class FacetsServer:
             self._closing = closing.pop_all()
 
     def start(self) -> None:
-        """Starts answering calls, opens and warms up the models, then reports SERVING; raises what a model raises.
-
-        A call that comes before its model is open waits for it. Without ``warm_up``, each model is opened by its first
-        call.
-        """
+        """Answers calls, and opens the models, without ``warm_up`` at their first calls; raises what a model raises."""
         self._grpc.start(self._handlers, probes=self._probes)
         for model in self._models.all() if self._warms_up else ():
             for _ in range(UNRECORDED_CALLS + 1):

@@ -42,18 +42,14 @@ _SMOOTHING = 0.3  # weight of the newest batch in the running mean of the model'
 
 
 class PendingRows(Waiter, Generic[RowT]):
-    """Rows of one call that wait for the model; made by ``Batcher.submit``.
-
-    ``submitted`` and ``started`` (of the first batch with one of the rows) are times of ``time.monotonic()``;
-    ``inference_s`` is the total time of all batches with one of the rows.
-    """
+    """Rows of one call that wait for the model; made by ``Batcher.submit``."""
 
     def __init__(self, rows: Sequence[RowT], call: CallContext) -> None:
         super().__init__(call)
         self.rows = rows
-        self.submitted = self.started = time.monotonic()
+        self.submitted = self.started = time.monotonic()  # started: the first batch with one of the rows
         self.next_row = 0  # first row that the worker has not taken
-        self.inference_s = 0.0
+        self.inference_s = 0.0  # of all batches with one of the rows
         self._columns: Columns | None = None
         self._num_missing = len(rows)
 
@@ -63,10 +59,7 @@ class PendingRows(Waiter, Generic[RowT]):
         return range(self.next_row, min(self.next_row + _ROWS_PER_TURN, len(self.rows)))
 
     def columns(self) -> Columns:
-        """Waits for the arrays of ``encode``, in the order of the rows, and adds the times to the call.
-
-        Raises as ``Waiter.wait``.
-        """
+        """Waits for the arrays of ``encode``, in the order of the rows; raises as ``Waiter.wait``."""
         self.wait()
         assert self._columns is not None
         waited_s, call = self.started - self.submitted, self.call
@@ -78,13 +71,9 @@ class PendingRows(Waiter, Generic[RowT]):
         """Stores the results of the rows at ``positions``, from a batch started at ``started``."""
         if self._columns is None:
             self.started = started
-            if len(positions) == 1 == len(self.rows):  # common case: a call with one text
-                self._columns = columns
-            else:
-                self._columns = tuple(np.empty((len(self.rows), *part.shape[1:]), part.dtype) for part in columns)
-        if self._columns is not columns:
-            for whole, part in zip(self._columns, columns, strict=True):
-                whole[list(positions)] = part
+            self._columns = tuple(np.empty((len(self.rows), *part.shape[1:]), part.dtype) for part in columns)
+        for whole, part in zip(self._columns, columns, strict=True):
+            whole[list(positions)] = part
         self.inference_s += time.monotonic() - started
         self._num_missing -= len(positions)
         if not self._num_missing:
@@ -215,16 +204,12 @@ class Batcher(Generic[RowT]):
         return items
 
     def _max_tokens(self) -> int:
-        """Token budget of the next batch.
-
-        The maximum is halved as often as needed, so that the same texts form the same batches on one machine: in half
-        precision the last bits of a facet depend on the batch.
-        """
+        """Token budget of the next batch: the maximum, halved so that equal texts form equal batches on a machine."""
         max_tokens, per_token = self._config.max_batch_tokens, self._seconds_per_token
         is_lone, num_parts = time.monotonic() - self._last_change > _LONE_AFTER_S, 1
         max_s = MAX_LONE_BATCH_S if is_lone else MAX_BATCH_S
         while per_token and num_parts < _MAX_PARTS and max_tokens // num_parts * per_token > max_s:
-            num_parts *= 2
+            num_parts *= 2  # in half precision the last bits of a facet depend on the batch
         return max(1, max_tokens // num_parts)  # 0 would take no rows for ever
 
     def _num_tokens(self, lengths: Sequence[int]) -> int:

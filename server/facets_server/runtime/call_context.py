@@ -1,7 +1,4 @@
-"""One running call as the services see it: caller, deadline, cancellation, and time spent by stage.
-
-Handlers get it in place of gRPC's context. Its stages feed metrics, traces and the access log.
-"""
+"""One running call as the services see it: caller, deadline, cancellation, and time spent by stage."""
 
 import random
 import re

@@ -14,15 +14,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from facets import errors
-from facets.errors import (
-    ErrorPath,
-    FacetsError,
-    InvalidFieldsError,
-    InvalidInputError,
-    NotFoundError,
-    NotReadyError,
-    OverloadedError,
-)
+from facets.errors import ErrorPath, FacetsError, InvalidFieldsError, InvalidInputError, NotFoundError
 
 DOMAIN = "facets.dev"
 INTERNAL_TEXT = "internal error"
@@ -66,8 +58,8 @@ _TABLE: dict[type[FacetsError], tuple[grpc.StatusCode, str]] = {
     NotFoundError: (_Code.NOT_FOUND, "NOT_FOUND"),
     errors.ConflictError: (_Code.ALREADY_EXISTS, "ALREADY_EXISTS"),
     SequenceGapError: (_Code.OUT_OF_RANGE, "SEQUENCE_GAP"),
-    OverloadedError: (_Code.RESOURCE_EXHAUSTED, "OVERLOADED"),
-    NotReadyError: (_Code.UNAVAILABLE, "NOT_READY"),
+    errors.OverloadedError: (_Code.RESOURCE_EXHAUSTED, "OVERLOADED"),
+    errors.NotReadyError: (_Code.UNAVAILABLE, "NOT_READY"),
     DeadlineExceededError: (_Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
     CallCancelledError: (_Code.CANCELLED, "CANCELLED"),
     UnauthenticatedError: (_Code.UNAUTHENTICATED, "UNAUTHENTICATED"),
@@ -139,9 +131,9 @@ def grpc_status_of(error: BaseException, *, request_id: str = "") -> grpc.Status
 
 
 def _retry_after_s(error: BaseException) -> float | None:
-    if isinstance(error, OverloadedError):
+    if isinstance(error, errors.OverloadedError):
         return error.retry_after_s
-    return _NOT_READY_RETRY_S if isinstance(error, NotReadyError) else None
+    return _NOT_READY_RETRY_S if isinstance(error, errors.NotReadyError) else None
 
 
 def _bad_request(error: InvalidInputError) -> list[Message]:

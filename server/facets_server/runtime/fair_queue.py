@@ -164,10 +164,7 @@ class FairQueue(Generic[WaiterT]):
             return True
 
     def gives_way(self, call: CallContext) -> WaiterT | None:
-        """The newest waiter of the caller with the most waiters for its weight, which should make room for ``call``.
-
-        None: no caller has more waiters than the caller of the call would have.
-        """
+        """The newest waiter of the caller with the most for its weight; None: that of ``call`` would have as many."""
         with self.changed:
             largest, found = (len(self.waiters.get(call.caller, ())) + 1) / call.weight, None
             for waiters in self.waiters.values():

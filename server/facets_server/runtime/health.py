@@ -82,10 +82,7 @@ async def _errors_to_status(context: Context) -> AsyncIterator[None]:
 
 
 class HealthMonitor:
-    """Repeats the checks of the services in the background and knows which services can work.
-
-    A check is a function that raises if what it checks cannot be used.
-    """
+    """Repeats the checks of the services in the background: functions that raise if what they check is unusable."""
 
     def __init__(self, services: Mapping[str, Sequence[Check]]) -> None:
         """Everything is NOT_SERVING until ``start``; a service, by full name, is SERVING while all of its checks hold.

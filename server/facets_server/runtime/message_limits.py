@@ -72,11 +72,7 @@ class MessageLimits:
         self._known: dict[str, dict[int, _Field]] = {}  # fields to look into, by full name of the message
 
     def num_values(self, decode: Any, data: bytes) -> int:
-        """The number of values in bytes that ``decode`` (``Message.FromString``) would parse.
-
-        Raises:
-            InvalidInputError: At the first limit that is exceeded, or the bytes are no message.
-        """
+        """The number of values that ``decode`` would parse; InvalidInputError beyond a limit, or for no message."""
         fields = self._fields_of(decode.__self__.DESCRIPTOR)
         try:
             left = self._walk(data, 0, len(data), fields, MAX_VALUES, 1)

@@ -1,7 +1,4 @@
-"""Prometheus metrics of calls, batches, searches and the data directory.
-
-Each server has its own registry. The data directory is examined when the metrics are collected.
-"""
+"""Prometheus metrics of calls, batches, searches and the data directory; each server has its own registry."""
 
 import collections
 import shutil
@@ -86,8 +83,7 @@ class CallMetrics:
             ("facets_queued_requests", "Calls waiting for admission now", "num_waiting"),
             ("facets_open_streams", "Streams open now", "num_streams"),
         ):
-            gauge = Gauge(name, title, registry=registry)
-            gauge.set_function(partial(getattr, admission, attribute))
+            Gauge(name, title, registry=registry).set_function(partial(getattr, admission, attribute))
         checks = "Searches to be checked exactly: compared, changed (a write came between), failed"
         self._checks = Counter("facets_recall_checks", checks, ["outcome"], registry=registry)
         recall = "Share of the exact hits that a checked approximate search found"

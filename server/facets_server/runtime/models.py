@@ -91,10 +91,7 @@ ServedT = TypeVar("ServedT", bound=ServedModel[Any])
 
 
 class LazyModel(Generic[ServedT]):
-    """A model that is opened when it is first used; name and task come from its configuration. Thread-safe.
-
-    ``describe`` returns its description without opening it.
-    """
+    """A model that is opened when it is first used; ``describe`` does not open it. Thread-safe."""
 
     def __init__(
         self, name: str, task: str, open_model: Callable[[], ServedT], describe: Callable[[], ModelInfo]
@@ -164,10 +161,7 @@ class TaskModels(Generic[ServedT]):
         return [model.check for model in self._served.values()]
 
     def get(self, name: str) -> ServedT:
-        """The model of that name, the first one for the empty name; it is opened when it is first used.
-
-        Raises NotFoundError, InvalidInputError, or what opening the model raises.
-        """
+        """The model of that name, or the first one; NotFoundError, InvalidInputError, or what opening it raises."""
         return cast(ServedT, self.find(name).opened())
 
     def find(self, name: str) -> AnyModel:

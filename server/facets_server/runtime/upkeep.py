@@ -64,10 +64,7 @@ Say = Callable[[str], None]
 
 
 def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
-    """Copies every store of a directory, even while a server uses it, and verifies the checksums of the copy.
-
-    Returns False when something in the copy is damaged; the copy stays.
-    """
+    """Copies every store of a directory, even one in use, and verifies the copy; False when a part is damaged."""
     stores = [(path, schema.counter) for path, schema in _stores(data_dir)]
     if not stores:
         raise DamagedError(f"{data_dir} is not a data directory: it has no documents.sqlite3")
@@ -95,10 +92,7 @@ class TakenBackup:
 
 
 def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
-    """Writes a backup named after the current time into the backup folder; an undamaged one replaces the oldest.
-
-    Raises OverloadedError while another thread takes one.
-    """
+    """Writes a new backup; an undamaged one replaces the oldest. OverloadedError while another thread takes one."""
     if config.backup_dir is None:
         raise ConfigError(
             "this server has no folder for backups: expected the setting backup_dir, or facets-server backup FOLDER"
@@ -141,10 +135,7 @@ def migrate_directory(config: ServerConfig, say: Say) -> None:
 
 
 def examine(config: ServerConfig, say: Say) -> bool:
-    """Checks whether a server with these settings would start; changes nothing. Returns False if there is a problem.
-
-    ``say`` gets lines that begin with ``ok`` or ``problem``.
-    """
+    """Whether a server with these settings would start; ``say`` gets lines that begin with ``ok`` or ``problem``."""
     url = config.engine.store.get_secret_value()
     checks: dict[str, Callable[[], Iterable[str]]] = {"data": lambda: _examine_directory(config.data_dir, url)}
     if url != "sqlite":
@@ -197,10 +188,7 @@ def _examine_index(config: ServerConfig) -> Iterator[str]:
 
 
 def verify_directory(directory: Path, say: Say) -> bool:
-    """Verifies the checksums of a backup or data directory, even while a server uses it; changes nothing.
-
-    Returns False when something is damaged that cannot be built again; ``say`` gets a line for each damaged part.
-    """
+    """Verifies checksums, even in use; False for damage that cannot be repaired. ``say`` gets each damaged part."""
     if directory.suffix == ".part":
         raise DamagedError(f"{directory} is an unfinished backup: use another one")
     if (directory / BACKUP_MANIFEST).exists():
