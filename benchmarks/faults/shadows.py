@@ -218,10 +218,7 @@ class AdditionShadow(Shadow):
 
 
 class RegisterShadow(Shadow):
-    """One of several callers of the same registers; a register is a pair of documents always written together.
-
-    All callers share ``histories``, the calls by register, and ``newest``, the latest revision that any has seen.
-    """
+    """One of several callers of the same registers: pairs of documents that are always written together."""
 
     name = "registers"
     NUM_REGISTERS = 3

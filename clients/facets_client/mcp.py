@@ -80,11 +80,8 @@ class NewDocument(BaseModel):
 class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
     """Serves the tools. Each call makes a client of its own, so that a restarted Facets server is found again.
 
-    Args:
-        connect: Makes a client.
-        explain: The sentence that tells the user what went wrong; None: a bug.
-        collection: Name of the default collection.
-        write: Whether to offer ``add_documents``; the other tools only read.
+    ``explain`` returns the sentence that tells the user what went wrong; None: a bug. ``collection`` is the default
+    one. The tools only read, except for ``add_documents``, which ``write`` offers.
     """
 
     def __init__(

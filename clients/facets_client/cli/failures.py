@@ -7,18 +7,7 @@ from enum import IntEnum
 
 import typer
 
-from facets_client.errors import (
-    AlreadyExistsError,
-    DeadlineExceededError,
-    FacetsClientError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-    UnavailableError,
-)
+from facets_client import errors
 
 _GRPC_PREFIX = re.compile(r"failed to connect to all addresses; last error: [A-Z]+: ")
 
@@ -91,30 +80,32 @@ def command_error(error: BaseException) -> CommandError | None:
 
 
 # Exit code, message and hint for each kind of error of a server.
-_FAILURES: dict[type[FacetsClientError], tuple[ExitCode, str, str]] = {
-    **dict.fromkeys((InvalidArgumentError, AlreadyExistsError, FailedPreconditionError), (ExitCode.USAGE, "{0}", "")),
-    NotFoundError: (ExitCode.USAGE, "{0}", "asked {1}"),
-    UnavailableError: (
+_FAILURES: dict[type[errors.FacetsClientError], tuple[ExitCode, str, str]] = {
+    errors.InvalidArgumentError: (ExitCode.USAGE, "{0}", ""),
+    errors.AlreadyExistsError: (ExitCode.USAGE, "{0}", ""),
+    errors.FailedPreconditionError: (ExitCode.USAGE, "{0}", ""),
+    errors.NotFoundError: (ExitCode.USAGE, "{0}", "asked {1}"),
+    errors.UnavailableError: (
         ExitCode.UNAVAILABLE,
         "{1} is not available: {0}",
         "facets serve starts one; --target or FACETS_TARGET says where it is",
     ),
-    OverloadedError: (ExitCode.UNAVAILABLE, "{1} is overloaded: {0}", "try again later"),
-    DeadlineExceededError: (
+    errors.OverloadedError: (ExitCode.UNAVAILABLE, "{1} is overloaded: {0}", "try again later"),
+    errors.DeadlineExceededError: (
         ExitCode.UNAVAILABLE,
         "no answer from {1} in time (see --timeout-s)",
         "facets health says whether a server is there",
     ),
-    UnauthenticatedError: (ExitCode.DENIED, "{0}", "--api-key or FACETS_API_KEY gives the key"),
-    PermissionDeniedError: (ExitCode.DENIED, "{0}", ""),
+    errors.UnauthenticatedError: (ExitCode.DENIED, "{0}", "--api-key or FACETS_API_KEY gives the key"),
+    errors.PermissionDeniedError: (ExitCode.DENIED, "{0}", ""),
 }
 _SERVER_FAILURE = (ExitCode.SERVER, "{1} failed: {0}", "")
 
 
-def server_failure(error: FacetsClientError, server: str) -> CommandError:
+def server_failure(error: errors.FacetsClientError, server: str) -> CommandError:
     """What to tell the user about an error of a server, given in words: what it refused, or why it did not answer."""
     # A full disk has the status of an overload, but a retry does not help.
-    kind = FacetsClientError if error.reason == "DISK_FULL" else type(error)
+    kind = errors.FacetsClientError if error.reason == "DISK_FULL" else type(error)
     exit_code, message, hint = _FAILURES.get(kind, _SERVER_FAILURE)
     message = message.format(without_grpc_prefix(error.details), server)
     if exit_code is ExitCode.SERVER and error.request_id:

@@ -189,11 +189,7 @@ _BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
 def parse_where(conditions: Sequence[str] | None) -> Filter | None:
-    """The filter that requires all conditions; None if there are none.
-
-    A value that parses as a JSON number, true, false or null is used as such. Any other value is a string, as is one in
-    double quotes.
-    """
+    """The filter that requires all conditions, whose values are JSON or else strings; None if there are none."""
     if not conditions:
         return None
     filters = tuple(_parse_condition(condition.strip()) for condition in conditions)

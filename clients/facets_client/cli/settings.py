@@ -102,10 +102,7 @@ def ask(
     show: Callable[[AnswerT], object] = lambda answer: stdout().print(answer),
     as_json: Callable[[AnswerT], object] = lambda answer: answer,
 ) -> AnswerT:
-    """Makes a call, prints its answer with ``show``, or with --json as one object or one a line, and returns it.
-
-    Results of the client show themselves.
-    """
+    """Makes a call, prints its answer with ``show``, or with --json as one object or one a line, and returns it."""
     settings = settings_of(context)
     with settings.connect() as client:
         answer = call(client)

@@ -131,10 +131,7 @@ def more(number: int) -> Iterator[Text]:
 
 
 def progress_bar(counted: str, *, quiet: bool) -> "Progress":
-    """A progress bar on standard error, in a terminal or a notebook.
-
-    ``counted`` is what is counted, e.g. ``texts``; ``percent`` shows a share of the total and a description.
-    """
+    """A progress bar of ``counted``, or of ``percent`` with a description, in a terminal or a notebook."""
     from rich import progress
 
     console = Console(stderr=True, highlight=False)

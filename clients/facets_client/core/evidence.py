@@ -24,10 +24,7 @@ def match_line(match: FacetMatch, first: str, second: str) -> Text:
 
 
 def attention_line(tokens: Sequence[TokenAttention], facets: Mapping[int, int] | None = None) -> Text:
-    """Tokens, each with its attention or its weight in a score relative to the strongest one, 0 to 9.
-
-    ``facets``: the closest facet of a token, by its position, whose colour it has.
-    """
+    """Tokens with attention or weight, 0 to 9 of the strongest; ``facets``: the closest one, which gives the colour."""
     strengths = [token.attention if token.weight is None else token.weight for token in tokens]
     strongest = max(strengths, default=0.0) or 1.0
     shown = Text()

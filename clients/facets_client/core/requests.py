@@ -41,10 +41,7 @@ def request_of(message_type: type[MessageT], **values: Any) -> MessageT:
 
 
 def request_from(message_type: type[MessageT], arguments: Mapping[str, Any], **others: Any) -> MessageT:
-    """A message with the arguments of a method that it has as fields; ``others`` replace or add some.
-
-    Raises as ``request_of``.
-    """
+    """A message with the arguments of a method that are its fields, and with ``others``; raises as ``request_of``."""
     names = message_type.DESCRIPTOR.fields_by_name
     return request_of(message_type, **{name: arguments[name] for name in names if name in arguments} | others)
 
@@ -102,10 +99,7 @@ def shown(value: object) -> str:
 
 
 def slices(sizes: Sequence[int], *, max_items: int, max_bytes: int) -> Iterator[slice]:
-    """Cuts a sequence into runs within both limits, in order; a limit of 0 is none.
-
-    An item that exceeds ``max_bytes`` on its own gets its own run, and the server reports it.
-    """
+    """Cuts a sequence into runs within both limits (0: none); an item that exceeds ``max_bytes`` gets its own run."""
     budget = max_bytes - ENVELOPE_BYTES if max_bytes else 0
     start = used = 0
     for position, size in enumerate(sizes):
@@ -158,10 +152,7 @@ def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
 
 
 def join(replies: Sequence[RecordT], *, added: Sequence[str] = ()) -> RecordT:
-    """Joins the replies to the parts of a call.
-
-    Lists and arrays are concatenated, timings and the fields ``added`` are added, the rest is from the last reply.
-    """
+    """Joins the replies to the parts of a call: lists, arrays, timings and ``added``; the rest is of the last reply."""
     if len(replies) == 1:
         return replies[0]
     values = {

@@ -11,10 +11,7 @@ from facets_client.errors import CLASS_OF_CODE, FacetsClientError, FieldViolatio
 
 
 def client_error(error: grpc.RpcError, *, target: str = "", timeout_s: float = 0.0) -> FacetsClientError:
-    """The exception for a failed call; raise it ``from`` the error.
-
-    ``target``, ``timeout_s``: address and timeout of the call, which gRPC does not say of a server that is away.
-    """
+    """The exception for a failed call to ``target`` within ``timeout_s``; raise it ``from`` the error."""
     assert isinstance(error, grpc.Call | grpc.aio.AioRpcError)
     status = None
     with suppress(DecodeError, ValueError):  # a proxy wrote something else there

@@ -31,16 +31,8 @@ TITLE_NAMES = ("title", "headline", "heading", "subject")
 ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _MAX_COLUMNS_SHOWN = 20
 _PROSE_WORDS = 4  # a value of a column of prose has as many on average
-_REMARKS = {
-    "article",  # of a price list
-    "description",
-    "summary",
-    "note",
-    "notes",
-    "comment",
-    "comments",
-    "details",
-}  # may be about the other columns
+# These may be about the other columns; an article may be of a price list.
+_REMARKS = {"article", "description", "summary", "note", "notes", "comment", "comments", "details"}
 _RECORD_WORDS = 12  # a row with a shorter text, or without prose, is a record
 _MOST_FACTS = 100  # filled columns of a record; the header of more would fill parts of its own
 _MAX_PATH = 6  # keys of a path that is searched for columns
@@ -114,10 +106,7 @@ class DocumentFiles(AbstractContextManager["DocumentFiles"]):
                 raise
 
     def read(self) -> Iterator[FileRecord]:
-        """The documents, in order, and the end of each file.
-
-        Among several files, an unreadable one counts as one rejection.
-        """
+        """The documents, in order, and the end of each file; one rejection for each unreadable file among several."""
         self._bytes_before = 0
         for index, (file, size) in enumerate(zip(self.files, self._sizes, strict=True)):
             is_complete = True

@@ -33,10 +33,7 @@ def from_document(document: Document) -> DocumentMessage:
 def to_messages(
     records: Iterable[Record[Document] | Rejection | FileEnd], max_message_bytes: int = 0, seen: set[int] | None = None
 ) -> Iterator[Record[DocumentMessage] | Rejection | FileEnd]:
-    """Documents as messages, without those that cannot be sent and those whose id repeats, which are rejected.
-
-    ``seen``: is filled with the hashes of all ids. The hash has 64 bits: a million ids hardly ever share one.
-    """
+    """Documents as messages; rejects invalid ones and repeated ids. ``seen``: is filled with 64-bit hashes of ids."""
     seen = set() if seen is None else seen
     for record in records:
         if not isinstance(record, Record):

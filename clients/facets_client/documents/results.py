@@ -108,10 +108,7 @@ class StreamAck:
 
 
 def hit_parts(rank: int, hit: SearchHit, *, full: bool = False, explain: bool = False) -> Iterator[RenderableType]:
-    """How sure a hit is and where it is from, then what answers, its scores and facets that match.
-
-    ``full``: whole texts and payloads. ``explain``: all facets that match, and where.
-    """
+    """How sure a hit is, where it is from, what answers, its scores; ``full``: whole texts, ``explain``: all facets."""
     head = Text(f"{rank:>2}  ")
     head.append(f"{hit.score:.4f}" if hit.confidence is None else f"confidence {hit.confidence:.2f}", "bold")
     head.append(f"  {clean(hit.id)}", "cyan")

@@ -67,10 +67,7 @@ class Calls:
         limit: str,
         max_items: Callable[[Limits], int] = lambda limits: 0,
     ) -> list[Any]:
-        """The replies to a request in as many parts as the limits on items of ``field`` and on bytes require.
-
-        ``max_items`` is a further limit; 0: none.
-        """
+        """The replies to a request in parts within the limits on bytes and on items of ``field``, and ``max_items``."""
         replies = []
         for part, offset in self._cut(request, field, limit, max_items):
             try:

@@ -43,9 +43,7 @@ class TextCalls(Calls):
         return join([from_message(part, Embeddings) for part in parts])
 
     def embed_vectors(self, texts: Sequence[str], *, model: str = "") -> FacetsArray:
-        """One vector per text, for tools without facets: ``[len(texts), dim]``.
-
-        Passage models give vectors of unit length.
+        """One vector per text, for tools without facets: ``[len(texts), dim]``, of unit length from passage models.
 
         Args:
             texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most 32 KiB of UTF-8 by default.
@@ -64,10 +62,7 @@ class TextCalls(Calls):
         dtype: DTypeName | None = None,
         batch_size: int = 64,
     ) -> Iterator[FacetsArray]:
-        """Facet embeddings of any number of texts in bounded memory.
-
-        Yields one array ``[num_facets, dim]`` for each text, in order. Input is read by ``batch_size`` texts.
-        """
+        """Facet embeddings ``[num_facets, dim]`` of any number of texts, in order; reads ``batch_size`` at a time."""
         check_iterable("texts", texts)
         source = iterate(texts)
         num_done = 0

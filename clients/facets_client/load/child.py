@@ -57,11 +57,7 @@ class ReaderProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def read(self, file: InputFile) -> Iterator[tuple[Section, Row | Rejection]]:
-        """The rows of a file, each with its section.
-
-        Raises InputError or ImportError for a file that cannot be read at all; a rejection tells that the rest cannot.
-        If a file in an archive ends the child, the others are read by the next one.
-        """
+        """The rows of a file, each with its section; InputError or ImportError for a file that cannot be read."""
         num_before, skipped = 0, list[int]()
         while True:
             section, num_rows, num_of_section = Section(file.label, ""), 0, 0

@@ -5,6 +5,7 @@ import re
 from typing import TextIO
 
 from facets_client.load.chats import chat_rows
+from facets_client.load.pages import read_whole
 from facets_client.load.rows import (
     MAX_ROW_BYTES,
     TEXT_NAMES,
@@ -17,8 +18,6 @@ from facets_client.load.rows import (
     type_name,
 )
 from facets_client.load.source import DAMAGED, InputError, Source
-
-MAX_OBJECT_BYTES = 64 * 2**20  # of a file that is one JSON object
 
 
 def read_jsonl(source: Source, options: ReadOptions | None = None) -> Rows:
@@ -72,10 +71,7 @@ def _object_row(value: object, line: int) -> Row | Rejection:
 
 
 def read_json(source: Source, options: ReadOptions) -> Rows:
-    """Objects of a JSON array, of the only array of objects in an object, or of JSON lines in a file named ``.json``.
-
-    Messages of a chat become conversations.
-    """
+    """Objects of a JSON array, of the only array of objects in an object, or of JSON lines; chats as conversations."""
     head = source.text_head("JSON").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"["):
         return chat_rows(_array_rows(source.name, source.text("utf-8-sig")))
@@ -95,13 +91,7 @@ def read_json(source: Source, options: ReadOptions) -> Rows:
 
 def _object_rows(source: Source) -> Rows:
     """The objects of the only array of objects in an object without a text; else the object itself."""
-    data = source.stream.read(MAX_OBJECT_BYTES + 1)
-    if len(data) > MAX_OBJECT_BYTES:
-        raise InputError(
-            f"{source.name}: one JSON object has more than {MAX_OBJECT_BYTES:,} bytes",
-            hint="take the array out of it, or write each object on one line",
-        )
-    item = _json_row(data.removeprefix(b"\xef\xbb\xbf"), 1)
+    item = _json_row(read_whole(source).removeprefix(b"\xef\xbb\xbf"), 1)
     arrays = [
         value
         for value in (item.fields.values() if isinstance(item, Row) else ())

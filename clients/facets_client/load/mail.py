@@ -9,11 +9,10 @@ from email.utils import format_datetime, parsedate_to_datetime
 from functools import partial
 from typing import Any, BinaryIO
 
-from facets_client.load.pages import HtmlPage, document, read_whole
+from facets_client.load.pages import MAX_FILE_BYTES, HtmlPage, document, read_whole
 from facets_client.load.rows import Items, Member, ReadOptions, Rejection
 from facets_client.load.source import InputError, Source
 
-_MAX_MESSAGE_BYTES = 64 * 2**20
 _MAX_REPLY_CHARS = 2**16  # longer texts are taken whole: the search for quoted text would take too long
 _MAX_LINE_CHARS = 1_000
 _HEADERS = ("subject", "from", "to", "date", "message-id", "references", "in-reply-to")
@@ -30,7 +29,7 @@ def read_mbox(source: Source, options: ReadOptions) -> Items:
     lines: list[bytes] = []
     number = num_bytes = 0
     before = b"\n"
-    while line := source.stream.readline(_MAX_MESSAGE_BYTES):
+    while line := source.stream.readline(MAX_FILE_BYTES):
         if line.startswith(b"From ") and not before.strip():
             if number:
                 yield from _message_of_box(lines, num_bytes, number)
@@ -40,15 +39,15 @@ def read_mbox(source: Source, options: ReadOptions) -> Items:
             raise InputError(f"{source.name}: expected a mailbox, whose messages begin with a line 'From '")
         else:
             num_bytes += len(line)
-            if num_bytes <= _MAX_MESSAGE_BYTES:
+            if num_bytes <= MAX_FILE_BYTES:
                 lines.append(line[1:] if line.lstrip(b">").startswith(b"From ") else line)
         before = line
     yield from _message_of_box(lines, num_bytes, number)
 
 
 def _message_of_box(lines: list[bytes], num_bytes: int, number: int) -> Items:
-    if num_bytes > _MAX_MESSAGE_BYTES:
-        rule = f"message has {num_bytes} bytes, the limit is {_MAX_MESSAGE_BYTES}"
+    if num_bytes > MAX_FILE_BYTES:
+        rule = f"message has {num_bytes} bytes, the limit is {MAX_FILE_BYTES}"
         yield Rejection(number, "row_too_long", rule)
     else:
         yield from _message(b"".join(lines), number)

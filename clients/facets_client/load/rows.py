@@ -31,10 +31,7 @@ _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "a num
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadOptions:
-    """How files are read, and what reading one may take. A format or encoding that is not set is detected.
-
-    ``note`` is called with notes for the user.
-    """
+    """How files are read, and what reading one may take. A format or encoding that is not set is detected."""
 
     format: FormatName | None = None
     encoding: str = ""
@@ -43,7 +40,7 @@ class ReadOptions:
     memory_bytes: int = 2**30  # of the process that reads
     unpacked_bytes: int = 4 * 2**30  # of an archive, and of a compressed file that must be unpacked before reading
     num_members: int = 100_000  # files in an archive
-    note: Callable[[str], None] = field(default=lambda sentence: None)
+    note: Callable[[str], None] = field(default=lambda sentence: None)  # called with notes for the user
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
+from facets_client import errors
 from facets_client.core.blocking import Background
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
-from facets_client.errors import (
-    DeadlineExceededError,
-    InvalidArgumentError,
-    NotFoundError,
-    OverloadedError,
-    UnavailableError,
-)
 from facets_client.load.rows import FileEnd, Record, Rejection
 
 ItemT = TypeVar("ItemT")
@@ -24,7 +18,7 @@ ReplyT = TypeVar("ReplyT")
 FIRST_PAUSE_S = 0.5  # before the first retry if the server is unreachable or full; doubled each time
 LONGEST_PAUSE_S = 10.0
 _MAX_REJECTIONS = 1_000  # ends a batch, so that memory is bounded even if every record is rejected
-TRANSIENT = (UnavailableError, OverloadedError, DeadlineExceededError)
+TRANSIENT = (errors.UnavailableError, errors.OverloadedError, errors.DeadlineExceededError)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,10 +49,7 @@ def batches(
     max_records: int = 0,
     max_bytes: int = 0,
 ) -> Iterator[Batch[ItemT]]:
-    """Groups records into batches, in order.
-
-    ``max_records`` and ``max_bytes`` are limits of a batch; 0: none.
-    """
+    """Groups records into batches of at most ``max_records`` and ``max_bytes``, in order; 0: no limit."""
     size = min(settings.batch_size, max_records or settings.batch_size)
     num_left = settings.limit or math.inf
     batch: Batch[ItemT] = Batch()
@@ -157,7 +148,7 @@ class CallTask(Generic[ItemT, ReplyT]):
             part = waiting.pop(0)
             try:
                 replies.append((part, self.call([record.item for record in part])))
-            except (InvalidArgumentError, NotFoundError) as error:
+            except (errors.InvalidArgumentError, errors.NotFoundError) as error:
                 of_items = [rule for rule in error.field_violations if rule.field.startswith(f"{self.items_name}[")]
                 if not of_items and error.resource_type != "paper":
                     raise

@@ -88,10 +88,7 @@ class _Peekable(io.RawIOBase):
 
 
 class Source(AbstractContextManager["Source"]):
-    """An open input. ``stream`` has its uncompressed bytes; the compression is detected from the first bytes.
-
-    Its format is detected by ``name``, which also stands in messages.
-    """
+    """An open input of uncompressed bytes; its first bytes tell the compression, and ``name`` its format."""
 
     def __init__(self, path: str, *, name: str = "") -> None:
         self.path = path

@@ -33,10 +33,7 @@ _MOST_ABOVE = 10  # lines above the header, or one fewer
 
 
 def read_csv(source: Source, options: ReadOptions, *, kind: str = "CSV", delimiter: str = "") -> Rows:
-    """Rows of a file whose first row, below titles, names the columns.
-
-    Without a delimiter it is the header's most frequent one.
-    """
+    """Rows of a file whose first row, below titles, names the columns; the delimiter is detected if not given."""
     encoding = detect_encoding(source.name, source.text_head(kind), options.encoding, options.note)
     stream = source.text(encoding)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))

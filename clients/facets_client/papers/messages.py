@@ -67,10 +67,7 @@ def paper_rankings(replies: Sequence[pb.RankPapersResponse], *, offset: int | No
 
 
 def merge_rankings(parts: Sequence[PaperRankings], top_k: int | None) -> PaperRankings:
-    """Merges rankings of different papers for the same ids, best first, ties by position.
-
-    Papers are scored independently, so the overall best are among the best of each part.
-    """
+    """Merges rankings of different papers for the same ids, best first, ties by position."""
     rankings = []
     for same_id in zip(*(part.rankings for part in parts), strict=True):
         items = sorted(chain.from_iterable(same_id), key=lambda item: (-item.score, item.position or 0))

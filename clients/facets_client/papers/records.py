@@ -20,10 +20,7 @@ ItemT = TypeVar("ItemT")
 
 
 def read_papers(source: Source, *, need_id: bool) -> Iterator[Record[Paper] | Rejection]:
-    """The papers of an input, in order.
-
-    If an id is needed, a paper without one, or with the id of an earlier one, is rejected.
-    """
+    """The papers of an input; if an id is needed, a paper without one, or with an earlier one, is rejected."""
     return _read(source, partial(paper_of, need_id=need_id), "paper", lambda paper: paper.id if need_id else "")
 
 

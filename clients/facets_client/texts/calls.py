@@ -34,10 +34,7 @@ class AsyncTextCalls(AsyncCalls):
         return join([from_message(part, Embeddings) for part in parts])
 
     async def embed_vectors(self, texts: Sequence[str], *, model: str = "") -> FacetsArray:
-        """One vector per text, for tools without facets: ``[len(texts), dim]``.
-
-        Passage models give vectors of unit length.
-        """
+        """One vector per text, for tools without facets: ``[len(texts), dim]``, of unit length from passage models."""
         request = request_of(pb.EmbedRequest, texts=texts, model=model, vectors_only=True)
         parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return np.concatenate([array_from_message(part.vectors) for part in parts])
@@ -51,10 +48,7 @@ class AsyncTextCalls(AsyncCalls):
         dtype: DTypeName | None = None,
         batch_size: int = 64,
     ) -> AsyncIterator[FacetsArray]:
-        """Facet embeddings of any number of texts in bounded memory.
-
-        Yields one array ``[num_facets, dim]`` for each text, in order. Input is read by ``batch_size`` texts.
-        """
+        """Facet embeddings ``[num_facets, dim]`` of any number of texts, in order; reads ``batch_size`` at a time."""
         check_iterable("texts", texts)
         source = iterate(texts)
         num_done = 0

@@ -21,16 +21,7 @@ from facets.texts.words import fit_common_components
 from facets_lab.losses.texts import nnsc_loss
 from facets_lab.texts.data import PhraseStream, SentenceBatch, SentenceStream, SentenceTrainingConfig
 from facets_lab.training.corpus import PackedCorpus
-from facets_lab.training.loop import (
-    LOSS,
-    ConfigFile,
-    Resume,
-    RunOut,
-    Trainer,
-    TrainingResult,
-    WordsOf,
-    train,
-)
+from facets_lab.training.loop import LOSS, ConfigFile, Resume, RunOut, Trainer, TrainingResult, WordsOf, train
 
 # KKT residual and sweeps of the solver; a gradient needs less accuracy than a reported figure.
 _TRAINING_ACCURACY = (1e-3, 12)

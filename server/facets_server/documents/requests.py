@@ -8,18 +8,7 @@ from facets_proto.v1 import filters_pb2
 from google.protobuf import struct_pb2
 
 from facets.arrays import Floats
-from facets.documents import (
-    AllOf,
-    AnyOf,
-    Contains,
-    Document,
-    Equals,
-    Exists,
-    Filter,
-    NoneOf,
-    OneOf,
-    Range,
-)
+from facets.documents import AllOf, AnyOf, Contains, Document, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.filters import Scalar
 from facets.documents.ingest import Rejection
 from facets.documents.queries import DocumentQuery, RerankQuery

@@ -12,13 +12,7 @@ from facets.documents import CollectionEngine, CollectionInfo
 from facets.documents.collections import Collections
 from facets.documents.ingest import PreparedBatch, StoredBatch
 from facets.errors import InvalidInputError
-from facets_server.documents.requests import (
-    documents_of,
-    filter_of,
-    reranking_of,
-    search_fields_of,
-    search_of,
-)
+from facets_server.documents.requests import documents_of, filter_of, reranking_of, search_fields_of, search_of
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext

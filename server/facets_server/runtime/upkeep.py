@@ -10,17 +10,10 @@ from pathlib import Path
 
 from facets_client import FacetsClient, FacetsClientError
 
+from facets import errors
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.documents.store import examine_postgres, move_to_postgres
-from facets.errors import (
-    ConfigError,
-    ConflictError,
-    DamagedError,
-    IndexFormatError,
-    OverloadedError,
-    StorageError,
-    StoreInUseError,
-)
+from facets.errors import ConfigError, DamagedError, OverloadedError, StorageError
 from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
 from facets.papers.store import SCHEMA as PAPERS
@@ -148,7 +141,7 @@ def examine(config: ServerConfig, say: Say) -> bool:
         try:
             for line in check():
                 say(f"ok       {name}: {line}")
-        except (StorageError, ConflictError, ConfigError, ImportError) as error:
+        except (StorageError, errors.ConflictError, ConfigError, ImportError) as error:
             say(f"problem  {name}: {error}")
             is_fine = False
     return is_fine
@@ -176,7 +169,7 @@ def _examine_directory(directory: Path, url: str) -> Iterator[str]:
         try:
             DirectoryLock(directory).close()
             yield "no server is using it"
-        except StoreInUseError as error:
+        except errors.StoreInUseError as error:
             yield str(error)
 
 
@@ -206,7 +199,7 @@ def verify_directory(directory: Path, say: Say) -> bool:
         try:
             with clear_errors(f"cannot read {path}"):
                 check_snapshot(path)
-        except IndexFormatError as error:
+        except errors.IndexFormatError as error:
             say(f"{path}: {error}; it will be built again")
     say(f"{directory}: {len(stores)} stores, {num_damaged or 'nothing'} damaged")
     return not num_damaged

@@ -10,12 +10,7 @@ import typer
 from typer import Argument, Option
 
 from facets_client.cli.bulk import DEFAULTS, BatchSizeOption, BulkInput, MaxWaitOption, RejectedOption, WindowOption
-from facets_client.cli.options import (
-    CollectionOption,
-    LanguageOption,
-    SearchFieldOption,
-    parse_search_fields,
-)
+from facets_client.cli.options import CollectionOption, LanguageOption, SearchFieldOption, parse_search_fields
 from facets_client.cli.output import print_documents
 from facets_client.cli.settings import settings_of, those_that_exist
 from facets_client.client import FacetsClient
@@ -30,12 +25,7 @@ from facets_client.generated.bulk import IndexTask
 from facets_client.generated.types import Document, ModelVersion
 from facets_client.load.formats import find_files
 from facets_client.load.rows import FormatName, ReadOptions, Record
-from facets_client.load.runner import (
-    BulkSettings,
-    CallTask,
-    Settled,
-    batches,
-)
+from facets_client.load.runner import BulkSettings, CallTask, Settled, batches
 
 if TYPE_CHECKING:
     from facets_client.adapters.encoded import EncodedDocuments
