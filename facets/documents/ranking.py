@@ -28,9 +28,7 @@ from facets.language.vectors import unit_rows
 
 _FACETS_READ_AT_A_TIME = 512  # candidates
 _FACETS_COMPARED_AT_A_TIME = 1024
-# Score per log-odds of the best sentence of a hit; .005 to .02 do as well on ten sets, see docs/measure/experiments.md.
-_READER_WEIGHT = 0.015
-_LOG_ODDS_RANGE = (-2.0, 9.0)  # that count: below, no sentence answers, and how surely does not matter
+_READER_WEIGHT = 0.14  # of the confidence of the answer in the score of a hit, see docs/measure/experiments.md
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
 HitT = TypeVar("HitT", SearchHit, RankedText)
 
@@ -343,22 +341,19 @@ def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSea
 
     ``query``: its index in the search.
     """
-    reader, read = search.reader, [one.log_odds for one in reasons if one.log_odds is not None]
-    text = search.request.texts[query] if search.request.texts else ""
+    reader, text = search.reader, search.request.texts[query] if search.request.texts else ""
     if reader is None:
         return list(hits)
     weight = 0.0 if search.mode == "lexical" or search.request.diversify else _READER_WEIGHT
-    lowest, highest = _LOG_ODDS_RANGE
-    best, worst = min(max(read, default=0.0), highest), min(read, default=0.0)
+    confidences = [None if one.log_odds is None else reader.answer_confidence(one.log_odds) for one in reasons]
+    read = [sure for sure in confidences if sure is not None]
+    best, worst = max(read, default=0.0), min(read, default=0.0)
     judged_hits = []
-    for hit, one in zip(hits, reasons, strict=True):
-        log_odds = worst if one.log_odds is None else one.log_odds  # hits that were not read stay behind
-        behind = max(best, lowest) - min(max(log_odds, lowest), highest)
-        hit = replace(hit, score=hit.score - weight * behind)
-        if one.log_odds is not None:
-            if hit.confidence is not None:
-                hit = replace(hit, confidence=reader.hit_confidence(text, hit.confidence, log_odds))
-            hit = replace(hit, answer_confidence=reader.answer_confidence(log_odds))
+    for hit, one, sure in zip(hits, reasons, confidences, strict=True):
+        behind = best - (worst if sure is None else sure)  # hits that were not read stay behind
+        hit = replace(hit, score=hit.score - weight * behind, answer_confidence=sure)
+        if one.log_odds is not None and hit.confidence is not None:
+            hit = replace(hit, confidence=reader.hit_confidence(text, hit.confidence, one.log_odds))
         judged_hits.append(hit)
     if weight:
         judged_hits.sort(key=lambda hit: -hit.score)
