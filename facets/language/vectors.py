@@ -114,7 +114,7 @@ class WordVectors:
         The scales are None if the vectors are kept as floats.
         """
         kept, scales = self._kept
-        if scales is None or self.dim % scales.shape[1]:
+        if scales is None or not has_equal_groups(kept, scales):
             return self.unit_vectors, None
         return kept, scales / self._lengths(self.vectors, slice(len(self)))
 
@@ -257,6 +257,11 @@ def dequantize(values: NDArray[np.int8], scales: NDArray[np.float16]) -> Floats:
         return values * _spread(scales, values.shape[1])
     groups = values.reshape(*scales.shape, _GROUP) * scales.astype(np.float32)[..., None]
     return groups.reshape(values.shape)
+
+
+def has_equal_groups(values: "NDArray[Any] | Tensor", scales: "NDArray[Any] | Tensor") -> bool:
+    """Whether each scale is of as many numbers of a row as the others."""
+    return scales.shape[1] == 1 or values.shape[1] % _GROUP == 0
 
 
 def _check_scales(values: NDArray[np.generic], scales: Vectors) -> None:

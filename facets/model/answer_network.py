@@ -107,7 +107,7 @@ class AnswerNetwork(nn.Module):
         importance_BQ = batch.pad(self.importance(states_TW.float()).float())[:, 1 : 1 + num_asked, 0]
         shares_BQ = torch.softmax(importance_BQ.masked_fill(~is_asked_BQ, -torch.inf), dim=1)
         found = []
-        for vectors_TW in (self.encoder.pieces(batch.ids), states_TW):
+        for vectors_TW in (self.encoder.embed(batch.ids), states_TW):
             units_BLW = batch.pad(functional.normalize(vectors_TW.float(), dim=1))
             cosines_BLQ = units_BLW @ units_BLW[:, 1 : 1 + num_asked].transpose(1, 2)
             cosines_TQ = cosines_BLQ[batch.text_numbers[said_T], batch.positions[said_T]]

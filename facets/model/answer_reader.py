@@ -20,7 +20,7 @@ from facets.config import NonNegative, Positive, SentenceEncoderConfig, Settings
 from facets.devices import compute_device
 from facets.model.answer_network import AnswerNetwork, ReadRow, asked, read_row
 from facets.model.base import ModelConfig
-from facets.model.checkpoint import fit_weights, read_config, read_weights, revision_of, shared
+from facets.model.checkpoint import fit_weights, read_config, read_table, read_weights, revision_of, shared
 from facets.model.passage_checkpoint import read_word_pieces
 from facets.model.precision import fastest_precision, wants_int8
 from facets.model.shipped import DEFAULT_READER, find_model
@@ -129,6 +129,7 @@ class AnswerReader:
         config = read_config(folder, ReaderConfig)
         pieces = read_word_pieces(folder, config.encoder)
         network = fit_weights(folder, lambda: AnswerNetwork(config.encoder), read_weights(folder))
+        network.encoder.pieces = read_table(folder, "encoder.pieces.weight")
         revision = revision_of(*(folder / name for name in _FILES))
         return cls(network, pieces, config, revision=revision, device=device)
 

@@ -29,8 +29,9 @@ from torch.overrides import TorchFunctionMode
 
 from facets.config import FacetModelConfig, NonNegative, Settings
 from facets.errors import CheckpointError, ConfigError, NotFoundError
-from facets.language.vectors import WordVectors, dequantize, quantize
+from facets.language.vectors import WordVectors, dequantize, has_equal_groups, quantize
 from facets.model.base import ModelConfig
+from facets.model.network import WordTable
 from facets.model.precision import use_half_weights
 from facets.model.shipped import ENCODER_PREFIX, borrowed_folder
 from facets.storage.files import content_hash, write_whole
@@ -40,6 +41,7 @@ ConfigT = TypeVar("ConfigT", bound=Settings)
 ModelT = TypeVar("ModelT")
 
 _shared: "WeakValueDictionary[tuple[object, ...], Any]" = WeakValueDictionary()
+_tables: "WeakValueDictionary[bytes, Tensor]" = WeakValueDictionary()  # by hash of the content
 _loading = threading.Lock()
 
 _FORMAT = 1
@@ -92,6 +94,30 @@ def revision_of(*files: Path) -> str:
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of ``model.safetensors``, bytes with scales as float32 too; raises CheckpointError."""
+    path, tensors = folder / "model.safetensors", _stored_tensors(folder)
+    try:
+        for name in [name for name in tensors if name + _SCALES_SUFFIX in tensors]:
+            scales = tensors.pop(name + _SCALES_SUFFIX).numpy()
+            tensors[name] = torch.from_numpy(dequantize(tensors[name].numpy(), scales))
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    return {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+
+
+def read_table(folder: Path, name: str) -> WordTable:
+    """A matrix of ``model.safetensors`` as it is stored; equal ones share memory. Raises CheckpointError."""
+    tensors = _stored_tensors(folder)
+    if name not in tensors:
+        raise CheckpointError(f"{folder}: expected a model of passages, its weights have no {name}")
+    values, scales = tensors[name], tensors.get(name + _SCALES_SUFFIX)
+    if scales is None or not has_equal_groups(values, scales):
+        return WordTable(read_weights(folder)[name])
+    values = values.clone()  # else the whole file stays mapped
+    values = _tables.setdefault(hashlib.sha256(values.numpy().data).digest(), values)
+    return WordTable(values, scales.float())
+
+
+def _stored_tensors(folder: Path) -> dict[str, Tensor]:
     path = folder / "model.safetensors"
     try:
         tensors = load_file(path)
@@ -100,13 +126,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{path}: tensor {name} has NaN or infinite values, expected finite ones")
-    try:
-        for name in [name for name in tensors if name + _SCALES_SUFFIX in tensors]:
-            scales = tensors.pop(name + _SCALES_SUFFIX).numpy()
-            tensors[name] = torch.from_numpy(dequantize(tensors[name].numpy(), scales))
-    except ValueError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    return {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+    return tensors
 
 
 def packed_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

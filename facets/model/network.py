@@ -8,6 +8,7 @@ space, H hidden width.
 """
 
 import math
+from collections.abc import Callable
 from typing import Self
 
 import torch
@@ -88,7 +89,7 @@ class Block(nn.Module):
 
 
 class WordTable(nn.Module):
-    """Frozen word vectors: floats, or bytes with a scale for each of G equal groups of a row, which need a quarter."""
+    """Frozen vectors: floats, or bytes with a scale for each of G equal groups of a row, which need a quarter."""
 
     vectors: Tensor
     scales: Tensor | None
@@ -97,6 +98,12 @@ class WordTable(nn.Module):
         super().__init__()
         self.register_buffer("vectors", vectors_VD, persistent=False)
         self.register_buffer("scales", scales_VG, persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        scales = self.scales
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.scales = None if scales is None else scales.to(self.vectors.device)  # bfloat16 would round them
+        return self
 
     @classmethod
     def of(cls, words: WordVectors) -> Self:

@@ -11,6 +11,7 @@ r"""The checkpoint folder of a passage model, which is self-contained.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -25,7 +26,9 @@ from facets.model.word_pieces import WordPieces
 from facets.storage.files import write_whole
 
 TASK: Literal["passages"] = "passages"
+PIECES = "pieces.weight"  # the vectors of word pieces, among the weights
 PASSAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json", "vectors.safetensors", "vocabulary.tsv")
+_word_pieces = lru_cache(4)(WordPieces.from_json)  # models share equal ones
 
 
 class PassageModelConfig(ModelConfig):
@@ -56,7 +59,7 @@ def read_word_pieces(folder: Path, encoder: SentenceEncoderConfig) -> WordPieces
     """The tokenizer; raises CheckpointError if its number of pieces is not that of the network, too."""
     path = folder / "tokenizer.json"
     try:
-        pieces = WordPieces.from_json(path.read_bytes())
+        pieces = _word_pieces(path.read_bytes())
     except (OSError, CheckpointError) as error:
         raise CheckpointError(f"{path}: expected the model's word pieces: {error}") from error
     expected = encoder.vocabulary_size

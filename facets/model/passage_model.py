@@ -16,6 +16,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
+import torch
 
 from facets.arrays import Bools, Floats, Ints
 from facets.errors import InvalidInputError
@@ -29,6 +30,7 @@ from facets.model.checkpoint import (
     fit_weights,
     read_config,
     read_settings,
+    read_table,
     read_weights,
     read_words,
     revision_of,
@@ -36,7 +38,7 @@ from facets.model.checkpoint import (
 )
 from facets.model.contract import EncoderSettings, ModelInfo
 from facets.model.facet_reduction import ALIKE
-from facets.model.passage_checkpoint import PASSAGE_FILES, PassageModelConfig, read_word_pieces, write_encoder
+from facets.model.passage_checkpoint import PASSAGE_FILES, PIECES, PassageModelConfig, read_word_pieces, write_encoder
 from facets.model.passage_encoding import Cut, PassageEncoder, PassageFacets, WindowEncoder, cut_text
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.score_curves import ScoreCurves, read_score_curves
@@ -283,7 +285,9 @@ class PassageModel:
             window_tokens=self.max_tokens,
             training=training,
         )
-        write_encoder(folder, config, self.encoder.network.state_dict(), self.encoder.pieces)
+        network = self.encoder.network
+        pieces_VW = network.pieces(torch.arange(network.config.vocabulary_size))
+        write_encoder(folder, config, {**network.state_dict(), PIECES: pieces_VW}, self.encoder.pieces)
         self.words.save(folder)
 
     @classmethod
@@ -315,6 +319,7 @@ class PassageModel:
         pieces = read_word_pieces(folder, config.encoder)
         words = read_words(folder, config.encoder.width)
         network = fit_weights(folder, lambda: SentenceEncoder(config.encoder), weights)
+        network.pieces = read_table(folder, PIECES)
         revision = revision_of(*(folder / name for name in PASSAGE_FILES))
         return cls(
             NetworkEncoder(network, pieces, window_tokens=config.window_tokens, device=device),

@@ -85,11 +85,15 @@ class SentenceEncoder(nn.Module):
                 layer.feedforward_out = Int8Linear(layer.feedforward_out, least=_LEAST_GELU)
         self._run_layers = Traced(self, self._through_layers, small=_SMALL_TOKENS * self.config.width)
 
+    def embed(self, ids: Tensor) -> Tensor:
+        """The vectors of word pieces, ``[..., W]``."""
+        return self.pieces(ids).to(self.positions.weight.dtype)
+
     def forward(self, batch: RaggedBatch, segments_TW: Tensor | None = None) -> Tensor:
         """Contextual states of all tokens, ``[T, W]``; ``segments_TW``: added to the embeddings of the tokens."""
         num_tokens = len(batch.ids)
         short = -num_tokens % (_FEW_ROWS_STEP if num_tokens <= _FEW_ROWS else _ROWS_STEP)
-        pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
+        pieces_TW = self.embed(functional.pad(batch.ids, (0, short)))
         states_TW = pieces_TW + self.positions(functional.pad(batch.positions, (0, short)))
         if segments_TW is not None:
             states_TW = states_TW + functional.pad(segments_TW, (0, 0, 0, short))

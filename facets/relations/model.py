@@ -36,15 +36,17 @@ from facets.model.checkpoint import (
     fit_weights,
     packed_weights,
     read_config,
+    read_table,
     read_weights,
     read_words,
     revision_of,
     write_parts,
 )
 from facets.model.contract import ModelDescription
-from facets.model.network import FacetDecoder
+from facets.model.network import FacetDecoder, WordTable
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
+    PIECES,
     PassageModelConfig,
     read_word_pieces,
 )
@@ -68,17 +70,15 @@ class PatternEmbedding(nn.Module):
     The pieces are stored only with the passage model they come from.
     """
 
-    pieces: Tensor
-
-    def __init__(self, pieces_VW: Tensor) -> None:
+    def __init__(self, pieces: WordTable) -> None:
         super().__init__()
-        self.register_buffer("pieces", pieces_VW, persistent=False)
-        self.placeholders = nn.Parameter(torch.zeros(NUM_PLACEHOLDERS, pieces_VW.shape[1]))
+        self.pieces = pieces
+        self.placeholders = nn.Parameter(torch.zeros(NUM_PLACEHOLDERS, pieces.vectors.shape[1]))
 
     def forward(self, ids: Tensor) -> Tensor:
         """Vectors of ids, ``[..., W]``."""
-        num_pieces = len(self.pieces)
-        known = functional.embedding(ids.clamp_max(num_pieces - 1), self.pieces)
+        num_pieces = len(self.pieces.vectors)
+        known = self.pieces(ids.clamp_max(num_pieces - 1))
         special = functional.embedding((ids - num_pieces).clamp_min(0), self.placeholders)
         return torch.where((ids >= num_pieces).unsqueeze(-1), special, known)
 
@@ -94,14 +94,14 @@ class PatternStates:
 
 
 class PatternNetwork(nn.Module):
-    """Rows of pieces in, K unit facets ``[content, order]`` out; ``pieces_VW``: vectors of word pieces."""
+    """Rows of pieces in, K unit facets ``[content, order]`` out; ``pieces``: vectors of word pieces."""
 
-    def __init__(self, config: PatternNetworkConfig, pieces_VW: Tensor) -> None:
+    def __init__(self, config: PatternNetworkConfig, pieces: WordTable) -> None:
         super().__init__()
         self.config = config
         width = config.encoder.width
         self.encoder = SentenceEncoder(config.encoder)
-        self.encoder.pieces = PatternEmbedding(pieces_VW)
+        self.encoder.pieces = PatternEmbedding(pieces)
         self.mix = nn.Linear(3 * width, width)
         self.decoder = FacetDecoder(
             FacetModelConfig(
@@ -206,7 +206,6 @@ def _runs(pattern: Sequence[str]) -> list[str]:
 
 
 TASK: Literal["relations"] = "relations"
-_PIECES = "pieces.weight"
 _BATCH_TOKENS = 512  # per forward pass: some 50 ms
 
 
@@ -299,13 +298,13 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
             raise CheckpointError(f"{source}: expected the encoder that {folder} was made from, got another shape")
         pieces = PatternPieces(read_word_pieces(source, passages.encoder), config.network.max_tokens)
         words = read_words(source, passages.encoder.width)
-        pieces_VW = encoder_pieces(source)
+        piece_vectors = read_table(source, PIECES)
         tensors = read_weights(folder)
         vectors = {name: tensors.pop(name).numpy().astype(np.float32) for name in TABLES if name in tensors}
         # Rounding to one byte loses unit length.
         vectors |= {name: unit_rows(rows) for name, rows in vectors.items() if name != TYPES}
         relations, table = read_tables(folder, vectors)
-        network = fit_weights(folder, lambda: PatternNetwork(config.network, pieces_VW), tensors)
+        network = fit_weights(folder, lambda: PatternNetwork(config.network, piece_vectors), tensors)
         revision = revision_of(*_revision_files(folder, source))
         return cls(
             network,
@@ -322,11 +321,3 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
 def _revision_files(folder: Path, source: Path) -> list[Path]:
     own = ("config.json", "model.safetensors", "relations.json", "patterns.txt")
     return [*(folder / name for name in own), *(source / name for name in PASSAGE_FILES)]  # all affect results
-
-
-def encoder_pieces(folder: Path) -> Tensor:
-    """Word-piece vectors of a passage model, ``[V, W]`` float32."""
-    weights = read_weights(folder)
-    if _PIECES not in weights:
-        raise CheckpointError(f"{folder}: expected a model of passages, its weights have no {_PIECES}")
-    return weights[_PIECES].float()

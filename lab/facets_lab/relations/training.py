@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.errors import ConfigError
-from facets.model.checkpoint import read_config, read_weights
-from facets.model.passage_checkpoint import PassageModelConfig, read_word_pieces
+from facets.model.checkpoint import read_config, read_table, read_weights
+from facets.model.passage_checkpoint import PIECES, PassageModelConfig, read_word_pieces
 from facets.model.passage_encoding import length_batches
-from facets.relations.model import PatternNetwork, PatternPieces, encoder_pieces
+from facets.relations.model import PatternNetwork, PatternPieces
 from facets.relations.patterns import mirrored
 from facets_lab.evaluation.files import read_texts
 from facets_lab.losses.relations import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss
@@ -102,13 +102,13 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
             )
         pieces = read_word_pieces(folder, passages.encoder)
         self.pieces = PatternPieces(pieces, self.config.model.max_tokens)
-        pieces_VW = encoder_pieces(folder)
-        network = PatternNetwork(self.config.model, pieces_VW)
+        table = read_table(folder, PIECES)
+        network = PatternNetwork(self.config.model, table)
         weights = {name: tensor for name, tensor in read_weights(folder).items() if not name.startswith("pieces.")}
         network.encoder.load_state_dict(weights, strict=False)
-        starts = torch.stack([pieces_VW[int(pieces.ids([word])[0][0])] for word in _FIRST_WORDS])
         with torch.no_grad():
-            network.embedding.placeholders.copy_(starts)
+            firsts = [int(pieces.ids([word])[0][0]) for word in _FIRST_WORDS]
+            network.embedding.placeholders.copy_(table(torch.tensor(firsts)))
         return network
 
     @torch.no_grad()

@@ -1,9 +1,13 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
-from toys import toy_model
+from toys import toy_model, toy_word_vectors
 
 from facets.config import SentenceEncoderConfig
+from facets.language.vectors import WordVectors
+from facets.model.network import WordTable
 from facets.model.passage_network import RaggedBatch, SentenceEncoder
 
 
@@ -25,6 +29,14 @@ def test_training_attention_equals_inference_attention() -> None:
     with torch.enable_grad():
         written_out = network(rows, lengths)
     torch.testing.assert_close(fused, written_out, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("dim", "dtype"), [(32, torch.bfloat16), (128, torch.bfloat16), (100, torch.float32)])
+def test_table_of_stored_words_has_their_unit_vectors(dim: int, dtype: torch.dtype, tmp_path: Path) -> None:
+    toy_word_vectors(dim).save(tmp_path)
+    words = WordVectors.load(tmp_path)
+    table = WordTable.of(words).to(dtype)
+    np.testing.assert_allclose(table(torch.arange(len(words))), words.unit_vectors, atol=1e-6)
 
 
 CONFIG = SentenceEncoderConfig(
