@@ -23,7 +23,7 @@ def run_program(
 ) -> int:
     """Runs a program and returns its exit code: 0, 1 after a one-line error, 2 for wrong usage.
 
-    A command is ``(module:function, summary)``. Only the module of the given command is imported; what its function
+    A command is ``(room.module:function, summary)``. Only the module of the given one is imported; what its function
     returns is printed as JSON. ``arguments`` None: those of this process.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
@@ -50,7 +50,7 @@ def _nothing() -> None:
 
 def _printing(place: str) -> Callable[..., None]:
     module, _, name = place.partition(":")
-    function = getattr(import_module(module), name)
+    function = getattr(import_module(f"facets_lab.{module}"), name)
 
     @wraps(function)
     def command(**options: Any) -> None:

@@ -49,10 +49,7 @@ class Collection:
         top_k: int,
         reasons: bool = False,
     ) -> dict[SearchMode, list[tuple[SearchHit, ...]]]:
-        """Hits of every query, by mode; with ``reasons`` they have an answer, chosen by facets and words.
-
-        In mode facets a query in a script that the model does not know has no hits.
-        """
+        """Hits of every query, by mode, none in a script unknown to the model; with ``reasons`` they have an answer."""
         curve = None
         if isinstance(self.model, PassageModel) and self.model.score_scale is not None:
             curve = RelevanceCurve(revision=self.model.revision, weights={}, scale=self.model.score_scale)
@@ -75,10 +72,7 @@ class Collection:
 def indexed(
     model: SearchedModel, documents: Mapping[str, str], *, reader: AnswerReader | None = None
 ) -> Iterator[Collection]:
-    """A temporary collection ``NAME`` of texts by id; those without words are left out, as a server rejects them.
-
-    ``reader``: chooses the answers; None: facets and words do.
-    """
+    """A temporary collection ``NAME`` of texts by id, except those without words; ``reader`` chooses the answers."""
     config = EngineConfig(background=False, snapshot_on_close=False)
     with (
         TemporaryDirectory(prefix="facets-eval-") as folder,

@@ -95,10 +95,7 @@ def fit_head(sources: Sequence[EncodedPairs], held_out: EncodedPairs) -> Floats:
 def train_head(
     model: PassageModel, encoder_of: str, folder: Path, pairs: Sequence[Path], dev: Sequence[Path]
 ) -> Report:
-    """Fits a head on all files of pairs but the last, measures it on samples of BEIR folders, writes it if it helps.
-
-    ``encoder_of``: what ``facets.load`` calls the model. The report says whether the head was written.
-    """
+    """Fits a head on all files of pairs but the last, measures it on samples of BEIR folders, writes it if it helps."""
     sets = [sampled(read_beir(path), _DEV_QUERIES, _DEV_DOCUMENTS, seed=_SEED) for path in dev]
     sources = [EncodedPairs.of(model, sampled(read_pairs(path), _QUESTIONS, 1, seed=_SEED)) for path in pairs]
     head_DD, name = fit_head(sources[:-1], sources[-1]), f"{model.name}-head"

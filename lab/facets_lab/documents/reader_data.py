@@ -184,10 +184,7 @@ def found_answers(examples: Sequence[Example], reader: AnswerReader) -> list[Exa
 
 
 def written_examples(split: str) -> list[Example]:
-    """Examples from texts that were written for this purpose: files of many kinds, full of echoes.
-
-    ``split``: ``train`` or ``dev``.
-    """
+    """Examples of a ``split``, train or dev, from texts written for this purpose: many kinds, full of echoes."""
     examples = []
     for _, document in read_records(_WrittenText, _WRITTEN):
         if document.split == split:
@@ -200,10 +197,7 @@ def written_examples(split: str) -> list[Example]:
 
 
 def held_out_examples() -> list[Example]:
-    """Questions of the split ``dev``, each with a text that answers and one that does not.
-
-    The latter is the other one of the twins, or the text without its answer.
-    """
+    """Questions of the split dev, each with a text that answers and one that does not: a twin, or without answer."""
     examples = written_examples("dev")
     answered = [example for example in examples if example.answers and example.pair is None]
     return [*answered, *map(without_answers, answered), *(one for one in examples if one.pair is not None)]

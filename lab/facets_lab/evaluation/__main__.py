@@ -7,29 +7,20 @@ from functools import partial
 from facets_lab.program import run_program
 
 COMMANDS = {
-    "sts": ("facets_lab.texts.pairs:evaluate_sts", "Sentence similarity."),
-    "opposed-pairs": ("facets_lab.texts.pairs:evaluate_opposed_pairs", "Paraphrases above contradictions."),
-    "phrase-pairs": ("facets_lab.texts.pairs:evaluate_phrase_pairs", "Similar phrases and words."),
-    "phrase-choice": ("facets_lab.texts.pairs:evaluate_phrase_choice", "The word that means the same as a phrase."),
-    "summarization": ("facets_lab.texts.summaries:evaluate_summarization", "Extractive summaries."),
-    "entailment": ("facets_lab.relations.entailment:evaluate_entailment", "Entailment of patterns."),
-    "relations": ("facets_lab.relations.evaluation:evaluate_relations", "Relations of entity pairs."),
-    "recommendation": ("facets_lab.papers.evaluation:evaluate_recommendation", "Authors and citations of papers."),
-    "reviewers": ("facets_lab.papers.reviewers:evaluate_reviewers", "Reviewers added by their papers."),
-    "retrieval": ("facets_lab.documents.retrieval:evaluate_retrieval", "Search."),
-    "calibrate-similarity": ("facets_lab.texts.calibration:calibrate_similarity", "Fit what similarity scores mean."),
-    "calibrate-relations": (
-        "facets_lab.relations.calibration:calibrate_relations",
-        "Fit threshold and probabilities of relations.",
-    ),
-    "calibrate-search": (
-        "facets_lab.documents.calibration:calibrate_search",
-        "Fit the probability that a hit is relevant.",
-    ),
-    "calibrate-reader": (
-        "facets_lab.documents.reader_calibration:calibrate_reader",
-        "Fit the confidence of hits that the answer reader has read.",
-    ),
+    "sts": ("texts.pairs:evaluate_sts", "Sentence similarity."),
+    "opposed-pairs": ("texts.pairs:evaluate_opposed_pairs", "Paraphrases above contradictions."),
+    "phrase-pairs": ("texts.pairs:evaluate_phrase_pairs", "Similar phrases and words."),
+    "phrase-choice": ("texts.pairs:evaluate_phrase_choice", "The word that means the same as a phrase."),
+    "summarization": ("texts.summaries:evaluate_summarization", "Extractive summaries."),
+    "entailment": ("relations.entailment:evaluate_entailment", "Entailment of patterns."),
+    "relations": ("relations.evaluation:evaluate_relations", "Relations of entity pairs."),
+    "recommendation": ("papers.evaluation:evaluate_recommendation", "Authors and citations of papers."),
+    "reviewers": ("papers.reviewers:evaluate_reviewers", "Reviewers added by their papers."),
+    "retrieval": ("documents.retrieval:evaluate_retrieval", "Search."),
+    "calibrate-similarity": ("texts.calibration:calibrate_similarity", "Fit what similarity scores mean."),
+    "calibrate-relations": ("relations.calibration:calibrate_relations", "Fit the probabilities of relations."),
+    "calibrate-search": ("documents.calibration:calibrate_search", "Fit the probability that a hit is relevant."),
+    "calibrate-reader": ("documents.reader_calibration:calibrate_reader", "Fit the confidence of hits that were read."),
 }
 
 main = partial(

@@ -57,10 +57,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_table(path: Path, columns: Columns) -> Iterator[tuple[Any, ...]]:
-    """Yields the parsed fields of each line, none of them blank; blank lines and the names of the columns are skipped.
-
-    A parser raises ValueError for a bad field.
-    """
+    """Yields the fields of each line that is not blank, parsed, without column names; ValueError for a bad field."""
     names = list(columns)
     for place, line in read_lines(path):
         fields = line.split("\t")

@@ -79,10 +79,7 @@ def words(
 def build_word_vectors(
     corpus: PackedCorpus, encoder_path: Path, config: WordVectorsConfig, *, texts: Sequence[str] = ()
 ) -> WordVectors:
-    """Distilled vectors blended with vectors trained on the corpus, ``[V, dim]``, and vectors of word pieces.
-
-    ``texts`` are more sentences for the distillation, like the texts that the vectors will be used on.
-    """
+    """Distilled vectors, also from ``texts``, blended with trained ones, ``[V, dim]``; and vectors of word pieces."""
     vocabulary = corpus.vocabulary
     more = [vocabulary.rows(tokens) for tokens in Tokenizer().words(texts)]
     distilled = distill(vocabulary, encoder_path, [*more, *sample_sentences(corpus, config)], config)

@@ -89,10 +89,7 @@ class _PaperRecord(Record):
 
 
 def read_papers(path: Path) -> list[Paper]:
-    """Papers of a file of JSON lines, in order; blank lines are skipped.
-
-    An author is a name or ``{"name", "id"}``. Without ``year`` the year is taken from an id of the ACL Anthology.
-    """
+    """Papers of JSON lines, in order; without ``year``, the year is taken from an id of the ACL Anthology."""
     papers: dict[str, Paper] = {}
     for place, record in read_records(_PaperRecord, path):
         if record.id in papers:
@@ -280,10 +277,7 @@ class PaperStream:
 
 
 def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words: int) -> csr_matrix:
-    """How often each text contains each known word, of any type, ``[N, V]`` float32.
-
-    ``rows`` are typed rows of all texts; text ``n`` is ``rows[offsets[n]:offsets[n + 1]]``.
-    """
+    """How often each text, ``rows[offsets[n]:offsets[n + 1]]``, has each known word of any type, ``[N, V]`` float32."""
     words = rows.astype(np.int64) % (num_words + 1)
     texts = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     known = words < num_words

@@ -176,10 +176,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Encodes every paper and matches until the tables fit the network: the end of training.
-
-        From then on the held-out papers count too. Each round matches with the vectors of the previous round.
-        """
+        """Encodes every paper, also held-out ones, and matches until the tables fit the network: ends the training."""
         self.network.eval()
         corpus, dim = self.corpus, self.config.model.dim
         shape = (len(corpus), self.config.model.num_facets)

@@ -132,10 +132,7 @@ class LabelledPatterns:
 def label_patterns(
     catalogue: RelationCatalogue, phrases: Mapping[str, Sequence[str]], none_patterns: Sequence[str]
 ) -> LabelledPatterns:
-    """Phrases and names of the relations as patterns; those of symmetric relations also mirrored.
-
-    ``none_patterns`` express none of the relations, in either direction.
-    """
+    """Phrases and names of the relations, of symmetric ones also mirrored, and ``none_patterns`` of no relation."""
     tokenizer = Tokenizer()
     relations_of: dict[Pattern, set[int]] = {}
     for row, entry in enumerate(catalogue.relation):

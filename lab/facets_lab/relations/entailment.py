@@ -207,10 +207,7 @@ def evaluate_entailment(
 
 
 def pair_metrics(scores: PairScores, data: EntailmentData, *, num_resamples: int = 0) -> Metrics:
-    """``ap`` with its ``base_rate``, and the accuracy of the direction for pairs that have one.
-
-    A predicted direction of 0 counts as half right.
-    """
+    """``ap``, its ``base_rate``, and the accuracy of known directions, where a prediction of 0 is half right."""
     ranking = scores.follows if data.is_judged_one_way else scores.one_sided
     columns = (ranking, scores.directions, data.relevant, data.directions, np.array(data.hypernyms))
     return with_intervals(_metrics, *columns, num_resamples=num_resamples)

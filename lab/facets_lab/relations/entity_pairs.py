@@ -43,10 +43,7 @@ Mention = tuple[int, int, str]  # start, negative end, name: sorts by start, lon
 
 
 class DocumentMiner:
-    """Counts cells of the matrix, document by document; each process has one.
-
-    Entities are the ``names`` and what the ``finder`` finds.
-    """
+    """Counts cells of the matrix, document by document: pairs of the ``names`` and of what the ``finder`` finds."""
 
     def __init__(self, names: Sequence[str], finder: EntityFinder | None = None) -> None:
         self._gazetteer = Gazetteer(names)

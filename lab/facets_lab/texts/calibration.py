@@ -23,10 +23,7 @@ _NUM_BINS = 32  # fewer bins lose shape, more add noise (STS dev)
 
 
 def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, highest: float) -> NDArray[np.float64]:
-    """Isotonic regression of human scores in ``[0, 1]`` on a method's scores, ``[2, N]``, N <= 33, for ``apply_curve``.
-
-    ``highest`` is the score of a text with itself; it maps to 1.
-    """
+    """Isotonic regression of human scores in ``[0, 1]`` on a method's, up to ``highest``, ``[2, N]``, N <= 33."""
     from sklearn.isotonic import IsotonicRegression
 
     bins = [rows for rows in np.array_split(np.argsort(scores_P, kind="stable"), _NUM_BINS) if len(rows)]

@@ -87,10 +87,7 @@ def read_labelled(
 
 
 def read_phrase_choices(path: Path) -> tuple[list[tuple[str, str]], list[tuple[str, ...]]]:
-    """The two words of each phrase, and its five candidates, the answer first.
-
-    Lines have phrase, answer, the phrase's two words and four distractors, separated by tabs.
-    """
+    """The two words of each phrase, and its five candidates, the answer first, from tab-separated lines."""
     names = ("phrase", "answer", "first word", "second word", *(f"distractor {i + 1}" for i in range(_NUM_DISTRACTORS)))
     rows = list(read_table(path, dict.fromkeys(names, str)))
     require_rows(path, rows)
@@ -264,10 +261,7 @@ def evaluate_phrase_pairs(
 
 
 def precision_recall(scores_P: NDArray[np.floating], is_similar_P: NDArray[np.bool_]) -> Metrics:
-    """``auc``, the area under the precision-recall curve, and ``f1``, the best at any threshold; in ``[0, 1]``.
-
-    None when no pair is similar.
-    """
+    """``auc`` of precision and recall, and the best ``f1``, in ``[0, 1]``; None when no pair is similar."""
     from sklearn.metrics import auc, precision_recall_curve
 
     if not is_similar_P.any():

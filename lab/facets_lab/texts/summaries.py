@@ -68,10 +68,7 @@ class AverageEncoder:
 def best_ranked(
     document: Document, ranked: Sequence[int], *, num_sentences: int | None = None, max_words: int | None = None
 ) -> str:
-    """The best sentences that fit, in document order; only the best one if none fits.
-
-    ``ranked``: the sentences, best first. The limit is a number of sentences or, if that is set, of words.
-    """
+    """The best of the ``ranked`` sentences that fit the limit, in document order; only the best if none fits."""
     left, chosen = max_words or num_sentences or _DEFAULT_SENTENCES, []
     for row in ranked:
         cost = 1 if max_words is None else len(document[row].split())
@@ -148,10 +145,7 @@ def evaluate_summarization(
 
 
 def rouge_scores(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, NDArray[np.float64]]:
-    """ROUGE F1 with stemming (``rouge1``, ``rouge2``, ``rougeL``, in ``[0, 1]``) and ``length`` in words, by summary.
-
-    With several references, the best one counts for each measure (Lin 2004).
-    """
+    """ROUGE F1 with stemming, in ``[0, 1]``, and ``length`` in words; the best reference counts (Lin 2004)."""
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(list(_ROUGE), use_stemmer=True)

@@ -92,10 +92,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
 def export_sentence_model(
     trainer: SentenceTrainer, result: TrainingResult, out_dir: Path, *, words_of: Path | None = None
 ) -> FacetModel:
-    """Writes a model folder.
-
-    ``words_of`` is a model with the same word vectors, which are then not stored again.
-    """
+    """Writes a model folder; ``words_of`` is a model with the same word vectors, which are then not stored again."""
     config = trainer.config
     vectors = WordVectors.load(Path(config.words))
     network = FacetNetwork(config.model, WordTable.of(vectors))

@@ -81,10 +81,7 @@ def learning_rate_factor(step: int, *, warmup_steps: int, num_steps: int) -> flo
 
 
 class Trainer(ABC, Generic[ConfigT, BatchT]):
-    """A network with its data and its loss.
-
-    All randomness comes from the seed and the step, or from torch's generator, so that a run can be resumed exactly.
-    """
+    """A network, its data and its loss; randomness is from seed and step, or torch's generator: runs can be resumed."""
 
     network: nn.Module
 
@@ -175,10 +172,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         return TrainingResult(self._step, self._seconds, self._validation_loss)
 
     def resume(self) -> None:
-        """Loads the last checkpoint; the run then ends exactly as if it had never stopped.
-
-        On other hardware, or with another number of threads, the results are the same up to rounding.
-        """
+        """Loads the last checkpoint; on the same machine, the run then ends exactly as if it had never stopped."""
         path, device = self._out_dir / CHECKPOINT, self._trainer.device
         state = _load_checkpoint(path, self._config.to_dict(), device=device)
         try:
