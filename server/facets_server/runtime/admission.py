@@ -24,23 +24,22 @@ _RESERVED = 1 / 8  # share of the permits kept for callers that use less than th
 
 
 class Admission:
-    """Permits for calls and places for streams."""
+    """Permits for calls and places for streams, which are locks that so many calls hold at a time."""
 
     def __init__(self, config: AdmissionConfig) -> None:
         self.config = config
         self.memory = MemoryBudget(config.max_memory_bytes)
         self._lock = threading.Lock()
         num_permits = config.max_concurrent_requests
-        self._permits = FairLock(
+        self.permits = FairLock(
             num_permits,
             num_reserved=round(num_permits * _RESERVED),
             max_waiting=config.max_queued_requests,
             refusal=self._overloaded,
         )
-        self.check_room = self._permits.check_room
         self.turns = Turns()
         num_streams = config.max_streams
-        self._streams = FairLock(
+        self.streams = FairLock(
             num_streams, num_reserved=math.ceil(num_streams / 4), max_waiting=0, refusal=self._no_stream
         )
         self._mean_call_s = 0.05
@@ -48,24 +47,9 @@ class Admission:
         self._last_end = time.monotonic()
         self._drain_listeners: list[Callable[[], None]] = []
 
-    @property
-    def num_running(self) -> int:
-        """Calls being worked on."""
-        return self._permits.num_held
-
-    @property
-    def num_waiting(self) -> int:
-        """Calls waiting for a permit."""
-        return self._permits.num_waiting
-
-    @property
-    def num_streams(self) -> int:
-        """Open streams."""
-        return self._streams.num_held
-
     def is_idle(self) -> bool:
         """True when no call runs or waits and no stream is open."""
-        return self._permits.is_idle() and not self.num_streams
+        return self.permits.is_idle() and not self.streams.num_held
 
     def idle_s(self) -> float:
         """Seconds since the last call or stream ended, or since the start; 0 while one runs."""
@@ -93,7 +77,7 @@ class Admission:
 
     async def admit(self, call: CallContext) -> ExitStack:
         """Takes a permit for a call until the stack is closed; raises OverloadedError if too many wait."""
-        await self._permits.acquired(call)
+        await self.permits.acquired(call)
         permit = ExitStack()
         permit.callback(self._leave, call, time.monotonic())
         return permit
@@ -103,34 +87,34 @@ class Admission:
         """Holds a place for an open stream."""
         if self._is_draining:
             raise NotReadyError("the server is shutting down and opens no new streams")
-        self._streams.acquire(call)
+        self.streams.acquire(call)
         try:
             yield
         finally:
             self._last_end = time.monotonic()
-            self._streams.release(call)
+            self.streams.release(call)
 
     def _no_stream(self) -> OverloadedError:
         limit = self.config.max_streams
         return OverloadedError(
-            f"{self.num_streams} streams are open, the limit is {limit}, three quarters of it for one caller"
+            f"{self.streams.num_held} streams are open, the limit is {limit}, three quarters of it for one caller"
         )
 
     def _leave(self, call: CallContext, started: float) -> None:
         with self._lock:
             self._last_end = time.monotonic()
             self._mean_call_s += _SMOOTHING * (self._last_end - started - self._mean_call_s)
-        self._permits.release(call)
+        self.permits.release(call)
 
     def _overloaded(self) -> OverloadedError:
         return OverloadedError(
-            f"{self.num_running} calls run and {self.num_waiting} wait, the limits are "
+            f"{self.permits.num_held} calls run and {self.permits.num_waiting} wait, the limits are "
             f"{self.config.max_concurrent_requests} and {self.config.max_queued_requests}",
             retry_after_s=self._retry_after_s(),
         )
 
     def _retry_after_s(self) -> float:
         """Seconds until about all calls ahead are done, from the mean time of recent calls."""
-        num_ahead = self.num_waiting + self.num_running
+        num_ahead = self.permits.num_waiting + self.permits.num_held
         seconds = self._mean_call_s * num_ahead / self.config.max_concurrent_requests
         return min(max(seconds, _MIN_RETRY_S), _MAX_RETRY_S)

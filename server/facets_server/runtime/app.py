@@ -84,14 +84,7 @@ class FacetsServer:
             for observer in (tracing, access_log):
                 if observer is not None:
                     closing.callback(observer.close)
-            calls = Calls(
-                self._admission,
-                metrics,
-                config.limits,
-                keys=keys,
-                tracing=tracing,
-                access_log=access_log,
-            )
+            calls = Calls(self._admission, metrics, config.limits, keys=keys, tracing=tracing, access_log=access_log)
             closing.callback(calls.close)
             closing.enter_context(released_when_idle(self._admission.is_idle))
             self._grpc = GrpcServer(config)

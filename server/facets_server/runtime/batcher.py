@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.devices import is_out_of_memory, no_memory_for
-from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.call_context import CallContext, Stage
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import ModelFailureError
 from facets_server.runtime.fair_queue import FairQueue, Waiter
@@ -63,8 +63,8 @@ class PendingRows(Waiter, Generic[RowT]):
         self.wait()
         assert self._columns is not None
         waited_s, call = self.started - self.submitted, self.call
-        call.stages.add("batch", self.submitted, waited_s, num_items=len(self.rows))
-        call.stages.add("model", self.started, self.inference_s, num_items=len(self.rows))
+        call.stages.add(Stage("batch", self.submitted, waited_s, len(self.rows)))
+        call.stages.add(Stage("model", self.started, self.inference_s, len(self.rows)))
         return self._columns
 
     def deliver(self, positions: Sequence[int], columns: Columns, *, started: float) -> None:

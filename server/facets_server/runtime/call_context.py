@@ -49,13 +49,9 @@ class Stages:
         self._seconds: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def add(self, name: str, started: float, seconds: float, *, num_items: int = 0) -> None:
+    def add(self, stage: Stage) -> None:
         """Records a stage that has ended."""
-        assert name in STAGES, name
-        self.keep(Stage(name, started, seconds, num_items))
-
-    def keep(self, stage: Stage) -> None:
-        """Records a stage that has ended."""
+        assert stage.name in STAGES, stage
         with self._lock:
             self._seconds[stage.name] = self._seconds.get(stage.name, 0.0) + stage.seconds
             if len(self.kept) < _MAX_KEPT_STAGES:
@@ -70,7 +66,7 @@ class Stages:
         try:
             yield
         finally:
-            self.add(name, started, time.monotonic() - started, num_items=num_items)
+            self.add(Stage(name, started, time.monotonic() - started, num_items))
 
     def seconds(self) -> dict[str, float]:
         """Total seconds by stage, in the order of ``STAGES``."""
@@ -100,7 +96,7 @@ class CallContext:
 
     def for_message(self) -> "CallContext":
         """The same call with its own clock and counters, for one message of a stream."""
-        return replace(self, started=time.monotonic(), num_items=0, stages=Stages(self.stages.keep))
+        return replace(self, started=time.monotonic(), num_items=0, stages=Stages(self.stages.add))
 
     def time_remaining(self) -> float | None:
         """Seconds until the deadline, >= 0; None without a deadline."""

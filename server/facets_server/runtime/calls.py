@@ -89,7 +89,7 @@ class Calls:
 
     async def _unary(self, handler: Handler, context: Context, call: CallContext) -> Any:
         key = self._authenticated(context, call)
-        self._admission.check_room(call)
+        self._admission.permits.check_room(call)
         data = await first_message(context, self._first)
         call.request_bytes = len(data)
         with ExitStack() as held:

@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from facets.errors import FacetsError, NotReadyError, OverloadedError
 from facets.language.interruption import interrupted_by
-from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.call_context import CallContext, Stage
 
 TURN_S = 0.02  # of a thread on the processor, if others wait
 _OVERDUE_S = 0.1
@@ -344,7 +344,7 @@ class Turns:
         finally:
             self.end(work)
             _thread.work = None
-            call.stages.add("queue", time.monotonic() - work.waited_s, work.waited_s)
+            call.stages.add(Stage("queue", time.monotonic() - work.waited_s, work.waited_s))
 
     def begin(self, work: "_Work") -> None:
         """Waits for the next turn of the work of this thread."""

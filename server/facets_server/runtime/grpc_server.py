@@ -30,7 +30,7 @@ class GrpcServer:
         """Starts the loop; nothing listens yet."""
         self.loop = asyncio.new_event_loop()
         self._config = config
-        self._thread = threading.Thread(target=self._run, name="grpc", daemon=True)
+        self._thread = threading.Thread(target=self.loop.run_forever, name="grpc", daemon=True)
         self._thread.start()
         self._server: grpc.aio.Server = self._on_loop(self._make())
 
@@ -66,10 +66,6 @@ class GrpcServer:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
 
     def _on_loop(self, coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()

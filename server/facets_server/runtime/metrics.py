@@ -6,18 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    GCCollector,
-    Histogram,
-    PlatformCollector,
-    ProcessCollector,
-)
+import prometheus_client as prometheus
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -31,13 +23,13 @@ _TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 _STAGE_BUCKETS = (0.0001, 0.00025, 0.0005, *_TIME_BUCKETS)
 _SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _RECALL_BUCKETS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0)
-# Part of a data directory -> patterns of its files.
+# Part of a data directory -> pattern of its files.
 _PARTS = {
-    "documents": ("documents.sqlite3*",),
-    "indexes": ("indexes/*",),
-    "streams": ("ingest-streams.sqlite3*",),
-    "papers": ("papers/*/*",),
-    "relations": ("relations/*/*",),
+    "documents": "documents.sqlite3*",
+    "indexes": "indexes/*",
+    "streams": "ingest-streams.sqlite3*",
+    "papers": "papers/*/*",
+    "relations": "relations/*/*",
 }
 _MAX_NAMED_COLLECTIONS = 100  # a client that creates collections must not create unlimited metrics
 _OTHERS = "(others)"
@@ -78,12 +70,12 @@ class CallMetrics:
         stages = histogram("facets_stage_seconds", one_stage, ["stage"], buckets=_STAGE_BUCKETS)
         self._stages = {name: stages.labels(name) for name in STAGES}
         self.num_by_code: collections.Counter[str] = collections.Counter()  # finished calls by name of the status code
-        for name, title, attribute in (
-            ("facets_running_requests", "Calls worked on now", "num_running"),
-            ("facets_queued_requests", "Calls waiting for admission now", "num_waiting"),
-            ("facets_open_streams", "Streams open now", "num_streams"),
+        for name, title, lock, attribute in (
+            ("facets_running_requests", "Calls worked on now", admission.permits, "num_held"),
+            ("facets_queued_requests", "Calls waiting for admission now", admission.permits, "num_waiting"),
+            ("facets_open_streams", "Streams open now", admission.streams, "num_held"),
         ):
-            Gauge(name, title, registry=registry).set_function(partial(getattr, admission, attribute))
+            Gauge(name, title, registry=registry).set_function(partial(getattr, lock, attribute))
         checks = "Searches to be checked exactly: compared, changed (a write came between), failed"
         self._checks = Counter("facets_recall_checks", checks, ["outcome"], registry=registry)
         recall = "Share of the exact hits that a checked approximate search found"
@@ -108,7 +100,7 @@ class CallMetrics:
 
 def measure_process(registry: CollectorRegistry, version: str) -> None:
     """Adds metrics of the process, and the running version."""
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+    for collector in (prometheus.ProcessCollector, prometheus.PlatformCollector, prometheus.GCCollector):
         collector(registry=registry)
     Gauge("facets_build_info", "Always 1; which version runs", ["version"], registry=registry).labels(version).set(1)
 
@@ -128,7 +120,7 @@ def disk_of(data_dir: Path) -> Disk:
         free_bytes = shutil.disk_usage(data_dir).free
     except OSError:  # the directory is gone: the health check reports it
         free_bytes = 0
-    sizes = {part: sum(map(_size, chain(*map(data_dir.glob, patterns)))) for part, patterns in _PARTS.items()}
+    sizes = {part: sum(map(_size, data_dir.glob(pattern))) for part, pattern in _PARTS.items()}
     return Disk(sizes, free_bytes, last_backup(data_dir))
 
 

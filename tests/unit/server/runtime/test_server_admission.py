@@ -22,9 +22,9 @@ def test_one_caller_leaves_places_to_others():
     with pytest.raises(OverloadedError, match="14 calls run"):
         admit(admission)
     with pytest.raises(OverloadedError) as refused:
-        admission.check_room(CallContext(caller="a"))
+        admission.permits.check_room(CallContext(caller="a"))
     assert 0 < refused.value.retry_after_s <= 10
-    admission.check_room(CallContext(caller="b"))
+    admission.permits.check_room(CallContext(caller="b"))
     held.append(admit(admission, "b"))
     assert admission.idle_s() == 0.0
     for permit in held:
@@ -39,7 +39,7 @@ def test_one_caller_has_its_share_of_the_streams():
         with pytest.raises(OverloadedError, match="for one caller"), admission.stream_slot(CallContext(caller="a")):
             pass
     with admission.stream_slot(CallContext(caller="a")):
-        assert admission.num_streams == 1
+        assert admission.streams.num_held == 1
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_a_wait_that_ends_early_leaves_nothing_behind(end):
         if end == "deadline":
             call.deadline = call.started + 0.05
         waiting = asyncio.ensure_future(admission.admit(call))
-        while not admission.num_waiting:
+        while not admission.permits.num_waiting:
             await asyncio.sleep(0)
         if end == "cancelled":
             waiting.cancel()
         with pytest.raises((asyncio.CancelledError, DeadlineExceededError, CallCancelledError)):
             await waiting
-        assert not admission.num_waiting
+        assert not admission.permits.num_waiting
         held.close()
         (await admission.admit(CallContext(caller="a"))).close()
 
