@@ -406,10 +406,7 @@ def _read_conflicts(path: Path) -> dict[str, list[str]]:
 
 
 # What the replies to add-papers and add-authors count.
-_ADDED = {
-    "papers": ("paper", "author", "citing paper", "unknown citation"),
-    "authors": ("author", "paper"),
-}
+_ADDED = {"papers": ("paper", "author", "citing paper", "unknown citation"), "authors": ("author", "paper")}
 
 
 @app.command("add-papers")

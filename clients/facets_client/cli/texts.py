@@ -70,12 +70,7 @@ def embed(
         print_table(("#", "text", "facets"), rows)
 
 
-def explain(
-    context: typer.Context,
-    texts: Texts = None,
-    file: FileOption = None,
-    model: ModelOption = "",
-) -> None:
+def explain(context: typer.Context, texts: Texts = None, file: FileOption = None, model: ModelOption = "") -> None:
     """Show tokens by attention, and facets with their words.
 
     Each token carries its attention relative to the strongest one, 0 to 9.

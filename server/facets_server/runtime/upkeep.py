@@ -18,18 +18,7 @@ from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
 from facets.papers.store import SCHEMA as PAPERS
 from facets.relations.additions import SCHEMA as RELATIONS
-from facets.storage.backup import (
-    BACKUP_MANIFEST,
-    Backup,
-    back_up,
-    backups_in,
-    check_backup,
-    mark_verified,
-    note_backup,
-    problems_of,
-    remove_older,
-    restore,
-)
+from facets.storage import backup as backups
 from facets.storage.database import Schema
 from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import clear_errors
@@ -61,14 +50,14 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
     stores = [(path, schema.counter) for path, schema in _stores(data_dir)]
     if not stores:
         raise DamagedError(f"{data_dir} is not a data directory: it has no documents.sqlite3")
-    files = back_up(data_dir, destination, stores)
+    files = backups.back_up(data_dir, destination, stores)
     for name, file in files.items():
         say(f"{name}: {file.num_bytes} bytes" + ("" if file.writes is None else f", revision {file.writes}"))
     is_whole = verify_directory(destination, say)
     if is_whole:
-        mark_verified(destination)
+        backups.mark_verified(destination)
     try:
-        note_backup(data_dir, destination)
+        backups.note_backup(data_dir, destination)
     except StorageError as error:
         say(f"{error}: the server will not know of this backup")
     say(f"backup of {data_dir} written to {destination}")
@@ -79,7 +68,7 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
 class TakenBackup:
     """A backup in the server's backup folder, its damage (empty: none), and the older backups it replaced."""
 
-    backup: Backup
+    backup: backups.Backup
     problems: Sequence[str]
     removed_folders: Sequence[str]
 
@@ -100,11 +89,12 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
         is_whole = back_up_directory(config.data_dir, destination, lines.append)
         for line in lines:
             say(line)
-        backup = next(backup for backup in backups_in(destination.parent) if backup.folder == str(destination))
+        backup = next(backup for backup in backups.backups_in(destination.parent) if backup.folder == str(destination))
+        keep = config.backup_keep
         try:
-            for folder in remove_older(destination, _NAMES, keep=config.backup_keep) if config.backup_keep else ():
+            for folder in backups.remove_older(destination, _NAMES, keep=keep) if keep else ():
                 removed.append(str(folder))
-                say(f"{folder} removed: {config.backup_keep} are kept")
+                say(f"{folder} removed: {keep} are kept")
         except StorageError as error:  # the new backup is good
             logger.warning("an old backup stays: %s", error)
     finally:
@@ -114,7 +104,7 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
 
 def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
     """Puts a backup into an empty or new directory; raises as :func:`facets.storage.backup.restore`."""
-    files = restore(source, data_dir, stores=STORES, needed=_DOCUMENTS)
+    files = backups.restore(source, data_dir, stores=STORES, needed=_DOCUMENTS)
     say(f"{len(files)} stores of {source} restored to {data_dir}; indexes are built again when a server starts")
 
 
@@ -184,15 +174,15 @@ def verify_directory(directory: Path, say: Say) -> bool:
     """Verifies checksums, even in use; False for damage that cannot be repaired. ``say`` gets each damaged part."""
     if directory.suffix == ".part":
         raise DamagedError(f"{directory} is an unfinished backup: use another one")
-    if (directory / BACKUP_MANIFEST).exists():
-        check_backup(directory)
+    if (directory / backups.BACKUP_MANIFEST).exists():
+        backups.check_backup(directory)
     stores = list(_stores(directory))
     if not any(path.name == _DOCUMENTS for path, _ in stores):
         beside = f", but {MANIFEST}" if (directory / MANIFEST).exists() else ""
         raise DamagedError(f"{directory} has no documents.sqlite3{beside}: expected a data directory or a backup")
     manifest = DirectoryManifest(directory, _DOCUMENTS)
     num_damaged = 0
-    for problem in chain(manifest.problems(), *(problems_of(*store) for store in stores)):
+    for problem in chain(manifest.problems(), *(backups.problems_of(*store) for store in stores)):
         say(problem)
         num_damaged += 1
     for path in sorted(directory.glob(_SNAPSHOTS)):
