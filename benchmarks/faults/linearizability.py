@@ -26,7 +26,7 @@ class Access:
     certain: bool = True  # False for a write without an answer
 
 
-def is_linearizable(history: Sequence[Access], initial: object = None) -> bool:
+def is_linearizable(history: Sequence[Access]) -> bool:
     """Whether some order of the calls is consistent with one register.
 
     Example:
@@ -35,7 +35,7 @@ def is_linearizable(history: Sequence[Access], initial: object = None) -> bool:
         (True, False)
     """
     calls = sorted(history, key=lambda call: call.began)
-    states: list[tuple[int, object]] = [(0, initial)]  # calls taken, as bits, and the value of the register
+    states: list[tuple[int, object]] = [(0, None)]  # calls taken, as bits, and the value of the register
     seen = set(states)
     while states:
         taken, value = states.pop()

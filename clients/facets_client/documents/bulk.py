@@ -62,10 +62,8 @@ class AsyncIndexTask:
 
     After the last batch, documents that came from a file of the input are deleted if the file was read to its end and
     did not yield them; ``keep``: they are kept. If the input has none of the stored documents, its files are taken for
-    others of the same names, and nothing is deleted. A run that was interrupted is run again from the beginning:
-    documents that are stored already are neither encoded nor written again.
-
-    ``prepare`` opens the collection. Memory: about 80 bytes for each document, and the window.
+    others of the same names, and nothing is deleted. ``prepare`` opens the collection. Memory: about 80 bytes for each
+    document, and the window.
     """
 
     client: Any

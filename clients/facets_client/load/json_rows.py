@@ -91,7 +91,7 @@ def read_json(source: Source, options: ReadOptions) -> Rows:
 
 def _object_rows(source: Source) -> Rows:
     """The objects of the only array of objects in an object without a text; else the object itself."""
-    item = _json_row(read_whole(source).removeprefix(b"\xef\xbb\xbf"), 1)
+    item = _json_row(read_whole(source.stream, source.name).removeprefix(b"\xef\xbb\xbf"), 1)
     arrays = [
         value
         for value in (item.fields.values() if isinstance(item, Row) else ())

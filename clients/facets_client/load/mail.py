@@ -21,7 +21,7 @@ _LANGUAGES = ["en", "de", "fr", "es", "it", "nl", "pl", "sv", "da", "cs", "ja", 
 
 def read_eml(source: Source, options: ReadOptions) -> Items:
     """One message."""
-    return _message(read_whole(source))
+    return _message(read_whole(source.stream, source.name))
 
 
 def read_mbox(source: Source, options: ReadOptions) -> Items:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
-from facets_client.load.pages import MAX_FILE_BYTES, Blocks, HtmlPage, document, given_title
+from facets_client.load.pages import Blocks, HtmlPage, document, given_title, read_whole
 from facets_client.load.rows import TEXT_NAMES, Items, Part, ReadOptions, Row, Rows
 from facets_client.load.source import InputError, Source
 from facets_client.load.tables import column_names, plain
@@ -50,10 +50,7 @@ def _xml(archive: ZipFile, name: str) -> Any:
     from lxml.etree import XML, XMLParser
 
     with archive.open(name) as part:
-        data = part.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(f"{name} has more than {MAX_FILE_BYTES:,} bytes: split the document")
-    return XML(data, XMLParser(resolve_entities=False, no_network=True))
+        return XML(read_whole(part, name), XMLParser(resolve_entities=False, no_network=True))
 
 
 def _xml_title(archive: ZipFile, name: str) -> str:

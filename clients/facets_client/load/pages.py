@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from html import escape
-from typing import Any
+from typing import IO, Any
 
 from facets_client.load.rows import ReadOptions, Rejection, Row, Rows
 from facets_client.load.source import InputError, Source, detect_encoding
@@ -147,7 +147,7 @@ _BLOCK_TAGS = {
 def read_html(source: Source, options: ReadOptions) -> Rows:
     """The text of a web page without scripts, menus and footers, and its title."""
     head = source.text_head("HTML")
-    data = read_whole(source)
+    data = read_whole(source.stream, source.name)
     declared = _DECLARED_CHARSET.search(head[:4096])
     asked = options.encoding or (_ascii_superset(declared[1].decode()) if declared else "")
     encoding = detect_encoding(source.name, head, asked, options.note)
@@ -357,7 +357,7 @@ def document(text: str, title: str = "", line: int = 1, *, key: str = "", **payl
 def read_decoded(source: Source, options: ReadOptions, kind: str) -> str:
     """A whole file as text, with plain line ends."""
     head = source.text_head(kind)
-    data = read_whole(source)
+    data = read_whole(source.stream, source.name)
     encoding = detect_encoding(source.name, head, options.encoding, options.note)
     try:
         return data.decode(encoding).replace("\r\n", "\n")
@@ -366,9 +366,9 @@ def read_decoded(source: Source, options: ReadOptions, kind: str) -> str:
         raise InputError(f"{source.name}: {byte} is not of the encoding {encoding} (see --encoding)") from error
 
 
-def read_whole(source: Source) -> bytes:
-    """The bytes of a file."""
-    data = source.stream.read(MAX_FILE_BYTES + 1)
+def read_whole(stream: IO[bytes], name: str) -> bytes:
+    """The bytes of a file, or of a part of it."""
+    data = stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
-        raise InputError(f"{source.name}: has more than {MAX_FILE_BYTES:,} bytes, too many for one text: split it")
+        raise InputError(f"{name}: has more than {MAX_FILE_BYTES:,} bytes, too many for one text: split it")
     return data

@@ -54,6 +54,12 @@ export function folded(summary, ...content) {
   return h("details", { class: "folded" }, h("summary", {}, summary), content);
 }
 
+/** Details whose content is made when they are first opened. */
+export function opening(summary, content, options = {}) {
+  const toggle = ({ target }) => target.open && target.childElementCount === 1 && target.append(...[content()].flat());
+  return h("details", { ...options, on: { toggle } }, h("summary", {}, summary));
+}
+
 /** A command line to copy. */
 export function command(text) {
   return h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, text));

@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { chooseCollection, collectionField, pages } from "../catalog.js";
-import { button, count, field, h, plural, table } from "../dom.js";
+import { button, count, field, h, opening, plural, table } from "../dom.js";
 import { placeOf, title } from "../hits.js";
 import { problem } from "../panel.js";
 import { passage, Text } from "../text.js";
@@ -161,10 +161,4 @@ function documentDetails(document) {
   const facts = Object.entries({ id, ...payload }).map(([key, value]) => [key, typeof value === "object" ? JSON.stringify(value) : String(value)]);
   const summary = [h("strong", {}, title(document)), " ", h("span", { class: "small" }, placeOf(document), " ", text.slice(0, PREVIEW), text.length > PREVIEW && " \u2026")];
   return opening(summary, () => h("div", { class: "stack" }, h("div", { class: "passage" }, passage(new Text(text), [])), table([], facts)));
-}
-
-/** Details whose content is made when they are first opened. */
-function opening(summary, content) {
-  const toggle = ({ target }) => target.open && target.childElementCount === 1 && target.append(content());
-  return h("details", { on: { toggle } }, h("summary", {}, summary));
 }

@@ -1,7 +1,7 @@
 /** The HTTP routes of the server's OpenAPI description, with search and a form to try each one. */
 
 import { connection, headers } from "../api.js";
-import { field, form, h, plural, submitButton } from "../dom.js";
+import { field, form, h, opening, plural, submitButton } from "../dom.js";
 
 const MAX_DEPTH = 3; // of nested messages in examples
 const OTHER = "OpenAI, TEI, Cohere, probes";
@@ -35,8 +35,7 @@ export async function open(root) {
 
 function routeElement(path, method, operation) {
   const summary = [h("strong", { class: "method" }, method.toUpperCase()), h("code", {}, path), h("span", { class: "small" }, operation.summary ?? operation.description)];
-  const toggle = ({ target }) => target.open && target.childElementCount === 1 && target.append(...routeContent(path, method, operation));
-  return h("details", { class: "card route", on: { toggle } }, h("summary", {}, summary));
+  return opening(summary, () => routeContent(path, method, operation), { class: "card route" });
 }
 
 function routeContent(path, method, operation) {
