@@ -2,7 +2,6 @@
 
 import email
 import io
-from collections.abc import Iterator
 from email.message import EmailMessage
 from email.policy import default as policy
 from email.utils import format_datetime, parsedate_to_datetime
@@ -60,7 +59,12 @@ def _message(data: bytes, number: int = 0) -> Items:
         headers = {name: " ".join(str(message.get(name) or "").split()) for name in _HEADERS}
         body = message.get_body(("plain", "html"))
         text = "" if body is None else _content(body)
-        attachments = [(part.get_filename() or f"message {index}.eml", part) for index, part in _attachments(message)]
+        parts = message.iter_attachments() if message.is_multipart() else ()
+        attachments = [
+            (part.get_filename() or f"message {index}.eml", part)
+            for index, part in enumerate(parts, start=1)
+            if part.get_filename() or part.get_content_type() == "message/rfc822"
+        ]
     except (LookupError, ValueError, AttributeError, TypeError) as error:  # of the library, for malformed headers
         yield Rejection(number or 1, "damaged_message", f"message {number} cannot be read: {error}")
         return
@@ -79,15 +83,6 @@ def _message(data: bytes, number: int = 0) -> Items:
     )
     for name, part in attachments:
         yield Member(f"{number}/{name}" if number else name, partial(_open, part))
-
-
-def _attachments(message: Any) -> Iterator[tuple[int, Any]]:
-    parts = message.iter_attachments() if message.is_multipart() else ()
-    return (
-        (index, part)
-        for index, part in enumerate(parts, start=1)
-        if part.get_filename() or part.get_content_type() == "message/rfc822"
-    )
 
 
 def _open(part: Any) -> BinaryIO:

@@ -4,9 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
-import numpy as np
-from facets_proto.v1 import common_pb2, models_pb2, texts_pb2
-from numpy.typing import NDArray
+from facets_proto.v1 import models_pb2, texts_pb2
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -120,8 +118,3 @@ async def text_models(backend: Backend, request: Request) -> list[models_pb2.Mod
     reply = await backend.call(request, "/facets.v1.ModelService/ListModels", models_pb2.ListModelsRequest())
     models = [model for model in reply.models if model.task in _TASKS]
     return sorted(models, key=lambda model: (_TASKS.index(model.task), not model.is_default))
-
-
-def array_of(message: common_pb2.FacetArray) -> NDArray[np.float32]:
-    """The numbers of a float32 array in its shape."""
-    return np.frombuffer(message.data, dtype="<f4").reshape(tuple(message.shape))

@@ -4,11 +4,12 @@ import base64
 from typing import Any, Literal
 
 import numpy as np
+from facets_proto.values import array_from_message
 from numpy.typing import NDArray
 from pydantic import Field
 from starlette.requests import Request
 
-from facets_server.gateway.compatible import CompatibleRoute, RequestFields, Texts, array_of, embed, text_models
+from facets_server.gateway.compatible import CompatibleRoute, RequestFields, Texts, embed, text_models
 from facets_server.gateway.errors import CallError
 from facets_server.gateway.upstream import Backend
 
@@ -30,7 +31,7 @@ class EmbeddingsRequest(RequestFields):
 async def _embeddings(backend: Backend, request: Request, fields: EmbeddingsRequest) -> object:
     """OpenAI: one vector per text."""
 
-    def encoded(vector: NDArray[np.float32]) -> object:
+    def encoded(vector: NDArray[np.floating]) -> object:
         if fields.encoding_format == "base64":
             return base64.b64encode(vector.tobytes()).decode()
         return vector.tolist()
@@ -40,10 +41,10 @@ async def _embeddings(backend: Backend, request: Request, fields: EmbeddingsRequ
     )
     data: list[dict[str, Any]] = [
         {"object": "embedding", "index": index, "embedding": encoded(vector)}
-        for index, vector in enumerate(array_of(reply.vectors))
+        for index, vector in enumerate(array_from_message(reply.vectors))
     ]
     if fields.facets:
-        for index, (entry, facets) in enumerate(zip(data, array_of(reply.facet_embeddings), strict=True)):
+        for index, (entry, facets) in enumerate(zip(data, array_from_message(reply.facet_embeddings), strict=True)):
             used = np.any(facets, axis=1)  # a short text has fewer than K facets
             entry["facets"] = [encoded(facet) for facet in facets[used]]
             if reply.facet_spans:

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from facets_proto.v1.documents_pb2 import RerankRequest
+from facets_proto.values import array_from_message
 from pydantic import BeforeValidator, Field
 from starlette.requests import Request
 
-from facets_server.gateway.compatible import CompatibleRoute, RequestFields, Texts, array_of, call, embed, text_models
+from facets_server.gateway.compatible import CompatibleRoute, RequestFields, Texts, call, embed, text_models
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.upstream import Backend
 
@@ -66,7 +67,7 @@ class CohereRerankRequest(RequestFields):
 async def _embed(backend: Backend, request: Request, fields: TeiEmbedRequest) -> object:
     """TEI: one vector per text, by the first of /v1/models."""
     reply = await embed(backend, request, fields.inputs, dimensions=fields.dimensions, model="", facets=False)
-    vectors = array_of(reply.vectors)
+    vectors = array_from_message(reply.vectors)
     if fields.normalize:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)

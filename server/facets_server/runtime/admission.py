@@ -107,14 +107,11 @@ class Admission:
         self.permits.release(call)
 
     def _overloaded(self) -> OverloadedError:
+        """The refusal, which says when about all calls ahead will be done."""
+        num_running, num_waiting = self.permits.num_held, self.permits.num_waiting
+        seconds = self._mean_call_s * (num_running + num_waiting) / self.config.max_concurrent_requests
         return OverloadedError(
-            f"{self.permits.num_held} calls run and {self.permits.num_waiting} wait, the limits are "
-            f"{self.config.max_concurrent_requests} and {self.config.max_queued_requests}",
-            retry_after_s=self._retry_after_s(),
+            f"{num_running} calls run and {num_waiting} wait, the limits are {self.config.max_concurrent_requests} and "
+            f"{self.config.max_queued_requests}",
+            retry_after_s=min(max(seconds, _MIN_RETRY_S), _MAX_RETRY_S),
         )
-
-    def _retry_after_s(self) -> float:
-        """Seconds until about all calls ahead are done, from the mean time of recent calls."""
-        num_ahead = self.permits.num_waiting + self.permits.num_held
-        seconds = self._mean_call_s * num_ahead / self.config.max_concurrent_requests
-        return min(max(seconds, _MIN_RETRY_S), _MAX_RETRY_S)
