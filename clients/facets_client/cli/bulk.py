@@ -78,7 +78,7 @@ class BulkInput:
 
     def end(self, report: BulkReport, kind: str, counts: str, **fields: object) -> None:
         """Prints the result of a run over ``kind``, as JSON with more fields; exit code 1 if records were rejected."""
-        num_rejected, speed = report.num_rejected, report.records_per_s
+        num_rejected, speed = report.num_rejected, report.num_done / max(report.duration_s, 1e-9)
         if self.settings.json:
             fields |= {"num_records": report.num_records, "num_rejected": num_rejected}
             rates = {"duration_s": report.duration_s, f"{kind}_per_s": speed}

@@ -101,11 +101,6 @@ class BulkReport:
         """Records that were not rejected."""
         return self.num_records - self.num_rejected
 
-    @property
-    def records_per_s(self) -> float:
-        """Speed of the run, without rejected records."""
-        return self.num_done / max(self.duration_s, 1e-9)
-
 
 @dataclass(eq=False)
 class CallTask(Generic[ItemT, ReplyT]):

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from facets.errors import InvalidInputError
 from facets_lab.evaluation.files import Columns, NonBlank, Record, read_records, read_table, require_rows
@@ -81,15 +80,11 @@ def _find(folder: Path, name: str) -> Path:
     return paths[0]
 
 
-def _number_as_text(value: object) -> object:
-    """Converts numbers to text: some tools write ids as numbers, but judgements always have text."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 class _DocumentRecord(Record):
     """A document of a BEIR folder."""
 
-    id: Annotated[str, BeforeValidator(_number_as_text), Field(alias="_id", min_length=1)]
+    # Some tools write ids as numbers, but judgements always have text.
+    id: str = Field(alias="_id", min_length=1, coerce_numbers_to_str=True, strict=False)
     title: str | None = None
     text: str
 

@@ -98,11 +98,6 @@ def reviewer_scores(model: PaperModel, data: ColdStart) -> Scores:
     return scores
 
 
-def average_precisions(scores_NJ: NDArray[np.float32], wrote_NJ: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Average precision of the ranking of reviewers for each paper, ``[N]``."""
-    return column_metrics(scores_NJ.T, [np.flatnonzero(row).tolist() for row in wrote_NJ])["map"]
-
-
 def evaluate_reviewers(
     file: DataFile,
     names_or_paths: Models = None,
@@ -122,7 +117,7 @@ def evaluate_reviewers(
     has_J = data.wrote.any(axis=0)
 
     def mean_precision(scores_NJ: NDArray[np.float32], wrote_NJ: NDArray[np.bool_]) -> Metrics:
-        precisions_N = average_precisions(scores_NJ, wrote_NJ)
+        precisions_N = column_metrics(scores_NJ.T, [np.flatnonzero(row).tolist() for row in wrote_NJ])["map"]
         return with_intervals(lambda rows: {"map": float(rows.mean())}, precisions_N, num_resamples=bootstrap)
 
     measured = {
