@@ -170,7 +170,6 @@ def _queries(options: argparse.Namespace) -> Floats:
 
 
 def _truth(options: argparse.Namespace) -> list[set[int]]:
-    """The exact best documents for every query."""
     queries, blocks = _queries(options), []
     for first in range(0, options.documents, _BATCH):
         cosines_QJNK = np.tensordot(queries, _facets(first, options), axes=(2, 2))

@@ -88,7 +88,6 @@ def generate() -> dict[Path, str]:
 
 
 def _formatted(source: str) -> str:
-    """The source formatted, with sorted imports and without unused ones."""
     for arguments in (["check", "--fix", "--quiet", "--select", "I,F401"], ["format", "--quiet"]):
         command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", str(_PACKAGE / "generated.py"), "-"]
         source = subprocess.run(command, input=source, capture_output=True, text=True, check=True, cwd=_PACKAGE).stdout

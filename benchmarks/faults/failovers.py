@@ -85,7 +85,6 @@ class _Cluster:
         documents_pb2_grpc.CollectionServiceStub(channel).CreateCollection(request, timeout=60)
 
     def close(self) -> None:
-        """Ends the servers; the database stays."""
         for server, channel in self._servers:
             channel.close()
             server.kill()

@@ -137,7 +137,6 @@ def _writer(example: object, descriptor: Descriptor, without: tuple[str, ...]) -
 
 @cache
 def _field_writers(descriptor: Descriptor) -> dict[str, _Convert | None]:
-    """Function that converts the value of each field; None: not converted."""
     return {field.name: _field_writer(field) for field in descriptor.fields}
 
 

@@ -176,7 +176,6 @@ class _LocalStream:
 
 
 def _end_all(calls: set[CallContext]) -> None:
-    """Ends all calls and waits until none runs."""
     while calls:
         for call in tuple(calls):
             call.end()

@@ -142,7 +142,6 @@ class BackgroundServer:
             )
 
     def _is_held(self) -> bool:
-        """Whether a process, such as a server that is ending, holds the lock of the data directory."""
         try:
             with _locked(self.data_dir / "lock", is_shared=True, waits=False):
                 return False

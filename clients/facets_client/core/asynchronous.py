@@ -92,7 +92,6 @@ class AsyncStream:
 
     @asynccontextmanager
     async def _step(self, *, is_write: bool) -> AsyncIterator[None]:
-        """Runs one step within the timeout and converts its errors."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 yield

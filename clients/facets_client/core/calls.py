@@ -105,7 +105,6 @@ class AsyncCalls:
             yield request, part.start
 
     async def _pages(self, request: Any) -> AsyncIterator[Any]:
-        """The replies with all pages of a list."""
         while True:
             reply = await self._call(request)
             yield reply
@@ -120,7 +119,6 @@ class AsyncCalls:
         return self._known_limits
 
     async def _open(self, first: Message) -> tuple[AsyncStream, Any]:
-        """Opens a stream with its first message; returns it with the first answer."""
         stream = self._channel.open(type(first))
         try:
             await stream.send(first)

@@ -78,7 +78,6 @@ class Rows(Drawn):
         return pandas.DataFrame(self.to_dicts())
 
     def _parts(self, max_rows: int) -> Iterator[RenderableType]:
-        """A table of the rows, or the entries if they are drawn themselves."""
         is_drawn = any(isinstance(entry, Drawn) and not isinstance(entry, Record | Rows) for entry in self._entries)
         items = self._entries if is_drawn else self.to_dicts()
         shown = items[:max_rows]
@@ -148,7 +147,6 @@ def columns_of(record: object) -> dict[str, object]:
 
 
 def _shown_columns(rows: Iterable[Mapping[str, object]], parts: tuple[str, ...]) -> list[str]:
-    """The columns for readers that have a value."""
     filled = dict.fromkeys(name for row in rows for name, value in row.items() if value not in (None, ""))
     return [name for name in filled if name in _SHOWN or name.startswith(parts)]
 

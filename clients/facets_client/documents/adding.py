@@ -127,6 +127,5 @@ def _of_row(fields: dict[str, Any], columns: Columns, path: str) -> Document:
 
 
 def _id_of(document: Document) -> str:
-    """Stable id of a text with its payload."""
     payload = json.dumps(document.payload, sort_keys=True, default=str) if document.payload else ""
     return hashlib.sha256(f"{document.text}\0{payload}".encode("utf-8", "surrogatepass")).hexdigest()[:32]

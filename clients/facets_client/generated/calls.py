@@ -106,7 +106,6 @@ class Calls:
             yield request, part.start
 
     def _pages(self, request: Any) -> Iterator[Any]:
-        """The replies with all pages of a list."""
         while True:
             reply = self._call(request)
             yield reply
@@ -121,7 +120,6 @@ class Calls:
         return self._known_limits
 
     def _open(self, first: Message) -> tuple[BlockingStream, Any]:
-        """Opens a stream with its first message; returns it with the first answer."""
         stream = self._channel.open(type(first))
         try:
             stream.send(first)

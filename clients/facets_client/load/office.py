@@ -183,7 +183,6 @@ def read_opendocument(source: Source, options: ReadOptions) -> Rows:
 
 
 def _as_html(root: Any) -> str:
-    """An element of OpenDocument as HTML."""
     from lxml.etree import QName, tostring
 
     for element in root.iter("*"):

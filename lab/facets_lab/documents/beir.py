@@ -81,8 +81,6 @@ def _find(folder: Path, name: str) -> Path:
 
 
 class _DocumentRecord(Record):
-    """A document of a BEIR folder."""
-
     # Some tools write ids as numbers, but judgements always have text.
     id: str = Field(alias="_id", min_length=1, coerce_numbers_to_str=True, strict=False)
     title: str | None = None

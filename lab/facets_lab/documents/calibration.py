@@ -212,7 +212,6 @@ def _observe_hits(
     data: RetrievalData, mode: SearchMode, asked: Sequence[Sequence[SearchHit]], foreign: Sequence[Sequence[SearchHit]]
 ) -> Iterator[ObservedHits]:
     def first_of(hits: Sequence[SearchHit], kind: int) -> ObservedHits:
-        """The first of hits that are not relevant."""
         features = features_of_hits(hits, mode, num_searched=len(data.documents))[:1]
         return ObservedHits(features, np.zeros(len(features), dtype=np.bool_), np.full(len(features), kind))
 

@@ -85,8 +85,6 @@ _EXAMPLE = TypeAdapter(Example)
 
 
 class _WrittenText(Record):
-    """A line of the written texts."""
-
     pair: int | None = None  # number of a pair of twins: texts under one heading, each without what the other answers
     split: str
     kind: str

@@ -89,7 +89,6 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
                 texts, num_passages = [], 0
 
     def _losses(self, batch: Batch, random_choice: np.random.Generator) -> dict[str, Tensor]:
-        """Losses of the passages and of a sample of their sentences and questions."""
         is_passage = self._data.is_passage[batch]
         size = min(int((~is_passage).sum()), self.config.distilled_texts)
         chosen = np.concatenate([random_choice.choice(batch[~is_passage], size, replace=False), batch[is_passage]])

@@ -75,7 +75,6 @@ class DocumentMiner:
     def _recognize(
         self, paragraphs: Sequence[str], sentences: Sequence[Sequence[Sentence]], types: "Counter[tuple[str, str]]"
     ) -> list[list[Mention]]:
-        """Mentions that the finder recognizes in each paragraph."""
         mentions: list[list[Mention]] = [[] for _ in paragraphs]
         if self._finder is None:
             return mentions

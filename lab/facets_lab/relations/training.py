@@ -93,7 +93,6 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         self._num_used_pairs = 0  # in the current step
 
     def _pattern_network(self, folder: Path) -> PatternNetwork:
-        """A network that uses the encoder of a passage model."""
         passages = read_config(folder, PassageModelConfig)
         if passages.encoder != self.config.model.encoder:
             raise ConfigError(

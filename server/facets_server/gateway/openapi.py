@@ -148,7 +148,6 @@ def _reference(name: str) -> Schema:
 
 
 def _add_schemas(message: Descriptor, schemas: Schema) -> None:
-    """Adds the schemas of a message and of all types in it."""
     name = message.full_name
     if name in schemas:
         return

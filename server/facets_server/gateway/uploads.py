@@ -79,7 +79,6 @@ class Uploads:
     async def _lines(
         self, request: Request, body: AsyncIterator[bytes], upload: "_Upload", caller: str
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of the answer."""
         with self._place(caller), TemporaryDirectory(prefix="facets-upload-") as folder:
             path = Path(folder, "file")
             await self._keep_body(request, body, path)
@@ -108,7 +107,6 @@ class Uploads:
 
     @contextmanager
     def _place(self, caller: str) -> Iterator[None]:
-        """One of the places for uploads."""
         if self._running.total() >= MAX_UPLOADS or self._running[caller] >= MAX_UPLOADS_OF_CALLER:
             message = (
                 f"too many uploads at a time, expected at most {MAX_UPLOADS_OF_CALLER} of one caller and {MAX_UPLOADS} "
@@ -124,7 +122,6 @@ class Uploads:
             self._running += Counter()  # forgets callers without uploads
 
     async def _keep_body(self, request: Request, body: AsyncIterator[bytes], path: Path) -> None:
-        """Writes the body to a file."""
         loop = asyncio.get_running_loop()
         try:
             with path.open("xb") as file:
@@ -139,8 +136,6 @@ class Uploads:
 
 
 class _Upload(NamedTuple):
-    """What a request asks for."""
-
     collection: str
     label: str  # name of the file, as its documents keep it
     keep: bool  # also the documents that the file no longer contains
@@ -149,7 +144,6 @@ class _Upload(NamedTuple):
 
     @classmethod
     def of(cls, request: Request) -> "_Upload":
-        """Reads path, parameters and headers; raises CallError."""
         given = request.query_params
         unknown = sorted({*given} - {"name", "keep"})
         if unknown:
@@ -162,7 +156,6 @@ class _Upload(NamedTuple):
         return cls(request.path_params["collection"], _label_of(given.get("name", "")), keep, caller, until)
 
     def check_time(self) -> None:
-        """Raises CallError after the deadline."""
         if asyncio.get_running_loop().time() > self.until:
             raise CallError(grpc.StatusCode.DEADLINE_EXCEEDED, "the file could not be stored within the deadline")
 
@@ -186,7 +179,6 @@ def _result(name: str, added: AddedFiles, notes: Sequence[str]) -> dict[str, obj
 
 @contextmanager
 def _client_errors() -> Iterator[None]:
-    """Turns errors of the client and of readers into ``CallError``."""
     try:
         yield
     except FacetsClientError as error:

@@ -407,8 +407,6 @@ class Turns:
 
 @dataclass(eq=False, slots=True)
 class _Work:
-    """Work of one thread for a call."""
-
     turns: Turns
     call: CallContext
     turn: _Turn | None = None  # the thread waits for it, or has it

@@ -160,8 +160,6 @@ def _num_words_of(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Scoring:
-    """A ScoreRequest, with the arguments of ``score_pairs``."""
-
     pairs: tuple[tuple[str, str], ...]
     method: SimilarityMethod | None
     attention: bool
@@ -204,8 +202,6 @@ def _pair_scores(scores: PairScores) -> list[tuple[object, ...]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Summarizing:
-    """A SummarizeRequest, with the arguments of ``summarize``."""
-
     documents: tuple[str | tuple[str, ...], ...]
     num_sentences: int | None
     max_words: int | None

@@ -55,7 +55,6 @@ def _open(
     form: FormatName | None,
     encoding: str,
 ) -> DocumentFiles:
-    """Opens files with the options of a command."""
     numbers = itertools.count(1)
     kept = None if payload is None else tuple(payload)
     options = ReadOptions(
