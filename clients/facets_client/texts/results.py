@@ -9,18 +9,12 @@ from rich.text import Text
 from facets_client.core.drawing import Drawn, count_of, line, more, table_of
 from facets_client.core.evidence import attention_line, match_line
 from facets_client.core.rows import FacetsArray
-from facets_client.generated.types import (
-    EmbeddingsFields,
-    ExplanationFields,
-    PairScoreFields,
-    ScoresFields,
-    SummaryFields,
-)
+from facets_client.generated import types
 
 _MATCHES_SHOWN = 5
 
 
-class Embeddings(EmbeddingsFields):
+class Embeddings(types.EmbeddingsFields):
     """Facet embeddings of some texts; ``np.asarray(embeddings)`` is the array."""
 
     __slots__ = ()
@@ -35,7 +29,7 @@ class Embeddings(EmbeddingsFields):
         return self.facet_embeddings[index]
 
 
-class Explanation(Drawn, ExplanationFields):
+class Explanation(Drawn, types.ExplanationFields):
     """Tokens of a text with their attention, and facets with their nearest words."""
 
     __slots__ = ()
@@ -56,12 +50,12 @@ class Explanation(Drawn, ExplanationFields):
         yield from more(len(self.facets) - max_rows)
 
 
-def differing(score: PairScoreFields) -> str:
+def differing(score: types.PairScoreFields) -> str:
     """The differences on one line, such as ``open / closed (antonym)``; empty when there are none."""
     return ", ".join(dict.fromkeys(f"{item.first} / {item.second} ({item.kind})" for item in score.differences))
 
 
-class PairScore(Drawn, PairScoreFields):
+class PairScore(Drawn, types.PairScoreFields):
     """Score of one pair of texts."""
 
     __slots__ = ()
@@ -79,13 +73,13 @@ class PairScore(Drawn, PairScoreFields):
             yield Text(f"{match.contribution:>4.0%}  ").append_text(match_line(match, "1st", "2nd"))
 
 
-class Scores(ScoresFields):
+class Scores(types.ScoresFields):
     """Scores of some pairs; entry i belongs to pairs[i]."""
 
     __slots__ = ()
 
 
-class Summary(Drawn, SummaryFields):
+class Summary(Drawn, types.SummaryFields):
     """The picked sentences of one document, in document order."""
 
     __slots__ = ()
