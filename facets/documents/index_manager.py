@@ -202,12 +202,10 @@ class IndexManager:
 
         Raises NotFoundError if the collection was deleted, NotReadyError if it moved to another model.
         """
-        live = self._of(record).live
-        if live is None:
+        if (live := self._of(record).live) is None:
             with self.write_lock:
                 collection = self._of(record)
-                live = collection.live
-                if live is None:
+                if (live := collection.live) is None:
                     collection.record = self._unchanged(record)
                     collection.live = live = self._load(collection)
                     self._wake.set()
@@ -215,12 +213,10 @@ class IndexManager:
 
     def lexical(self, record: CollectionRecord) -> LexicalIndex:
         """The lexical index of a collection, built from the store if it is not in memory; raises as :meth:`live`."""
-        lexical = self._of(record).lexical
-        if lexical is None:
+        if (lexical := self._of(record).lexical) is None:
             with self.write_lock:
                 collection = self._of(record)
-                lexical = collection.lexical
-                if lexical is None:
+                if (lexical := collection.lexical) is None:
                     collection.record = self._unchanged(record)
                     collection.lexical = lexical = self._load_lexical(collection)
         return lexical

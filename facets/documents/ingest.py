@@ -203,17 +203,13 @@ class Ingest(DocumentReader):
             num_unchanged=len(unchanged_rows),
             rejected_documents=tuple(batch.rejections),
             index_revision=write.revision,
-            truncated_documents=_truncated(encoded),
+            truncated_documents=tuple(
+                TruncatedDocument(position, document.id, document.token_stats)
+                for position, document in encoded
+                if document.token_stats is not None and document.token_stats.truncated
+            ),
         )
 
 
 class _ChangedSinceError(Exception):
     """A document that was unchanged has been replaced or deleted since."""
-
-
-def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocument, ...]:
-    return tuple(
-        TruncatedDocument(position, document.id, document.token_stats)
-        for position, document in documents
-        if document.token_stats is not None and document.token_stats.truncated
-    )

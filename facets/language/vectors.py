@@ -8,14 +8,13 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from facets.arrays import Bools, Floats, Ints, Vectors
-from facets.errors import CheckpointError, InvalidInputError
+from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.vocabulary import Vocabulary
-from facets.storage.files import content_hash, write_whole
+from facets.storage.files import content_hash, reading, write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -201,27 +200,16 @@ class WordVectors:
     def load(cls, folder: Path) -> "WordVectors":
         """Reads what ``save`` wrote; raises CheckpointError if a file is missing, damaged or does not fit the other."""
         path, words = folder / _VECTORS_FILE, folder / _VOCABULARY_FILE
-        try:
+        with reading(folder):
             key = content_hash(words) + content_hash(path)
-        except OSError:
-            key = b""  # the error is raised below, with the name of the file
         if (loaded := _loaded.get(key)) is not None:
             return loaded
         vocabulary = Vocabulary.load(words)
-        try:
+        with reading(path):
             tensors = load_file(path)
-        except OSError as error:
-            raise CheckpointError(f"cannot read the word vectors {path}: {error}") from error
-        except (SafetensorError, ValueError) as error:
-            raise CheckpointError(f"{path}: expected a safetensors file, got a damaged one: {error}") from error
-        if set(tensors) != {_TENSOR, _SCALES}:
-            raise CheckpointError(f"{path}: expected the tensors {_TENSOR} and {_SCALES}, got {sorted(tensors)}")
-        try:
-            loaded = cls(vocabulary, tensors[_TENSOR], scales=tensors[_SCALES])
-        except ValueError as error:  # InvalidInputError too
-            raise CheckpointError(f"{path}: {error}") from error
-        if key:
-            _loaded[key] = loaded
+            if set(tensors) != {_TENSOR, _SCALES}:
+                raise ValueError(f"expected the tensors {_TENSOR} and {_SCALES}, got {sorted(tensors)}")
+            loaded = _loaded[key] = cls(vocabulary, tensors[_TENSOR], scales=tensors[_SCALES])
         return loaded
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from facets.arrays import Ints
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.stop_words import STOP_WORDS
-from facets.storage.files import write_whole
+from facets.storage.files import reading, write_whole
 
 PIECE_MARK = "##"  # marks pieces: "goat##" begins a word, "##herd" continues one
 _TOTAL = "#total"
@@ -160,10 +160,8 @@ class Vocabulary:
                 raise CheckpointError(f"{path}, line {number}: expected word<TAB>count, got {lines[number - 1][:60]!r}")
         if words[:1] != [_TOTAL]:
             raise CheckpointError(f"{path}, line 1: expected {_TOTAL}<TAB>count, got {lines[:1]!r}")
-        try:
+        with reading(path):
             return cls(words[1:], np.array([*map(int, counts[1:])], dtype=np.int64), total_count=int(counts[0]))
-        except InvalidInputError as error:
-            raise CheckpointError(f"{path}: {error}") from error
 
 
 def num_words_of(path: Path) -> int:
@@ -173,12 +171,8 @@ def num_words_of(path: Path) -> int:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
+    with reading(path):
         return path.read_bytes().decode("utf-8").split("\n")
-    except OSError as error:
-        raise CheckpointError(f"cannot read the vocabulary {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise CheckpointError(f"{path}: expected UTF-8, got a bad byte at offset {error.start}") from error
 
 
 def _is_stop_word(word: str) -> bool:

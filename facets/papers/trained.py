@@ -13,15 +13,13 @@ Shape letters: I papers, J authors or citing papers, D dimensions, P pairs, C co
 
 import json
 import lzma
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from facets.arrays import Floats, Ints, Ints32
@@ -29,7 +27,7 @@ from facets.errors import CheckpointError
 from facets.language.vectors import dequantize, quantize
 from facets.papers.reading import MAX_ABSTRACT_CHARS, SentenceVectors
 from facets.papers.records import CandidateKind
-from facets.storage.files import write_whole
+from facets.storage.files import reading, write_whole
 
 _FORMAT = 1
 _SETTINGS_FILE, _TABLES_FILE = "recommendation.json", "tables.safetensors"
@@ -160,7 +158,7 @@ def read_papers_part(folder: Path) -> PapersPart:
     settings, papers = read_settings_part(folder), _read_papers(folder)
     tables_path = folder / _TABLES_FILE
     arrays = _read_arrays(tables_path)
-    with _reading(tables_path):
+    with reading(tables_path):
         vectors: dict[str, Floats] = {
             k: dequantize(arrays[f"{k}.vectors"], arrays[f"{k}.vectors.scales"]) for k in CandidateKind
         }
@@ -183,7 +181,7 @@ def read_settings_part(folder: Path) -> ScoringSettings:
     values = _read_json(path)
     if values.get("format") != _FORMAT:
         raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
-    with _reading(path):
+    with reading(path):
         return ScoringSettings(
             facet_weights={kind: float(values["facet_weights"][kind]) for kind in CandidateKind},
             sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
@@ -193,7 +191,7 @@ def read_settings_part(folder: Path) -> ScoringSettings:
 
 def _read_papers(folder: Path) -> TrainedPapers:
     arrays, texts = _read_arrays(folder / _PAPERS_FILE), _read_json(folder / _TEXTS_FILE)
-    with _reading(folder / _PAPERS_FILE):
+    with reading(folder / _PAPERS_FILE):
         papers = TrainedPapers(
             ids=texts["ids"],
             titles=texts["titles"],
@@ -217,7 +215,7 @@ def _read_papers(folder: Path) -> TrainedPapers:
 
 def _read_sentence_vectors(path: Path, *, num_papers: int) -> SentenceVectors:
     arrays = _read_arrays(path)
-    with _reading(path):
+    with reading(path):
         axes, center, values = arrays["axes"], arrays["center"], arrays["values"]
         if axes.shape != (len(center), len(values)) or values.shape[1:] != (num_papers,):
             raise ValueError(f"expected {num_papers} papers, and axes for them, got {values.shape} and {axes.shape}")
@@ -226,24 +224,11 @@ def _read_sentence_vectors(path: Path, *, num_papers: int) -> SentenceVectors:
     return SentenceVectors(axes, center, np.ascontiguousarray(values.T))
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turns errors about a file's content into a CheckpointError that names the file."""
-    try:
-        yield
-    except KeyError as error:
-        raise CheckpointError(f"{path}: expected a value or tensor named {error}") from error
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path}: the file is missing") from error
-    except (SafetensorError, TypeError, ValueError, lzma.LZMAError, EOFError, OSError) as error:
-        raise CheckpointError(f"{path}: it is damaged, or a value is wrong: {error}") from error
-
-
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    with _reading(path):
+    with reading(path):
         return load(lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes())
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    with _reading(path):
+    with reading(path):
         return dict(json.loads(lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()))

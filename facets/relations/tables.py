@@ -8,8 +8,7 @@ Shape suffixes: R relations, J relation facets, P patterns, D dimensions, T enti
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,9 +18,8 @@ from pydantic import Field, TypeAdapter
 
 from facets.arrays import Bools, Floats, Ints
 from facets.config import Settings
-from facets.errors import CheckpointError
 from facets.relations.entities import VALUES, EntityType
-from facets.storage.files import write_whole
+from facets.storage.files import reading, write_whole
 
 _MODEL_FEATURES = (
     "coverage",  # how well the premise's facets cover the hypothesis' (eq. 3.10)
@@ -237,7 +235,7 @@ def read_tables(folder: Path, vectors: Mapping[str, Floats]) -> tuple[RelationTa
 
     ``vectors``: arrays named as in ``TABLES``, with the rows of one relation after another.
     """
-    with _reading(folder):
+    with reading(folder):
         values = json.loads((folder / _RELATIONS_FILE).read_bytes().decode("utf-8"))
         entries = values["relations"]
         names = tuple(str(entry["name"]) for entry in entries)
@@ -273,19 +271,6 @@ def read_tables(folder: Path, vectors: Mapping[str, Floats]) -> tuple[RelationTa
         counts=np.array(list(counts.values()), dtype=np.int64),
     )
     return relations, patterns
-
-
-@contextmanager
-def _reading(folder: Path) -> Iterator[None]:
-    """Turns errors about the tables of a folder into a CheckpointError that names it."""
-    try:
-        yield
-    except OSError as error:
-        raise CheckpointError(f"cannot read {error.filename}: {error.strerror}") from error
-    except KeyError as error:
-        raise CheckpointError(f"{folder}: expected tables of a relation model, {error} is missing") from error
-    except (ValueError, TypeError) as error:
-        raise CheckpointError(f"{folder}: expected tables of a relation model, got damaged ones: {error}") from error
 
 
 def type_penalties(log_odds: Floats) -> Floats:

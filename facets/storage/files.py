@@ -8,9 +8,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from lzma import LZMAError
 from pathlib import Path
 
-from facets.errors import DamagedError, DiskFullError, NotAFolderError, StorageError, StoreAwayError
+from safetensors import SafetensorError
+
+from facets.errors import CheckpointError, DamagedError, DiskFullError, NotAFolderError, StorageError, StoreAwayError
 
 _FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _PROBE_BYTES = 64 * 1024  # if this many bytes cannot be written, an I/O error means a full disk
@@ -25,6 +28,19 @@ def clear_errors(what: str) -> Iterator[None]:
         reason = error.strerror or str(error)
         kind = DiskFullError if error.errno in _FULL_ERRNOS else StorageError
         raise (NotAFolderError if isinstance(error, NotADirectoryError) else kind)(f"{what}: {reason}") from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns errors about the files of a model at ``path`` into a CheckpointError that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(f"cannot read {error.filename or path}: {error.strerror or error}") from error
+    except KeyError as error:
+        raise CheckpointError(f"{path}: expected a value or tensor named {error}") from error
+    except (SafetensorError, TypeError, ValueError, LZMAError, EOFError) as error:
+        raise CheckpointError(f"{path}: it is damaged, or a value is wrong: {error}") from error
 
 
 def sync_directory(directory: Path) -> None:

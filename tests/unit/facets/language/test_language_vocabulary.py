@@ -49,7 +49,7 @@ def test_any_words_survive_a_file(words: list[str]) -> None:
         (b"#total\t9\nthe\t5\nca", "line 3: expected a newline"),
         (b"#total\t9\nthe\t5\nthe\t2\n", "'the' twice"),
         (b"#total\t3\nthe\t5\n", "total_count must be >= 5"),
-        (b"#total\t9\nth\xff\t5\n", "UTF-8"),
+        (b"#total\t9\nth\xff\t5\n", "utf-8"),
     ],
 )
 def test_damaged_file_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
