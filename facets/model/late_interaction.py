@@ -22,7 +22,7 @@ from facets.arrays import Floats, Ints
 from facets.language.reading import read
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.facet_reduction import reduce_facets
-from facets.model.passage_encoding import Cut, PassageFacets, cut_long
+from facets.model.passage_encoding import Cut, PassageFacets, ReadWindows, cut_long
 from facets.model.passage_model import PassageModel, QueryFacets
 from facets.model.window_encoders import TokenEncoder
 from facets.model.word_pieces import Pieces, encodable
@@ -43,9 +43,7 @@ class LateInteractionEncoder(TokenEncoder):
         self.num_document_special = len(self._tokenizer.before) + len(self._prompt_ids[False]) + self._num_after
 
     @torch.inference_mode()
-    def encode(
-        self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
-    ) -> tuple[Floats, Floats | None]:
+    def encode(self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool) -> ReadWindows:
         """See ``WindowEncoder``: means of the vectors that the model scores, zero if there are none.
 
         Empty spans, the first ones of a window, stand for its special tokens in their order.

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -37,6 +37,10 @@ _SLICE_WINDOWS = 1024
 _SECTION_FACETS = 256
 
 
+ReadWindows: TypeAlias = tuple[Floats, Floats | None]
+"""Vectors of windows, ``[B, D]``, and of spans of them, ``[T, D]``."""
+
+
 class WindowEncoder(Protocol):
     """What a passage model needs of an encoder."""
 
@@ -56,13 +60,10 @@ class WindowEncoder(Protocol):
     def knows_script(self, text: str) -> bool:
         """Whether the encoder knows words of the script that most letters of a text are in."""
 
-    def encode(
-        self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
-    ) -> tuple[Floats, Floats | None]:
-        """Vectors of windows ``[B, D]``, and of spans of them, ``[T, D]``.
+    def encode(self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool) -> ReadWindows:
+        """Vectors of windows and of spans of them; the latter are None without ``bounds`` or ``has_states``.
 
-        ``bounds``: for each window the first piece of each span, then the number of pieces; None: the vectors of spans
-        are not needed. They are None too if the encoder has no states of pieces.
+        ``bounds``: for each window the first piece of each span, then the number of pieces.
         """
 
 
@@ -332,8 +333,8 @@ class PassageEncoder:
 
     def _read(
         self, texts: Sequence[Pieces], windows: Sequence[Window], *, with_spans: bool, query: bool = False
-    ) -> tuple[Floats, Floats | None]:
-        """Unit vectors of windows ``[W, D]`` and, ``with_spans``, of their spans ``[S, D]``, if the encoder can."""
+    ) -> ReadWindows:
+        """Unit vectors of windows and, ``with_spans``, of their spans, if the encoder can."""
         vectors_WD = np.zeros((len(windows), self.encoder.dim), dtype=np.float32)
         counts_W = np.array([len(window.bounds) - 1 for window in windows], dtype=np.int64)
         ends_W = counts_W.cumsum()

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from facets.arrays import Floats, Ints
+from facets.arrays import Ints
 from facets.config import SentenceEncoderConfig
+from facets.model.passage_encoding import ReadWindows
 from facets.model.precision import Int8Linear, Traced, fastest_precision, wants_int8
 from facets.model.word_pieces import Pieces, WordPieces
 
@@ -185,9 +186,7 @@ class NetworkEncoder:
         return self.pieces.knows_script(text)
 
     @torch.inference_mode()
-    def encode(
-        self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
-    ) -> tuple[Floats, Floats | None]:
+    def encode(self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool) -> ReadWindows:
         """Means of the states of windows, special pieces included, and of the sentences in them."""
         before, after = self.pieces.before, self.pieces.after
         device = next(self.network.parameters()).device  # a pipeline may have moved it

@@ -22,7 +22,7 @@ from facets.errors import NotFoundError
 from facets.language.languages import CHARACTER
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
-from facets.model.passage_encoding import PassageEncoder, WindowEncoder
+from facets.model.passage_encoding import PassageEncoder, ReadWindows, WindowEncoder
 from facets.model.shipped import find_model
 from facets.model.word_pieces import Pieces, PieceTokenizer, encodable
 
@@ -111,9 +111,7 @@ class TokenEncoder:
         return self._tokenizer.knows_script(text)
 
     @torch.inference_mode()
-    def encode(
-        self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
-    ) -> tuple[Floats, Floats | None]:
+    def encode(self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool) -> ReadWindows:
         """See ``WindowEncoder``; the states of a sentence are pooled as those of a whole text."""
         features, num_before = self._features(windows, query=query)
         features = self.network[0](features)
@@ -186,9 +184,7 @@ class TextEncoder:
         """Always, as the vocabulary is not known."""
         return True
 
-    def encode(
-        self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool
-    ) -> tuple[Floats, Floats | None]:
+    def encode(self, windows: Sequence[Pieces], bounds: Sequence[Ints] | None, *, query: bool) -> ReadWindows:
         """Vectors of windows only."""
         texts = ["".join(window.words).strip() for window in windows if isinstance(window, Words)]
         parts = self._parts(texts, query=query)

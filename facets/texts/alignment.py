@@ -130,8 +130,6 @@ class WordTable:
 def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
     """Aligns two sentences."""
     weights_F, weights_S = table.weights(first.words), table.weights(second.words)
-    if not first.words or not second.words:
-        return Alignment(first, second, (), weights_F, weights_S)
     alike_FS, opposite_FS = _similarities(first.words, second.words, table.cosines(first.words, second.words))
     from scipy.optimize import linear_sum_assignment  # imported late: takes 36 MB that a server may never need
 

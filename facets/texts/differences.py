@@ -50,7 +50,6 @@ class Difference:
         return Difference(self.kind, *second, self.weight)
 
 
-_SAME_THING = 0.6  # lowest similarity of words that may have swapped roles
 _PREPOSITION = 0.9
 _QUANTIFIER = 0.9
 _ROLES = 0.5  # a cat may chase a dog and the dog the cat; but not both are older than the other
@@ -140,14 +139,14 @@ def _values(alignment: Alignment) -> Iterator[Difference]:
     """Aligned words with different numbers; then unaligned numbers and dates of the same kind."""
     first, second = alignment.first, alignment.second
     met = {pair.first: pair.second for pair in alignment.pairs}
-    counted = {_counted(second, j): j for j, word in enumerate(second.words) if word.kind}
+    counted = {j + 1: j for j, word in enumerate(second.words) if word.kind}  # by the word after a number
     covered_F, covered_S = alignment.covered
     shared = max(_without_values(covered_F, first), _without_values(covered_S, second))
     taken = set(met.values())
     for i, one in enumerate(first.words):
         if one.kind is None:
             continue
-        j = counted.get(met.get(_counted(first, i), -1), -1)
+        j = counted.get(met.get(i + 1, -1), -1)
         if j < 0 and i not in met:
             rest = (j for j, word in enumerate(second.words) if j not in taken and word.kind is one.kind)
             j = next((j for j in rest if _unit(second.words[j]) == _unit(one)), -1)
@@ -156,13 +155,6 @@ def _values(alignment: Alignment) -> Iterator[Difference]:
             kind = DifferenceKind.DATE if one.kind in _DATES else DifferenceKind.NUMBER
             kind = DifferenceKind.ANTONYM if one.kind is ValueKind.COLOUR else kind
             yield _difference(kind, one, second.words[j], _VALUE_WEIGHTS.get(one.kind, 1.0) * shared)
-
-
-def _counted(wording: Wording, i: int) -> int:
-    """Index of the word that a number stands right before; -2 without one."""
-    following = wording.words[i + 1 : i + 2]
-    is_next = bool(following) and following[0].token == wording.words[i].token + 1 and not following[0].is_verb
-    return i + 1 if is_next else -2
 
 
 def _without_values(covered: Doubles, wording: Wording) -> float:
@@ -183,7 +175,7 @@ def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Differenc
     whether a swap explains opposite prepositions ("before him", "after her").
     """
     first, second = alignment.first, alignment.second
-    met = {pair.first: pair.second for pair in alignment.pairs if pair.alike > _SAME_THING and not pair.opposite}
+    met = {pair.first: pair.second for pair in alignment.pairs if not pair.opposite}
     is_compared = _are_compared(alignment, met)
     pairs, found, explained = [], [], False
     for pair, one, other in _aligned_words(alignment):
@@ -264,9 +256,9 @@ def _head(words: Sequence[Word], phrase: Sequence[int]) -> int:
 
 def _prepositions(alignment: Alignment) -> Iterator[Difference]:
     """Opposite prepositions before aligned words, and opposite particles."""
-    for pair, one, other in _aligned_words(alignment):
+    for _, one, other in _aligned_words(alignment):
         is_opposite = frozenset((one.preposition, other.preposition)) in lexicon.OPPOSITE_PREPOSITIONS
-        if is_opposite and pair.alike > _SAME_THING and one.negated == other.negated:
+        if is_opposite and one.negated == other.negated:
             markers = _marker(alignment.first, one), _marker(alignment.second, other)
             yield _difference(DifferenceKind.PREPOSITION, *markers, _PREPOSITION * max(alignment.coverages))
             return

@@ -18,6 +18,7 @@ _IS_NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
 _IS_TIME = re.compile(r"^(\d{1,2})(?::(\d{2}))?$")
 _IS_YEAR = re.compile(r"^(1[0-9]|20)\d\d$")
 _IS_ORDINAL = re.compile(r"^(\d+)(?:st|nd|rd|th)$")
+_BEFORE_VERBS = lexicon.BE | lexicon.HAVE | lexicon.DO | lexicon.MODALS | {"to"}
 _NEAR_MONTH = 2  # most tokens between a day and its month
 
 
@@ -247,7 +248,7 @@ def _is_weak(form: str) -> bool:
 
 
 def _verbs(forms: Sequence[str], words: WordNet) -> frozenset[int]:
-    """Tokens used as verbs, judging by the words before them."""
+    """Tokens used as verbs, judging by the word before them."""
     verbs: list[int] = []
     has_subject = False
     for i, form in enumerate(forms):
@@ -255,44 +256,25 @@ def _verbs(forms: Sequence[str], words: WordNet) -> frozenset[int]:
             has_subject = form in lexicon.RELATIVE
         elif not form.isalpha() or form in lexicon.FUNCTION_WORDS:
             has_subject |= form in lexicon.SUBJECTS
-        elif words.is_verb(form) and _may_be_verb(forms, i, has_subject, words):
+        elif words.is_verb(form) and _may_be_verb(form, forms[i - 1] if i else "", has_subject, words):
             verbs.append(i)
         else:
             has_subject = True
     return frozenset(verbs)
 
 
-def _may_be_verb(forms: Sequence[str], i: int, has_subject: bool, words: WordNet) -> bool:
-    form, before = forms[i], ""
-    for other in reversed(forms[max(0, i - 4) : i]):
-        if other not in ("not", "n't") and not other.endswith("ly"):
-            before = other
-            break
-    if before in lexicon.BE:
-        return form.endswith("ing") or _is_past(form, words)
-    if before in lexicon.MODALS or before in lexicon.DO or before == "to":
+def _may_be_verb(form: str, before: str, has_subject: bool, words: WordNet) -> bool:
+    if before in _BEFORE_VERBS:
         return True
-    if before in lexicon.HAVE:
-        return _is_past(form, words)
-    follows_noun_marker = before in lexicon.DETERMINERS or before in lexicon.PREPOSITIONS or before in lexicon.NUMBERS
-    is_finite = before in lexicon.PRONOUNS or before in lexicon.WHOLE_CLAUSE or _is_inflected(form, words)
-    return has_subject and not follows_noun_marker and not before[:1].isdigit() and is_finite
-
-
-@lru_cache(50_000)
-def _is_past(form: str, words: WordNet) -> bool:
-    return words.is_verb(form) and (form.endswith(("ed", "en", "wn")) or f"v:{form}" != words.lemmas(form)[0])
+    is_marked = before in lexicon.DETERMINERS or before in lexicon.PREPOSITIONS
+    return has_subject and not is_marked and (before in lexicon.PRONOUNS or _is_inflected(form, words))
 
 
 @lru_cache(50_000)
 def _is_inflected(form: str, words: WordNet) -> bool:
     lemmas = words.lemmas(form)
-    verbal = [lemma for lemma in lemmas if lemma.startswith("v:")]
-    if not verbal:
-        return False
-    if form.endswith(("ed", "ing", "s")) or f"v:{form}" not in lemmas or len(verbal) > 1:
-        return True
-    return form in lexicon.SAME_PAST or not any(lemma.startswith("n:") for lemma in lemmas)
+    is_changed = form.endswith(("ed", "ing", "s")) or f"v:{form}" not in lemmas
+    return is_changed or form in lexicon.SAME_PAST or not any(lemma.startswith("n:") for lemma in lemmas)
 
 
 def _preposition(forms: Sequence[str], token: int, verbs: frozenset[int]) -> str:
@@ -310,9 +292,7 @@ def _passive_verbs(forms: Sequence[str], verbs: frozenset[int]) -> frozenset[int
     return frozenset(
         verb
         for verb in verbs
-        if not forms[verb].endswith("ing")
-        and any(form in lexicon.BE for form in forms[max(0, verb - 4) : verb])
-        and "by" in forms[verb + 1 : verb + 12]
+        if any(form in lexicon.BE for form in forms[max(0, verb - 4) : verb]) and "by" in forms[verb + 1 : verb + 12]
     )
 
 
