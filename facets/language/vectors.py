@@ -32,6 +32,25 @@ _SMALLEST_SCALE = float(np.finfo(np.float16).tiny)
 _loaded: "WeakValueDictionary[bytes, WordVectors]" = WeakValueDictionary()
 
 
+class StoredRows:
+    """A matrix as ``quantize`` stores it; indexing gives rows as float32."""
+
+    def __init__(self, values: NDArray[np.int8], scales: NDArray[np.float16]) -> None:
+        """Raises ValueError if the scales do not fit, or are not finite."""
+        _check_scales(values, scales)
+        if not np.isfinite(scales).all():
+            raise ValueError("scales have NaN or infinite values")
+        self._values, self._scales, self.shape = values, scales, values.shape
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
+        values = self._values[rows]
+        scales = self._scales[rows].reshape(-1, self._scales.shape[1])
+        return dequantize(values.reshape(-1, self.shape[1]), scales).reshape(values.shape)
+
+
 class WordVectors:
     """A vector for each word of a vocabulary.
 

@@ -54,7 +54,7 @@ class Additions(RecordFollower[AdditionStore]):
     def __init__(self, model: PaperModel, place: Path | SqlDatabase | None) -> None:
         super().__init__(None if place is None else AdditionStore(place, model.name))
         self._model = model
-        lengths = {kind: np.linalg.norm(model.tables.vectors[kind], axis=1) for kind in CandidateKind}
+        lengths = {kind: np.linalg.norm(model.tables.vectors[kind][:], axis=1) for kind in CandidateKind}
         self._lengths = {kind: float(np.median(own)) if len(own) else 1.0 for kind, own in lengths.items()}
         news = NO_NEWS if self.store is None else self.store.news()
         self.take(news)

@@ -217,7 +217,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         words = WordVectors.load(folder)
         part = read_papers_part(folder)
         for kind, vectors in part.tables.vectors.items():
-            if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:
+            if vectors.shape[1] != config.model.dim:
                 raise CheckpointError(
                     f"{folder}: expected vectors of {kind} of width {config.model.dim}, got shape {vectors.shape}"
                 )

@@ -45,7 +45,7 @@ def hybrid_scores(
     added after training, the mean of the three greatest similarities of text, rescaled in the sum.
     """
     table = state.tables[kind]
-    vectors_CD = table.vectors if len(rows_C) == len(table) else table.vectors[rows_C]
+    vectors_CD = table.vectors[slice(None) if len(rows_C) == len(table) else rows_C]
     facets = relevance_score(papers.scaled(kind), vectors_CD)
     documents = table.document_scores(papers.documents, rows_C, state.bank)
     total = np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents

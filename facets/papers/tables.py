@@ -20,6 +20,7 @@ from facets.errors import NotFoundError
 from facets.index.exact import PackedCodes, coded
 from facets.language.interruption import check_interrupted
 from facets.language.near_names import NearNames
+from facets.language.vectors import StoredRows
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperFacets, PaperOptions, year_of_id
 from facets.papers.store import AddedVector
@@ -48,7 +49,7 @@ class CodedRows:
     error: float  # largest share of the norm of a row that its codes leave
 
     @classmethod
-    def of(cls, rows_RD: Floats, *, exact: bool) -> "CodedRows":
+    def of(cls, rows_RD: Floats | StoredRows, *, exact: bool) -> "CodedRows":
         """Codes some rows; ``exact``: with what the codes leave."""
         parts = []
         for start in range(0, max(1, len(rows_RD)), _ROWS_AT_A_TIME):
@@ -128,7 +129,7 @@ class CandidateTable:
 
     ids: NDArray[np.object_]  # `[J]` str, distinct
     names: NDArray[np.object_]  # `[J]` str, names or titles
-    vectors: Floats  # `[J, D]` float32
+    vectors: Floats | StoredRows  # `[J, D]`; floats once candidates were added
     papers: Ints  # `[P]` int64, rows in the bank; candidate j has `papers[starts[j]:starts[j + 1]]`
     starts: Ints  # `[J + 1]` int64
     years: Ints32  # `[J, 2]` int32, first and last year, 0: unknown
@@ -308,7 +309,7 @@ class EngineState:
             pairs_P2 = papers.pairs[kind]
             papers_P, candidates_P = pairs_P2.T[:, np.lexsort(pairs_P2.T)]
             starts = np.searchsorted(candidates_P, np.arange(len(papers.column_ids[kind]) + 1))
-            names, vectors_JD = papers.column_names[kind], np.ascontiguousarray(model.tables.vectors[kind], np.float32)
+            names, vectors_JD = papers.column_names[kind], model.tables.vectors[kind]
             tables[kind] = state._table(kind, papers.column_ids[kind], names, vectors_JD, papers_P, starts)
         return EngineState(bank, tables, state.row_of_paper)
 
@@ -389,7 +390,7 @@ class EngineState:
         kind: CandidateKind,
         ids: Sequence[str],
         names: Sequence[str],
-        vectors_JD: Floats,
+        vectors_JD: Floats | StoredRows,
         papers_P: Ints,
         starts: Ints,
     ) -> CandidateTable:
@@ -414,7 +415,7 @@ def _spliced(table: CandidateTable, without: Sequence[int], new: CandidateTable)
     return CandidateTable(
         np.concatenate([table.ids[stays_J], new.ids]),
         np.concatenate([table.names[stays_J], new.names]),
-        np.concatenate([table.vectors[stays_J], new.vectors]),
+        np.concatenate([table.vectors[stays_J], new.vectors[:]]),
         np.concatenate([table.papers[np.repeat(stays_J, counts_J)], new.papers]),
         _starts([*counts_J[stays_J], *np.diff(new.starts)]),
         np.concatenate([table.years[stays_J], new.years]),

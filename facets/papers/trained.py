@@ -24,7 +24,7 @@ from safetensors.numpy import load, save
 
 from facets.arrays import Floats, Ints, Ints32
 from facets.errors import CheckpointError
-from facets.language.vectors import dequantize, quantize
+from facets.language.vectors import StoredRows, quantize
 from facets.papers.reading import MAX_ABSTRACT_CHARS, SentenceVectors
 from facets.papers.records import CandidateKind
 from facets.storage.files import reading, write_whole
@@ -93,7 +93,7 @@ class ScoringSettings:
 class PaperTables:
     """The trained vectors."""
 
-    vectors: Mapping[str, Floats]  # by kind, `[J, D]` float32
+    vectors: Mapping[str, Floats | StoredRows]  # by kind, `[J, D]`
     spreads: Mapping[str, Floats]  # by kind, `[D, D]` float32, reduces the weight of what all papers share
 
 
@@ -117,7 +117,7 @@ def write_papers_part(folder: Path, part: PapersPart) -> None:
     """Writes the files; each write is atomic."""
     tables: dict[str, NDArray[Any]] = {}
     for kind in CandidateKind:
-        tables[f"{kind}.vectors"], tables[f"{kind}.vectors.scales"] = quantize(part.tables.vectors[kind])
+        tables[f"{kind}.vectors"], tables[f"{kind}.vectors.scales"] = quantize(part.tables.vectors[kind][:])
         tables[f"{kind}.spread"] = part.tables.spreads[kind].astype(np.float32)
     write_whole(folder / _TABLES_FILE, save({name: np.ascontiguousarray(array) for name, array in tables.items()}))
     papers = part.papers
@@ -159,16 +159,14 @@ def read_papers_part(folder: Path) -> PapersPart:
     tables_path = folder / _TABLES_FILE
     arrays = _read_arrays(tables_path)
     with reading(tables_path):
-        vectors: dict[str, Floats] = {
-            k: dequantize(arrays[f"{k}.vectors"], arrays[f"{k}.vectors.scales"]) for k in CandidateKind
+        vectors: dict[str, Floats | StoredRows] = {
+            k: StoredRows(arrays[f"{k}.vectors"], arrays[f"{k}.vectors.scales"]) for k in CandidateKind
         }
         tables = PaperTables(vectors, {kind: arrays[f"{kind}.spread"].astype(np.float32) for kind in CandidateKind})
         for kind in CandidateKind:
             expected = len(papers.column_ids[kind])
             if len(vectors[kind]) != expected:
                 raise ValueError(f"expected {expected} vectors of {kind}, got {len(vectors[kind])}")
-            if not np.isfinite(vectors[kind]).all():
-                raise ValueError(f"vectors of {kind} have NaN or infinite values")
     sentences = None
     if settings.sentences is not None:
         sentences = _read_sentence_vectors(folder / _SENTENCES_FILE, num_papers=len(papers.ids))

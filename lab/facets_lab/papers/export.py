@@ -118,7 +118,7 @@ def spread_tables(model: PaperModel) -> PaperTables:
     for kind in CandidateKind:
         facets_NKD = encoded.scaled(kind)
         spreads[kind] = spread_matrix(facets_NKD.reshape(-1, model.dim))
-        vectors[kind] = unit_rows(model.tables.vectors[kind] @ spreads[kind].T)
+        vectors[kind] = unit_rows(model.tables.vectors[kind][:] @ spreads[kind].T)
         rows_P, columns_P = row_I[known.pairs[kind][:, 0]], known.pairs[kind][:, 1]
         known_P = rows_P >= 0
         products_PK1 = facets_NKD[rows_P[known_P]] @ vectors[kind][columns_P[known_P], :, None]

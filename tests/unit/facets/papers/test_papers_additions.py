@@ -93,7 +93,7 @@ def test_vectors_are_fitted_again_for_another_revision_of_the_model(model: Paper
     changed = copy.copy(model)
     changed.revision = "another"
     # In the new space all vectors are twice as long.
-    vectors = {kind: 2 * own for kind, own in model.tables.vectors.items()}
+    vectors = {kind: 2 * own[:] for kind, own in model.tables.vectors.items()}
     changed.tables = replace(model.tables, vectors=vectors)
     again = PaperEngine(changed, data_dir=tmp_path)
     fitted = again.state.tables[AUTHORS]

@@ -76,11 +76,11 @@ def test_adding_equals_opening_again_and_readers_keep_their_state(model: PaperMo
     changes = Changes(seed)
     changes.apply(engine)
     table = engine.state.tables[AUTHORS]
-    before = list(table.ids), table.vectors.copy(), table.papers.copy(), engine.state.bank.documents.codes.copy()
+    before = list(table.ids), table.vectors[:].copy(), table.papers.copy(), engine.state.bank.documents.codes.copy()
     bank = engine.state.bank
     for _ in range(15):
         changes.apply(engine)
-    np.testing.assert_equal((list(table.ids), table.vectors, table.papers, bank.documents.codes), before)
+    np.testing.assert_equal((list(table.ids), table.vectors[:], table.papers, bank.documents.codes), before)
     engine.close()
     again = PaperEngine(model, data_dir=tmp_path)
     assert_same_answers(engine, again)
