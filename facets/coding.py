@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 # A shorter facet counts as zero; its coefficient is undetermined and stays 0.
-_MIN_SQUARED_NORM = 1e-12
+MIN_SQUARED_NORM = 1e-12
 _CHECK_EVERY = 4  # sweeps between two checks of convergence
 
 
@@ -42,7 +42,7 @@ def solve_coefficients(
     num_facets = gram_BKK.shape[1]
     threshold_BKN = correlations_BKN - 0.5 * l1_weight
     squared_norms_BK1 = gram_BKK.diagonal(dim1=1, dim2=2).unsqueeze(-1)
-    inverse_BK1 = torch.where(squared_norms_BK1 > _MIN_SQUARED_NORM, 1.0 / squared_norms_BK1, 0.0)
+    inverse_BK1 = torch.where(squared_norms_BK1 > MIN_SQUARED_NORM, 1.0 / squared_norms_BK1, 0.0)
     # Given the others, the best m_k is clip((b_k - l1 / 2 - sum_{j != k} H_kj m_j) / H_kk, 0, 1). With scaled rows and
     # a zero diagonal this is one small product and one clip.
     offsets_BKN = threshold_BKN * inverse_BK1
@@ -63,30 +63,3 @@ def solve_coefficients(
             if not moves_BKN.numel() or float(moves_BKN.abs().max()) <= tolerance:
                 break
     return coefficients_BKN
-
-
-@torch.no_grad()
-def kmeans_coefficients(gram_BKK: Tensor, correlations_BKN: Tensor) -> Tensor:
-    """Coefficients of the k-means ablation: each target uses the closest facet, scaled by eta in ``[0, 1]``.
-
-    ``eta_k = clip(b_k / H_kk, 0, 1)`` as in Chang 2022, eq. 3.8; the other coefficients are 0.
-    """
-    squared_norms_BK1 = gram_BKK.diagonal(dim1=1, dim2=2).unsqueeze(-1).clamp_min(_MIN_SQUARED_NORM)
-    eta_BKN = (correlations_BKN / squared_norms_BK1).clamp_(0.0, 1.0)
-    # ||eta c - w||^2 - ||w||^2
-    errors_BKN = eta_BKN * (eta_BKN * squared_norms_BK1 - 2 * correlations_BKN)
-    best_B1N = errors_BKN.argmin(dim=1, keepdim=True)
-    return torch.zeros_like(eta_BKN).scatter_(1, best_B1N, eta_BKN.gather(1, best_B1N))
-
-
-def reconstruction_error(
-    coefficients_BKN: Tensor, gram_BKK: Tensor, correlations_BKN: Tensor, *, weights_BN: Tensor
-) -> Tensor:
-    """``sum_n weight_n ||F m_n - w_n||^2`` of unit targets, ``[B]``, differentiable in Gram matrix and correlations.
-
-    Er of Chang 2022, eq. 3.1. Expanding the square avoids every ``[B, N, D]`` temporary. ``weights_BN``: 0 for padding.
-    """
-    weighted_BKN = coefficients_BKN * weights_BN.unsqueeze(1)
-    quadratic_B = ((weighted_BKN @ coefficients_BKN.mT) * gram_BKK).sum(dim=(1, 2))
-    linear_B = (weighted_BKN * correlations_BKN).sum(dim=(1, 2))
-    return quadratic_B - 2 * linear_B + weights_BN.sum(dim=1)

@@ -83,10 +83,6 @@ class Vocabulary:
         words = [self.words[row] for row in np.flatnonzero(~is_piece)]
         return Vocabulary(words, self.counts[~is_piece], total_count=total)
 
-    def row(self, word: str) -> int:
-        """Row of a word in lower case; ``unknown_row`` for words outside the vocabulary."""
-        return self._rows.get(word, self.unknown_row)
-
     def rows(self, tokens: Sequence[str]) -> Ints:
         """Rows of lower-case tokens, ``[N]`` int64; ``V`` for tokens outside the vocabulary."""
         get, unknown = self._rows.get, self.unknown_row

@@ -49,12 +49,6 @@ class CoverageConfig(Settings):
     stop_words: bool = False  # whether stop words must be covered too
 
 
-# Eq. 3.7 as printed.
-PAPER_COVERAGE = CoverageConfig(
-    word_share=0.0, power=1.0, repetition=0.0, count_power=1.0, alpha=scoring.ALPHA, stop_words=True
-)
-
-
 # Of models of passages. A sentence t covers a word that it contains with `c_t = 1`, and a sentence s with
 # `c_t = max(0, t . s) ** power`. The words have weights as in `CoverageConfig`, but for alpha; the sentences have equal
 # weights, which sum to `_SENTENCE_SHARE` of the total. Chosen on dev documents.

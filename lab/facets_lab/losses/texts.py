@@ -6,7 +6,7 @@ Shape suffixes: B texts, K facets, N targets, D dimensions.
 import torch
 from torch import Tensor
 
-from facets.coding import gram_and_correlations, kmeans_coefficients, reconstruction_error, solve_coefficients
+from facets.coding import MIN_SQUARED_NORM, gram_and_correlations, solve_coefficients
 
 
 def nnsc_loss(
@@ -47,3 +47,30 @@ def nnsc_loss(
             tolerance=tolerance,
         )
     return reconstruction_error(coefficients_BKN, gram_BKK, correlations_BKN, weights_BN=both_weights_BN).mean()
+
+
+@torch.no_grad()
+def kmeans_coefficients(gram_BKK: Tensor, correlations_BKN: Tensor) -> Tensor:
+    """Coefficients of the k-means ablation: each target uses the closest facet, scaled by eta in ``[0, 1]``.
+
+    ``eta_k = clip(b_k / H_kk, 0, 1)`` as in Chang 2022, eq. 3.8; the other coefficients are 0.
+    """
+    squared_norms_BK1 = gram_BKK.diagonal(dim1=1, dim2=2).unsqueeze(-1).clamp_min(MIN_SQUARED_NORM)
+    eta_BKN = (correlations_BKN / squared_norms_BK1).clamp_(0.0, 1.0)
+    # ||eta c - w||^2 - ||w||^2
+    errors_BKN = eta_BKN * (eta_BKN * squared_norms_BK1 - 2 * correlations_BKN)
+    best_B1N = errors_BKN.argmin(dim=1, keepdim=True)
+    return torch.zeros_like(eta_BKN).scatter_(1, best_B1N, eta_BKN.gather(1, best_B1N))
+
+
+def reconstruction_error(
+    coefficients_BKN: Tensor, gram_BKK: Tensor, correlations_BKN: Tensor, *, weights_BN: Tensor
+) -> Tensor:
+    """``sum_n weight_n ||F m_n - w_n||^2`` of unit targets, ``[B]``, differentiable in Gram matrix and correlations.
+
+    Er of Chang 2022, eq. 3.1. Expanding the square avoids every ``[B, N, D]`` temporary. ``weights_BN``: 0 for padding.
+    """
+    weighted_BKN = coefficients_BKN * weights_BN.unsqueeze(1)
+    quadratic_B = ((weighted_BKN @ coefficients_BKN.mT) * gram_BKK).sum(dim=(1, 2))
+    linear_B = (weighted_BKN * correlations_BKN).sum(dim=(1, 2))
+    return quadratic_B - 2 * linear_B + weights_BN.sum(dim=1)

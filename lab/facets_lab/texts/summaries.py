@@ -15,7 +15,8 @@ from pydantic import AfterValidator
 
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextEncoder, TextModel
-from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
+from facets.scoring import ALPHA
+from facets.texts.coverage import CoverageConfig
 from facets.texts.summarization import summarize
 from facets.texts.words import TextWords
 from facets_lab.evaluation.comparison import Embed, Report, if_installed, make_report, minilm
@@ -109,7 +110,11 @@ def evaluate_summarization(
         raise typer.BadParameter("--sentences and --words exclude each other")
     documents, references = read_summaries(file)
     models = load_text_models(names_or_paths, baselines)
-    coverage = PAPER_COVERAGE if as_in_paper else None
+    coverage = None
+    if as_in_paper:
+        coverage = CoverageConfig(
+            word_share=0.0, power=1.0, repetition=0.0, count_power=1.0, alpha=ALPHA, stop_words=True
+        )
 
     def covering(model: TextModel, config: CoverageConfig | None, encoder: TextEncoder | None = None) -> list[str]:
         """Greedy coverage of the document's words (eq. 3.7); ``config`` None: the library's default."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 from torch import Tensor
 
-from facets.coding import gram_and_correlations, kmeans_coefficients, reconstruction_error, solve_coefficients
+from facets.coding import gram_and_correlations, solve_coefficients
 
 
 def _problem(seed: int, num_facets: int, num_targets: int, *, dim: int = 8, batch: int = 1) -> tuple[Tensor, Tensor]:
@@ -74,28 +74,3 @@ def test_batch_entries_do_not_depend_on_each_other() -> None:
     facets, targets = _problem(11, 4, 6, batch=5)
     alone = torch.cat([_solve(facets[i : i + 1], targets[i : i + 1], 0.2) for i in range(5)])
     torch.testing.assert_close(_solve(facets, targets, 0.2), alone, atol=1e-7, rtol=0)
-
-
-def test_kmeans_picks_the_facet_with_the_smallest_error() -> None:
-    facets, targets = _problem(9, 4, 12)
-    coefficients = kmeans_coefficients(*gram_and_correlations(facets, targets))[0]
-    assert (coefficients > 0).sum(dim=0).max() <= 1 and 0 <= coefficients.min() and coefficients.max() <= 1
-    scaled = torch.linspace(0, 1, 2001)[:, None, None, None] * facets[0, :, None]
-    best = (scaled - targets[0]).square().sum(dim=3).amin(dim=(0, 1))
-    reached = (coefficients.T @ facets[0] - targets[0]).square().sum(dim=1)
-    torch.testing.assert_close(reached, best, atol=1e-5, rtol=0)
-
-
-def test_reconstruction_error_is_the_weighted_sum_of_squares_with_its_gradient() -> None:
-    facets, targets = _problem(13, 4, 5, batch=2)
-    targets = torch.nn.functional.normalize(targets, dim=-1)
-    weights = torch.tensor([[0.2] * 5, [0.5, 0.5, 0.0, -0.3, 0.1]], dtype=torch.float64)
-    coefficients = _solve(facets, targets, 0.2)
-
-    def error(facets: Tensor) -> Tensor:
-        gram, correlations = gram_and_correlations(facets, targets)
-        return reconstruction_error(coefficients, gram, correlations, weights_BN=weights)
-
-    residuals = coefficients.mT @ facets - targets
-    torch.testing.assert_close(error(facets), (weights * residuals.square().sum(dim=-1)).sum(dim=1))
-    assert torch.autograd.gradcheck(error, facets.requires_grad_())

@@ -7,12 +7,12 @@ import torch
 from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss
 from facets_lab.losses.passages import distillation_loss
 from facets_lab.losses.relations import closest_facet_distance
-from facets_lab.losses.texts import nnsc_loss
+from facets_lab.losses.texts import kmeans_coefficients, nnsc_loss
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import normalize
 
-from facets.coding import gram_and_correlations, kmeans_coefficients, solve_coefficients
+from facets.coding import gram_and_correlations, solve_coefficients
 
 L1_WEIGHT = 0.2
 sparse_loss = partial(nnsc_loss, l1_weight=L1_WEIGHT, tolerance=1e-6, max_sweeps=2000)
@@ -47,6 +47,16 @@ def test_loss_equals_the_naive_formula(kmeans: bool) -> None:
     batch = _batch()
     loss = sparse_loss(*batch, kmeans=kmeans)
     torch.testing.assert_close(loss, _naive_loss(*batch, kmeans=kmeans), atol=1e-5, rtol=1e-5)
+
+
+def test_kmeans_picks_the_facet_with_the_smallest_error() -> None:
+    facets, targets, *_ = _batch()
+    coefficients = kmeans_coefficients(*gram_and_correlations(facets, targets))[0]
+    assert (coefficients > 0).sum(dim=0).max() <= 1 and 0 <= coefficients.min() and coefficients.max() <= 1
+    scaled = torch.linspace(0, 1, 2001)[:, None, None, None] * facets[0, :, None]
+    best = (scaled - targets[0]).square().sum(dim=3).amin(dim=(0, 1))
+    reached = (coefficients.T @ facets[0] - targets[0]).square().sum(dim=1)
+    torch.testing.assert_close(reached, best, atol=1e-5, rtol=0)
 
 
 def test_gradient_is_that_of_constant_coefficients() -> None:

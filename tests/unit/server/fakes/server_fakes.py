@@ -103,7 +103,7 @@ class FakeModel:
         self.batches.append(len(rows))
         self.started.set()
         assert self.gate.wait(30), "the test forgot to open the gate"
-        if self.poison and any(self.words.vocabulary.row(self.poison) in row for row in rows):
+        if self.poison and any(self.words.vocabulary.rows([self.poison])[0] in row for row in rows):
             raise RuntimeError(f"cannot read {self.poison}")
         return np.stack([self._facets(row) for row in rows])
 
