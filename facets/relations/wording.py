@@ -42,12 +42,6 @@ _FILLERS = (
     (lexicon.FILLERS - {"than", "where"}) | _DETERMINERS | _LIGHT | {"another", "first", "only", "widely", "generally"}
 )
 _FORMER = frozenset("former ex formerly previously once late previous erstwhile".split())
-# Irregular participles, which do not end in "ed" or "en".
-_PARTICIPLES = frozenset(
-    "met won lost bought sold made built led held paid said told sent lent left kept felt fought found had heard "
-    "taught caught brought sought thought sung drunk begun run swum become come gone done known grown thrown shown "
-    "drawn flown worn torn born sworn put set cut hit shot beat spent stood understood become read overcome".split()
-)
 OTHER = "."  # the second argument in a clause
 
 
@@ -109,8 +103,7 @@ def _preposition_of_participle(tokens: Sequence[str], words: WordNet) -> str:
     first, last = sorted((tokens.index(ARG1), tokens.index(ARG2)))
     between = tokens[first + 1 : last]
     if "by" in between:
-        before = between[: between.index("by")]
-        return "by" if any(_may_be_participle(word, words) for word in before) else ""
+        return "by"
     preposition = next((index for index, token in enumerate(between) if token in _PREPOSITIONS), 0)
     before = between[:preposition]
     # Stricter without "by": "husband" is a verb too, but not a participle.
@@ -142,8 +135,6 @@ def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
         inner, behind = [*(token for token in behind if token not in ("each", "other")), "with"], []
     is_apposition = bool(inner) and inner[0] == ","
     is_copular, inner = _without_copula(_without_light_words(inner, words))
-    if is_copular and inner == ["like"]:
-        inner = ["similar", "to"]  # not a verb here
     modifiers: frozenset[str] = frozenset()
     is_nominal = is_copular or is_apposition
     if next((index for index, token in enumerate(inner) if words.is_verb(token)), None) == 0:
@@ -151,8 +142,6 @@ def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
         if inner[-1] == "by" and not verb.endswith("s") and _may_be_participle(verb, words):
             modifiers = frozenset(token for token in inner[1:-1] if token not in LINKS)
             inner, is_exchanged, is_nominal = [_basic_form(verb, words)], not is_exchanged, is_apposition
-        elif is_nominal and verb.endswith("ing") and verb not in LINKS:
-            is_nominal = is_apposition
         elif is_nominal and _is_inflected(verb, words):
             inner, is_nominal = ["be", *inner], is_apposition
     clause_words = [_forms(token, words) for token in [*inner, OTHER, *_without_light_words(behind, words)]]
@@ -165,9 +154,7 @@ def _without_light_words(tokens: Sequence[str], words: WordNet) -> list[str]:
     kept = [token for token in tokens if token not in _DETERMINERS and token not in _LIGHT and token not in MODALS]
     kept = [token for token in kept if not token.endswith("ly") or words.lemmas(token)]
     for index, token in enumerate(kept[:-2]):
-        following = kept[index + 2]
-        is_infinitive = following in ("be", "have", "get", "become") or following not in LINKS
-        if kept[index + 1] == "to" and (token in _ATTEMPTS or token in _ACHIEVED) and is_infinitive:
+        if kept[index + 1] == "to" and (token in _ATTEMPTS or token in _ACHIEVED):
             return [*(other for other in kept[:index] if other not in _AUXILIARIES), *kept[index + 2 :]]
     return kept
 
@@ -204,7 +191,7 @@ def _tense(tokens: Sequence[str], words: WordNet) -> str:
             return "past"
         if token in HAVE:
             following = next((other for other in tokens[index + 1 :] if other not in _LIGHT), "")
-            is_perfect = following in _PARTICIPLES or following == "been" or following.endswith(("ed", "en"))
+            is_perfect = following == "been" or (_is_inflected(following, words) and not following.endswith("s"))
             return "past" if is_perfect else "present"
         if token in ("is", "are", "am", "'re", "does", "do", "remains", "becomes"):
             return "past" if not _FORMER.isdisjoint(tokens) else "present"
