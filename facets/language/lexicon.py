@@ -180,8 +180,6 @@ OPPOSITE_PREPOSITIONS = _pairs(
     "out, onto off, for against, until since, above under, over below, beside inside, on under, towards away, "
     "before since, in outside, within outside"
 )
-# Verb pairs that swap agent and patient: "sold to" and "bought from".
-CONVERSE = _pairs("buy sell, borrow lend, teach learn, give receive, send receive, give get, lend borrow")
 # They say the same about both arguments.
 MUTUAL = frozenset(
     "meet marry differ equal resemble cooperate collaborate border be and talk speak chat married met similar "

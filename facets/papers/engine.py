@@ -145,12 +145,9 @@ class PaperEngine:
         """Ranks papers, given as records or encoded, for each author (id, else name) or citing paper.
 
         Best first, ties by position. Of the options, ``top_k``, ``facet_weight`` and ``evidence`` apply; to records
-        also ``excluded_ids``, here ids of papers, and the years, here of the papers.
-
-        Raises:
-            NotFoundError: An id is unknown (``resource_type`` is ``author`` or ``citing_paper``); the message lists
-                similar ones.
-            InvalidInputError: A paper has no title, or two papers have the same id.
+        also ``excluded_ids``, here ids of papers, and the years, here of the papers. Raises NotFoundError
+        (``resource_type`` is ``author`` or ``citing_paper``) for an unknown id, which lists similar ones, and
+        InvalidInputError for a paper without a title or two of one id.
         """
         options = options or PaperOptions()
         state = self.state

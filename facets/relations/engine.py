@@ -70,18 +70,14 @@ class RelationEngine:
     ) -> list[PatternScore]:
         """Scores patterns against relations.
 
-        Args:
-            patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-            relations: Names or aliases to restrict to; an inverse alias (``capitalOf``) is scored with the arguments
-                exchanged and reported under that alias. None: all.
-            top_k: Maximum number of relations in each result, the most probable ones, 1 to `MAX_TOP_K`; None: all.
-            evidence: Add the closest facets, the relations near each facet and similar training patterns; False is
-                three times as fast.
+        ``patterns``: each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``. ``relations``:
+        names or aliases to restrict to; an inverse alias (``capitalOf``) is scored with the arguments exchanged and
+        reported under that alias; None: all. ``top_k``: most relations in a result, the most probable ones, 1 to
+        `MAX_TOP_K`; None: all. ``evidence``: add the closest facets, the relations near each facet and similar training
+        patterns; False is three times as fast.
 
-        Raises:
-            InvalidInputError: A pattern lacks an argument or has one twice (``field`` is ``patterns[i]``),
-                ``relations`` is empty or names a relation twice, or ``top_k`` is out of range.
-            NotFoundError: A relation is unknown; the message lists similar names (``resource_type`` is ``relation``).
+        Raises InvalidInputError (its ``field`` is the argument, such as ``patterns[i]``), and NotFoundError
+        (``resource_type`` is ``relation``) for an unknown relation, which lists similar names.
 
         Example:
             >>> engine = RelationEngine.load()
@@ -122,25 +118,13 @@ class RelationEngine:
     ) -> list[list[EntityPair]]:
         """Relations between the entities of each sentence.
 
-        Only relations that the sentence asserts are accepted; a symmetric relation only in text order.
+        Only relations that the sentence asserts are accepted; a symmetric relation only in text order. Returns one list
+        per text: all ordered pairs of close entities in text order, including those without an accepted relation
+        (``relations == ()``). Dates and numbers are never heads; two mentions of the same entity are not paired.
 
-        Args:
-            texts: Each with at least one word.
-            spans: Entities of each text, in any order, such as ``Gazetteer(names).find(texts)``.
-            relations: Names to restrict to; None: all.
-            max_relations_per_pair: Maximum number of accepted relations between two entities, counting both directions;
-                the most probable are kept, 1 to 50. None: all that reach their thresholds.
-            top_k: As for ``score``.
-            evidence: As for ``score``.
-
-        Returns:
-            One list per text: all ordered pairs of close entities in text order, including those without an accepted
-            relation (``relations == ()``). Dates and numbers are never heads; two mentions of the same entity are not
-            paired.
-
-        Raises:
-            InvalidInputError: A blank text or bad spans (``field`` is ``texts[i]`` or ``spans[i][j]``).
-            NotFoundError: A relation is unknown; the message lists similar names.
+        ``spans``: entities of each text, in any order, such as ``Gazetteer(names).find(texts)``.
+        ``max_relations_per_pair``: most accepted relations between two entities, counting both directions, 1 to 50;
+        None: all that reach their thresholds. Other arguments and errors are those of ``score``.
         """
         chosen = self._additions.chosen(relations)
         check_texts(texts, "extract")

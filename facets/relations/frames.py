@@ -230,7 +230,7 @@ def _closure(rows: Sequence[Row]) -> tuple[dict[str, dict[Node, bool]], dict[str
     """
     edges: dict[str, list[tuple[Node, bool]]] = {name: [] for name, *_ in rows}
     excluded: dict[str, dict[Node, bool]] = {name: {} for name in edges}
-    for name, expressions, follows, before in rows:
+    for name, _, follows, before in rows:
         for target, was_before in (*((t, False) for t in follows), *((t, True) for t in before)):
             plain = target.removeprefix("!")
             node = (plain.removeprefix("~"), plain.startswith("~"))
@@ -240,8 +240,6 @@ def _closure(rows: Sequence[Row]) -> tuple[dict[str, dict[Node, bool]], dict[str
                 excluded[name][node] = was_before
             else:
                 edges[name].append((node, was_before))
-        if any(expression.startswith("~") and expression[1:] in expressions for expression in expressions):
-            edges[name].append(((name, True), False))  # symmetric
     return {name: _reached_from(name, edges) for name in edges}, excluded
 
 

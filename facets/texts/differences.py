@@ -181,7 +181,7 @@ def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Differenc
     for pair, one, other in _aligned_words(alignment):
         agents = _arguments(first, one), _arguments(second, other)
         exchanged = _is_exchanged(met, *agents) and lexicon.MUTUAL.isdisjoint(base_forms(one.text))
-        if pair.opposite and (is_compared or (exchanged and _is_converse(one.text, other.text))):
+        if pair.opposite and (is_compared or exchanged):
             pair, is_compared = replace(pair, opposite=False), False
             explained = True
         elif exchanged and not pair.opposite and _is_predicate(one, first) and _is_predicate(other, second):
@@ -215,12 +215,6 @@ def _is_exchanged(met: dict[int, int], first: tuple[int, int], second: tuple[int
     if -1 in (*first, *second):
         return False
     return met.get(first[0]) == second[1] and met.get(first[1]) == second[0]
-
-
-def _is_converse(one: str, other: str) -> bool:
-    return any(
-        frozenset((base, another)) in lexicon.CONVERSE for base in base_forms(one) for another in base_forms(other)
-    )
 
 
 def _is_predicate(word: Word, wording: Wording) -> bool:

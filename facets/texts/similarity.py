@@ -126,21 +126,14 @@ def score_pairs(
 ) -> PairScores:
     """Scores the similarity of the two texts of each pair (Chang 2022, section 3.2.2.3).
 
-    Args:
-        model: The model.
-        pairs: Any number of pairs. A text that occurs several times is encoded once.
-        method: A ``SimilarityMethod`` or its name; None: ``default_method`` of the model's task.
-        attention: Also weight each word by its closest facet (word methods only).
-        explain: Also return the matched facets and the token weights.
-        num_words: Number of nearest words per facet in an explanation, >= 1.
-        calibrated: Also return scores on a human scale from 0, unrelated, to 1, equivalent.
-        encoder: Encodes the texts in place of the model, such as a server's queue.
+    A text that occurs several times is encoded once. ``method``: a ``SimilarityMethod`` or its name; None:
+    ``default_method`` of the model's task. ``attention``: also weight each word by its closest facet (word methods
+    only). ``explain``: also return the matched facets, with ``num_words`` (>= 1) nearest words each, and the token
+    weights. ``calibrated``: also return scores on a human scale from 0, unrelated, to 1, equivalent. ``encoder``:
+    encodes the texts in place of the model, such as a server's queue.
 
-    Raises:
-        InvalidInputError: A text is blank (the path names it), there is no such method, or ``attention`` is set for a
-            method that does not compare words.
-        ConfigError: The model has no common component for ``sif`` or no calibration curve, or the package for ``wmd``
-            is missing.
+    Raises InvalidInputError, and ConfigError if the model has no common component for ``sif`` or no calibration curve,
+    or the package for ``wmd`` is missing.
     """
     chosen = default_method(model.task) if method is None else method_named(method)
     scorer = PairScorer(model, pairs, encoder=encoder)

@@ -165,21 +165,13 @@ def summarize(
 ) -> list[Summary]:
     """Summarizes each document by the sentences that cover it best (Chang 2022, section 3.2.2.4).
 
-    Args:
-        model: The model.
-        documents: Texts, or lists of their sentences.
-        num_sentences: Number of sentences; fewer if there is less prose. Default 3.
-        max_words: Alternative limit: most words (split at white space). If no sentence fits, the best one is taken.
-        query: If not empty, parts of the document that are closer to it count more.
-        coverage: How sentences cover the words of a document; None: the default, which for passage models is to cover
-            words and sentences.
-        encoder: Encodes sentences and query in place of the model, such as a server's queue.
-        prose_only: Select prose if there is any, begin with a sentence that names the subject, and select a sentence
-            that begins with a pronoun only after the previous one (``facets.texts.prose``). False: eq. 3.7 alone.
-
-    Raises:
-        InvalidInputError: A document or sentence is blank or in a foreign script, or an option is out of range; the
-            path names it.
+    ``documents``: texts, or lists of their sentences. ``num_sentences``: fewer if there is less prose; default 3.
+    ``max_words``: alternative limit: most words (split at white space); if no sentence fits, the best one is taken.
+    ``query``: if not empty, parts of the document that are closer to it count more. ``coverage``: how sentences cover
+    the words of a document; None: the default, which for passage models is to cover words and sentences. ``encoder``:
+    encodes sentences and query in place of the model, such as a server's queue. ``prose_only``: select prose if there
+    is any, begin with a sentence that names the subject, and select a sentence that begins with a pronoun only after
+    the previous one (``facets.texts.prose``); False: eq. 3.7 alone. Raises InvalidInputError; its path names the text.
     """
     if isinstance(documents, str):
         raise TypeError(f"documents must be a sequence, got one str: try summarize(model, [{documents[:20]!r}])")

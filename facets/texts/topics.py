@@ -60,19 +60,12 @@ def suggest_topics(
 ) -> list[TextTopics]:
     """Suggests topics for each text, most likely first.
 
-    Args:
-        model: The model; it reads only the end of a long text.
-        texts: The texts so far.
-        num_topics: Most topics per text; None: K. There are fewer when facets are similar or avoided.
-        num_words: Number of words that describe a topic, >= 1.
-        keep: Words and phrases to pursue; each text is read as if it ended with them.
-        avoid: Words and phrases to avoid; topics about them are left out.
-        encoder: Encodes the texts in place of the model, such as a server's queue.
+    ``texts``: the texts so far; the model reads only the end of a long one. ``num_topics``: most topics per text; None:
+    K; there are fewer when facets are similar or avoided. ``num_words``: words that describe a topic, >= 1. ``keep``:
+    words and phrases to pursue; each text is read as if it ended with them. ``avoid``: words and phrases to avoid;
+    topics about them are left out. ``encoder``: encodes the texts in place of the model, such as a server's queue.
 
-    Raises:
-        InvalidInputError: A text is blank, a number is below 1, the model knows no word of a phrase, or ``keep`` and
-            ``avoid`` share a phrase; the path says where.
-        TypeError: ``texts`` is a single ``str``.
+    Raises InvalidInputError, also if the model knows no word of a phrase, or ``keep`` and ``avoid`` share one.
     """
     check_texts(texts, "suggest_topics")
     for position, text in enumerate(texts):

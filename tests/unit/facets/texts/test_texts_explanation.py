@@ -26,7 +26,7 @@ def test_tokens_stand_where_they_say_and_carry_their_attention(model: TextModel)
     for token in explanation.tokens:
         expected = 0.0
         if token.known:
-            vector = model.words.unit_vectors[model.words.vocabulary.row(token.text.lower())]
+            vector = model.words.unit_vectors[model.words.vocabulary.rows([token.text.lower()])[0]]
             expected = np.maximum(units @ vector, 0).sum()
         assert token.attention == pytest.approx(expected, abs=1e-5)
     assert not explanation.truncated
