@@ -1,7 +1,6 @@
 """Diagnosis of vectors: duplicates, hubs, rank, and a layout in two dimensions.
 
 Rows of one owner, such as the facets of one document, count as one when neighbours are counted.
-
 Shape letters: N vectors, D dimensions, B rows at a time, O owners, W nearest owners, L landmarks, T themes.
 """
 

@@ -2,7 +2,6 @@
 
 The document store is the source of truth; indexes are derived from it. A search continues in ``queries`` (checks),
 ``search`` (candidates), ``ranking`` (scores, order, reasons), with ``facets.index.live`` and ``view``.
-
 Shape letters: Q queries, K facets, D dimensions.
 """
 

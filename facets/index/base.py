@@ -2,7 +2,6 @@
 
 An index has places for K facets each. A document of more than K facets takes several consecutive places with the same
 row, so that short documents cost nothing extra.
-
 Shape letters: N documents, T facets of all documents, Q queries, J facets of a query, K facets of a place, S places,
 D dimensions.
 """

@@ -3,7 +3,6 @@
 A facet is kept as int8 codes, the largest being 127, and the inverse of their norm. On the CPU, a query is coded, too,
 and compared with all documents by integer products; those that may be among the best are compared again with a finer
 code of the query. On a GPU, codes are multiplied as floats at once; there it is the index of collections of any size.
-
 Shape letters: N documents, S places, Q queries, J facets of a query, K facets of a place, D dimensions, C candidates.
 """
 

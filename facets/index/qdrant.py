@@ -4,7 +4,6 @@ The id of a point is the row of the document. Under DOT its score is ours, becau
 weight. Zero facets are not sent, because they would beat negative cosines. A row is never used again, so a point never
 changes, and sending it twice, even by two servers, is harmless. A deleted document is hidden at once; its point is
 deleted when no search can need it any more. What the store has and Qdrant does not have remains to be sent.
-
 Shape letters: N documents, Q queries, J facets of a query, S places of K facets, D dimensions.
 """
 

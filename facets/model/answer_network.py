@@ -2,7 +2,6 @@
 
 A row is ``[CLS] question [SEP] heading [SEP] sentence sentence ... [SEP]``. The score of a sentence is a mean over its
 tokens, weighted by an attention of one query.
-
 Shape suffixes: T tokens of all rows, S sentences of all rows, W width.
 """
 

@@ -2,7 +2,6 @@
 
 Groups of similar facets are replaced by their centres. Facets unlike all others stay unchanged: centres alone would
 lose the one sentence about something else.
-
 Shape suffixes: K facets, M facets before the reduction, S facets set apart, D dimensions.
 """
 

@@ -4,7 +4,6 @@ A facet of a document is the mean of the vectors of two tokens; facets of long t
 Averaging two neighbouring vectors costs nothing, three or four little, above all if similar vectors are grouped (Clavié
 et al. 2024, "Reducing the Footprint of Multi-Vector Retrieval with Minimal Performance Impact via Token Pooling").
 A query keeps the vectors of its tokens, of equal weight: the score by facets is MaxSim divided by their number.
-
 Shape suffixes: Q queries, J facets of a query, B windows, L tokens, T spans, P tokens of the longest span, D width.
 """
 

@@ -2,7 +2,6 @@
 
 An encoder takes token rows ``[B, L]``, padded at the end, with the lengths of the texts. It appends <eos> to each text
 itself and returns contextual states ``[B, L + 1, H]``; the state at index ``length`` is that of <eos>.
-
 Shape suffixes: B texts, L tokens (keys of attention), Q queries of attention, K facets, D dimensions of the target
 space, H hidden width.
 """

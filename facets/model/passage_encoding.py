@@ -2,7 +2,6 @@
 
 A facet is the mean of the states of a span, read within its sentence alone and within its window (late chunking), mixed
 with the vector of the whole text. A long text is cut between sentences into windows; many facets are reduced to fewer.
-
 Shape suffixes: N texts, W windows, B windows of a batch, K facets, M facets of a part of a text, S sentences, T spans,
 D dimensions.
 """

@@ -2,7 +2,6 @@
 
 A short query becomes one vector. A long query, or one with several questions, gets one vector per sentence: the mean
 of the sentence encoded separately and within the query.
-
 Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries, K facets, H headings, D dimensions.
 """
 

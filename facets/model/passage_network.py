@@ -1,7 +1,6 @@
 """The sentence encoder of our checkpoints: BERT without padding.
 
 The tokens of all texts in a batch are concatenated, so linear layers process no padding; only attention is padded.
-
 Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, S sentences, W width, H heads.
 """
 

@@ -3,7 +3,6 @@
 Passage networks run in bfloat16 where the CPU supports it; on other CPUs their encoder multiplies integers in little
 more than half the time of float32. The half-precision weights of other checkpoints are packed for FBGEMM without loss;
 PyTorch's own float32 products take two to four times as long.
-
 Shape suffixes: T rows, X inputs, Y outputs.
 """
 

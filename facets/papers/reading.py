@@ -7,7 +7,6 @@ not tell papers apart.
 For sentence vectors, a passage model reads the title and the beginning of the abstract as one text; of its vector, the
 principal components in which the training papers differ most are kept. A document is
 ``[sqrt(1 - s) words ; sqrt(s) sentences]``, so one inner product is the weighted sum of both cosines.
-
 Shape letters: N papers, I papers of the training, E width of the encoder, P components, W width of word averages.
 """
 

@@ -1,7 +1,6 @@
 """The known relations: those of the model, and those added at run time from example patterns.
 
 An addition is durable before the call returns. Its facets are fitted to the facets of the examples.
-
 Shape suffixes: E examples, N their facets, K pattern facets, J relation facets, D dimensions.
 """
 

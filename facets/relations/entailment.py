@@ -3,7 +3,6 @@
 A pair has features in each direction (``pair_features``). A softmax over four labels weights them; its weights were
 fitted on development pairs from several sources. The table of relations adds contradictions. Swapping the sides swaps
 the directions of the labels.
-
 Shape suffixes: P pairs, B patterns, K facets, M facets of other patterns, F features, G features of paraphrases, D
 dimensions.
 """

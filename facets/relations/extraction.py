@@ -2,7 +2,6 @@
 
 A symmetric relation gets the score of its better direction and is asserted only in text order. For other relations,
 the more probable ones across both directions of a pair are asserted.
-
 Shape suffixes: P patterns, M mentions (ordered pairs), R relations, C candidates.
 """
 

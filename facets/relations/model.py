@@ -10,7 +10,6 @@ Word pieces and words are read from the passage model that the network was train
 A facet has two parts. Its content is the pattern's sentence vector, shifted by the facet decoder, so an untrained
 network compares patterns as the encoder compares sentences. Its order distinguishes the arguments, which sentence
 vectors hardly do.
-
 Shape suffixes: B patterns, T tokens of all patterns, L tokens of the longest, V word pieces, W width of the encoder, K
 facets, O dimensions of the order, D = W + O, X a concatenation.
 """

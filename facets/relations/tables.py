@@ -3,7 +3,6 @@
 Argument types only count against a relation: a person and a place fit ``residence`` and many others.
 Whether something is a date or a number is certain and rules out relations that do not take one. Other types are
 uncertain, so their penalties are softened according to how often a recogniser errs.
-
 Shape suffixes: R relations, J relation facets, P patterns, D dimensions, T entity types.
 """
 

@@ -3,7 +3,6 @@
 Each content word is aligned with at most one word of the other sentence so that the total similarity is greatest (an
 assignment problem; alignment as a measure of similarity: Sultan et al. 2014). Words are similar by form, by WordNet and
 by the cosine of their vectors. Opposites are aligned too, because they describe the same thing.
-
 Shape suffixes: F words of the first sentence, S of the second, W distinct words, N sentences, D dimensions.
 """
 

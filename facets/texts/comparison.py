@@ -3,7 +3,6 @@
 The score starts from the cosine of the encoder and the share of words that the texts have in common.
 Differences that suggest the texts cannot both be true lower it. In longer texts each sentence is compared with the most
 similar sentence of the other text, so the work grows linearly with their number.
-
 Shape suffixes: P pairs, M sentences of the first text, N of the second, D dimensions.
 """
 

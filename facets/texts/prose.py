@@ -3,7 +3,6 @@
 Headings, items, rows of tables, programs, greetings, signatures, navigation and licences are not prose. A sentence that
 begins with a pronoun needs the one before it. The subject is the most frequent word, with preference
 for words of the title and the first sentence.
-
 Shape suffixes: S sentences.
 """
 

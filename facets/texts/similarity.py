@@ -1,7 +1,6 @@
 """Similarity of two texts by facets or words; the model's curve calibrates it from 0 (unrelated) to 1 or 5.
 
 The facets, words and states of each distinct text are computed once.
-
 Shape suffixes: P pairs, T distinct texts, B pairs of one block, L words or tokens, K facets, D dimensions, N points of
 a curve.
 """
