@@ -12,7 +12,7 @@ from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model import FacetModel, PassageModel
 from facets.model.checkpoint import CheckpointConfig
-from facets.model.facet_model import new_model
+from facets.model.network import FacetNetwork, WordTable
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.word_pieces import WordPieces
 
@@ -29,7 +29,12 @@ def toy_model(words: WordVectors | None = None, **settings: int | bool) -> Facet
     """An untrained model of three facets that encodes in a millisecond."""
     shape = {"num_facets": 3, "dim": 32, "hidden_dim": 32, "num_heads": 2, "feedforward_dim": 48, **settings}
     config = CheckpointConfig(name="toy", task="sentences", model=FacetModelConfig(**shape))
-    return new_model(config, words or toy_word_vectors(), seed=7)
+    return untrained_model(config, words or toy_word_vectors(), seed=7)
+
+
+def untrained_model(config: CheckpointConfig, words: WordVectors, *, seed: int) -> FacetModel:
+    torch.manual_seed(seed)
+    return FacetModel(FacetNetwork(config.model, WordTable.of(words)), words, config=config)
 
 
 def toy_word_pieces() -> WordPieces:

@@ -17,6 +17,7 @@ import numpy as np
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 from facets_server.runtime.upkeep import verify_directory
 from forked_server import ForkedServer
+from toys import untrained_model
 
 from benchmarks.faults.linearizability import Access, is_linearizable
 from benchmarks.faults.shadows import MODELS, WORDS, RegisterShadow, all_shadows, end_pending, start_callers
@@ -25,7 +26,6 @@ from facets.config import FacetModelConfig
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.checkpoint import CheckpointConfig
-from facets.model.facet_model import new_model
 
 _KILLS_PER_DIRECTORY = 25
 _SHARE_WHILE_STARTING = 0.08  # share of kills during startup
@@ -180,7 +180,8 @@ def make_models(folder: Path) -> list[Path]:
         config = FacetModelConfig(
             num_facets=4 - number, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=64, max_tokens=32
         )
-        new_model(CheckpointConfig(name=name, task="sentences", model=config), words, seed=number).save(folder / name)
+        model = CheckpointConfig(name=name, task="sentences", model=config)
+        untrained_model(model, words, seed=number).save(folder / name)
     toy_paper_model(folder / "papers")
     make_toy_relation_checkpoint(folder / "relations", num_steps=2)
     return [*(folder / name for name in MODELS), folder / "papers" / "run" / "model", folder / "relations"]

@@ -136,13 +136,6 @@ class WordVectors:
             return self.unit_vectors, None
         return kept, scales / self._lengths(self.vectors, slice(len(self)))
 
-    def without_pieces(self) -> "WordVectors":
-        """Only the vectors of whole words, as used to pack corpora; ``self`` if there are no pieces."""
-        is_piece = self.vocabulary.is_piece[:-1]
-        if not is_piece.any():
-            return self
-        return WordVectors(self.vocabulary.without_pieces(), self.vectors[~is_piece])
-
     def nearest(self, queries: Vectors, top_k: int, *, excluded: Bools | None = None) -> list[list[tuple[str, float]]]:
         """The whole words with the highest cosine to each query, best first, ties in vocabulary order.
 

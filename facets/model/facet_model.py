@@ -149,9 +149,3 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
             score_curves=read_score_curves(folder, revision),
             device=device,
         )
-
-
-def new_model(config: CheckpointConfig, words: WordVectors, *, seed: int) -> FacetModel:
-    """An untrained model with seeded weights."""
-    torch.manual_seed(seed)
-    return FacetModel(FacetNetwork(config.model, WordTable.of(words)), words, config=config)

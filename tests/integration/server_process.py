@@ -152,11 +152,12 @@ def wait_until_serving(channel, alive=lambda: True, log=lambda: "") -> None:
 
 def make_toy_checkpoint(folder: Path, *, name: str = "toy", num_facets: int = 4, seed: int = 5) -> Path:
     """A seeded, untrained checkpoint that is small and fast."""
+    from toys import untrained_model
+
     from facets.config import FacetModelConfig
     from facets.language.vectors import WordVectors
     from facets.language.vocabulary import Vocabulary
     from facets.model.checkpoint import CheckpointConfig
-    from facets.model.facet_model import new_model
 
     random = np.random.default_rng(11)
     vectors = random.normal(size=(len(TOY_WORDS), 32)).astype(np.float32)
@@ -168,7 +169,7 @@ def make_toy_checkpoint(folder: Path, *, name: str = "toy", num_facets: int = 4,
             num_facets=num_facets, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=64, max_tokens=32
         ),
     )
-    model = new_model(config, words, seed=seed)
+    model = untrained_model(config, words, seed=seed)
     component = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
     model.common_components = {"plain": component, "attention": component}
     model.save(folder)

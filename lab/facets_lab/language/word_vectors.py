@@ -252,7 +252,7 @@ def add_pieces(vectors: WordVectors, word_pieces: Sequence[str], *, min_words: i
     w`` on the sum of its ``n`` pieces. Pieces are at most of unit length, so that they do not dominate a text.
     ``word_pieces`` are WordPiece's (``goat``, ``##herd``); those in fewer than ``min_words`` words are left out.
     """
-    vectors = vectors.without_pieces()
+    vectors = whole_words(vectors)
     marked = [
         piece if piece.startswith(PIECE_MARK) else piece + PIECE_MARK
         for piece in dict.fromkeys(word_pieces)
@@ -290,3 +290,8 @@ def _with_pieces(vocabulary: Vocabulary, pieces: Sequence[str]) -> Vocabulary:
         np.concatenate([vocabulary.counts, np.ones(len(pieces), dtype=np.int64)]),
         total_count=vocabulary.total_count + len(pieces),
     )
+
+
+def whole_words(words: WordVectors) -> WordVectors:
+    """Only the vectors of whole words, as used to pack corpora."""
+    return WordVectors(words.vocabulary.without_pieces(), words.vectors[~words.vocabulary.is_piece[:-1]])

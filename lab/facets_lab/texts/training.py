@@ -18,6 +18,7 @@ from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
 from facets.model.network import FacetNetwork, WordTable
 from facets.texts.words import fit_common_components
+from facets_lab.language.word_vectors import whole_words
 from facets_lab.losses.texts import nnsc_loss
 from facets_lab.texts.data import PhraseStream, SentenceBatch, SentenceStream, SentenceTrainingConfig
 from facets_lab.training.corpus import PackedCorpus
@@ -47,7 +48,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
     def __init__(self, config: SentenceTrainingConfig) -> None:
         super().__init__(config)
         corpus = PackedCorpus.open(Path(config.corpus))
-        words = WordVectors.load(Path(config.words)).without_pieces()  # corpora have no pieces
+        words = whole_words(WordVectors.load(Path(config.words)))  # corpora have no pieces
         if words.vocabulary.words != corpus.vocabulary.words:
             raise ConfigError(
                 f"the word vectors in {config.words} and the corpus in {config.corpus} have different vocabularies"
