@@ -89,7 +89,7 @@ def test_a_new_backup_makes_the_oldest_of_this_store_go(make_server, tmp_path, m
     assert status(running).data_dir == str(running.config.data_dir)
     assert status(running).backup_keep == 2 and len(status(running).backups) == 2
     with monkeypatch.context() as patched:  # what is damaged makes nothing go, and does not count afterwards
-        patched.setattr(upkeep, "problems_of", lambda path, schema: ["page 3 is damaged"])
+        patched.setattr(upkeep.backups, "problems_of", lambda path, schema: ["page 3 is damaged"])
         assert take().problems and not list(folder.glob("*.part"))
     assert list(take().removed_folders) == [str(folder / "2026-05-02T00-00-00.000000Z")]
     assert sorted(path.name[:10] for path in folder.iterdir()) == ["2026-05-03", "2026-05-04", "2026-05-05"]
@@ -100,14 +100,14 @@ def test_one_backup_is_taken_at_a_time(make_server, tmp_path, monkeypatch):
     refusals = []
 
     def take_another(*args, **settings):
-        monkeypatch.setattr(upkeep, "back_up", back_up)
+        monkeypatch.setattr(upkeep.backups, "back_up", back_up)
         with pytest.raises(grpc.RpcError) as refused:
             models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest(), timeout=5)
         refusals.append(refused.value.code().name)
         return back_up(*args, **settings)
 
-    back_up = upkeep.back_up
-    monkeypatch.setattr(upkeep, "back_up", take_another)
+    back_up = upkeep.backups.back_up
+    monkeypatch.setattr(upkeep.backups, "back_up", take_another)
     models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
     assert refusals == ["RESOURCE_EXHAUSTED"]
 
