@@ -116,22 +116,19 @@ def _ends(text: str, block: Block) -> Iterator[int]:
     elif block.kind == "heading" or (block.kind == "row" and end - start <= _LONGEST_ROW):
         yield end
     else:
-        yield from _cuts(text, start, end)
-
-
-def _cuts(text: str, start: int, end: int) -> Iterator[int]:
-    """Ends of the sentences of a paragraph, in order; the last one is the end of the paragraph."""
-    for match in _CANDIDATE.finditer(text, start, end):
-        if is_boundary(text, match.start(), match.end(), start=start, end=end):
-            yield match.end()
-    yield end
+        for match in _CANDIDATE.finditer(text, start, end):
+            if is_boundary(text, match.start(), match.end(), start=start, end=end):
+                yield match.end()
+        yield end
 
 
 def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bool:
     """Whether ``text[stop:after]``, a stop with closing quotes, ends a sentence of ``text[start:end]``."""
     if stop == after or text[stop] in _FULL_WIDTH:
         return True
-    follow = _skip(text, after, end)
+    follow = after
+    while follow < end and (text[follow].isspace() or text[follow] in _OPENERS):
+        follow += 1
     if follow == end or text[follow].islower():
         # '"Really?" he said', 'approx. three', 'and so on ... until'
         return follow == end
@@ -175,10 +172,3 @@ def _ends_after_letter(letter: str, context: str, following: str) -> bool:
         return False
     # "So did I. He ...", "Charles I. He ...", "She got an A. He ..."; but "by K. He".
     return letter == "I" or following not in _SURNAMES or before in ("a", "an")
-
-
-def _skip(text: str, position: int, end: int) -> int:
-    """Offset of the next character that is not white space or an opening quote."""
-    while position < end and (text[position].isspace() or text[position] in _OPENERS):
-        position += 1
-    return position

@@ -69,7 +69,8 @@ def load_sentence_transformer(
         value = getattr(model, size, None)
         if value not in (None, math.inf) and (not isinstance(value, int) or value < 1):
             raise CheckpointError(f"{folder}: expected {size} to be an integer of at least 1, got {value!r}")
-    encoder = _encoder_of(model, is_late)
+    kind = LateInteractionEncoder if is_late else TokenEncoder if _is_transformer(model) else TextEncoder
+    encoder: WindowEncoder = kind(model)
     if encoder.longest < 1:
         rule = f"expected room for text beside the {encoder.num_special} tokens of prompt and special tokens"
         raise CheckpointError(f"{folder}: {rule}, max_seq_length is {model.max_seq_length}")
@@ -256,9 +257,3 @@ def _revision(folder: Path, backend: str) -> str:
 def _is_transformer(model: Any) -> bool:
     """Whether the first module is a transformer whose tokenizer tells the characters of each piece."""
     return getattr(getattr(model[0], "tokenizer", None), "is_fast", False) and hasattr(model[0], "auto_model")
-
-
-def _encoder_of(model: Any, is_late: bool) -> WindowEncoder:
-    if is_late:
-        return LateInteractionEncoder(model)
-    return TokenEncoder(model) if _is_transformer(model) else TextEncoder(model)

@@ -206,7 +206,7 @@ class RelationEngine:
         evidence: bool,
     ) -> list[list[EntityPair]]:
         # Identical patterns are scored once.
-        mirror_images = {mention.pattern: mention.mirrored_pattern for mention in mentions}
+        mirror_images = {m.pattern: (mirrored(m.tokens), m.tail.type, m.head.type) for m in mentions}
         rows = {pattern: row for row, pattern in enumerate(mirror_images)}
         types = [(head, tail) for _, head, tail in mirror_images]
         arrays = self._arrays([tokens for tokens, _, _ in mirror_images], chosen, types)

@@ -24,7 +24,6 @@ from facets.relations.patterns import (
     ARG2,
     ENTITY,
     SentencePattern,
-    mirrored,
     sentence_groups,
     sentence_patterns,
 )
@@ -49,11 +48,6 @@ class PairMention:
     def pattern(self) -> TypedPattern:
         """What the scores depend on: the tokens and the types of the two entities."""
         return self.tokens, self.head.type, self.tail.type
-
-    @property
-    def mirrored_pattern(self) -> TypedPattern:
-        """``pattern`` for the other direction."""
-        return mirrored(self.tokens), self.tail.type, self.head.type
 
     def is_about(self, texts: Sequence[str], name: str) -> bool:
         """Whether exactly one of its two entities has a name."""

@@ -190,10 +190,8 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
     The manifest of the backup is not trusted, since it could name any file. ``stores``: allowed content: pattern of the
     path, e.g. ``papers/*/recommendation.sqlite3`` -> schema. ``needed``: path of the store that must be in the backup.
 
-    Raises:
-        ConflictError: The directory is not empty.
-        DamagedError: The backup is damaged or contains other files; nothing was copied.
-        StorageError: The directory is in use or cannot be written. After a DiskFullError, repeating the call continues.
+    Raises ConflictError if the directory is not empty, DamagedError if the backup is damaged or contains other files;
+    then nothing was copied. After a DiskFullError, repeating the call continues.
     """
     files = check_backup(source)
     if needed not in files:
