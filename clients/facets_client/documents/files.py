@@ -339,13 +339,16 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
     default_title = first_of(titles, parent) or first_of(titles)
     payload = None if asked.payload is None else named("--payload", *asked.payload)
     converted = [name for name in columns if as_row or name not in text] if payload is None else payload
+    has_commas = _has_decimal_commas(rows)
     return Columns(
         text=text,
         title="".join(named("--title", asked.title)) or ("" if default_title in text else default_title),
         id="".join(named("--id", asked.id)) or first_of(ID_NAMES) or (first_of(ID_NAMES, parent) if parent else ""),
         payload=payload,
         as_row=as_row,
-        converters={} if form.has_types else {name: _converter(name, rows) for name in converted},
+        converters={}
+        if form.has_types
+        else {name: _converter(name, rows, has_commas=has_commas) for name in converted},
     )
 
 
@@ -426,26 +429,38 @@ def _shown(names: Sequence[str]) -> str:
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,20})?(?:[eE][+-]?\d{1,2})?")
-_DECIMAL_COMMA = str.maketrans(",.", ".,")
+# A whole number with three points could be an IP address.
+_COMMA_NUMBER = re.compile(
+    r"-?(?:0|[1-9]\d{0,15}|[1-9]\d{0,2}(?:(?:\.\d{3}){1,2}|(?:\.\d{3})+(?=,)))(?:,\d{1,20})?(?:[eE][+-]?\d{1,2})?"
+)
+_COMMA_OR_THOUSANDS = re.compile(r"-?[1-9]\d{0,2},\d{3}")
+_TO_POINT = str.maketrans(",", ".", ".")
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 
 
-def _converter(column: str, rows: Sequence[Row]) -> Callable[[str], object]:
+def _has_decimal_commas(rows: Sequence[Row]) -> bool:
+    """Whether the numbers of a file have decimal commas, and points that group thousands."""
+    values = [value for row in rows if row.may_have_commas for value in row.fields.values() if isinstance(value, str)]
+    commas = [value for value in values if "," in value and _COMMA_NUMBER.fullmatch(value)]
+    has_points = any(_NUMBER.fullmatch(value) and not _COMMA_NUMBER.fullmatch(value) for value in values)
+    return bool(commas) and not (has_points and all(map(_COMMA_OR_THOUSANDS.fullmatch, commas)))
+
+
+def _converter(column: str, rows: Sequence[Row], *, has_commas: bool) -> Callable[[str], object]:
     """Function that converts a column's strings to values, chosen by the first rows; other strings stay strings."""
     values = [value for row in rows if isinstance(value := row.fields.get(column), str) and value]
     if values and all(value in _BOOLEANS for value in values):
         return lambda value: _BOOLEANS.get(value, value or None)
-    if values and all(_NUMBER.fullmatch(value) for value in values):
-        return _number
-    num_commas = sum("," in value for value in values) if rows[0].has_decimal_commas else 0
-    if num_commas > 1 and all(_NUMBER.fullmatch(value.translate(_DECIMAL_COMMA)) for value in values):
+    if values and has_commas and all(map(_COMMA_NUMBER.fullmatch, values)):
         return _number_with_comma
+    if values and all(map(_NUMBER.fullmatch, values)):
+        return _number
     return lambda value: value or None
 
 
 def _number_with_comma(value: str) -> object:
-    number = _number(value.translate(_DECIMAL_COMMA))
-    return value if isinstance(number, str) else number
+    number = _number(value.translate(_TO_POINT)) if _COMMA_NUMBER.fullmatch(value) else None
+    return (value or None) if number is None or isinstance(number, str) else number
 
 
 def _number(value: str) -> object:

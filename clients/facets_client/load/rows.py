@@ -50,7 +50,7 @@ class Row:
     fields: dict[str, Any]
     line: int  # 1-based: line of the file, number of the record, or page
     key: str = ""  # ends the document's id instead of the line
-    has_decimal_commas: bool = False  # whether its numbers may have them
+    may_have_commas: bool = False  # whether its numbers may have decimal commas
 
 
 @dataclass(frozen=True, slots=True)

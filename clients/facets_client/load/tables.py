@@ -67,7 +67,7 @@ def read_csv(source: Source, options: ReadOptions, *, kind: str = "CSV", delimit
             message = f"column {undecodable[0]!r} has bytes that are not of the encoding"
             yield Rejection(line, "invalid_encoding", message)
         else:
-            yield Row(dict(zip(names, values, strict=True)), line, has_decimal_commas=delimiter == ";")
+            yield Row(dict(zip(names, values, strict=True)), line, may_have_commas=delimiter == ";")
 
 
 def column_names(values: list[str]) -> list[str]:

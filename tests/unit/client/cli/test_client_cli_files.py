@@ -42,21 +42,33 @@ def test_csv_with_columns_of_its_own(facets, stored, tmp_path):
     }
 
 
-def test_decimal_commas_of_a_file_separated_by_semicolons_are_numbers(facets, stored, tmp_path):
-    rows = [["text", "price", "mixed", "few", "places"]]
-    rows += [
-        ["one", "3,50", "3,50", "7,5", "1,2,3"],
-        ["two", "-1200", "3.50", "7", "4,5"],
-        ["three", "2,25", "", "", ""],
-    ]
-    rows += [["late", "", "", "", ""]] * 98 + [["last", "a,b", "", "", ""]]
-    (tmp_path / "a.csv").write_text("\n".join(map(";".join, rows)))
+@pytest.mark.parametrize(
+    ("rows", "read"),
+    [
+        ("3,50 3,50 7,5; -1200 3.50 7; 2,25 x 9", [(3.5, "3,50", 7.5), (-1200, "3.50", 7), (2.25, "x", 9)]),
+        ("1.249 12,5; 12.700 8; 2.500.000 3", [(1249, 12.5), (12700, 8), (2500000, 3)]),
+        ("-87,50; 2.845,33; 1.234.567.890,5", [(-87.5,), (2845.33,), (1234567890.5,)]),
+        ("7,5 1.2 2.10.1 007 192.168.178.120 1.3.2024", [(7.5, 1.2, "2.10.1", "007", "192.168.178.120", "1.3.2024")]),
+        ("7,5 1,2,3 030.123.456; 8 4,5 040.1", [(7.5, "1,2,3", "030.123.456"), (8, "4,5", "040.1")]),
+        ("1,200 12.5 1.249; 2,500 3.5 2.5", [("1,200", 12.5, 1.249), ("2,500", 3.5, 2.5)]),  # commas group thousands
+        ("1.249; 2.500", [(1.249,), (2.5,)]),
+    ],
+)
+def test_decimal_commas_and_points_of_a_file_separated_by_semicolons(facets, stored, tmp_path, rows, read):
+    lines = [f"text;{row.strip().replace(' ', ';')}" for row in rows.split("; ")]
+    names = "abcdef"[: lines[0].count(";")]
+    (tmp_path / "a.csv").write_text("\n".join([";".join(["text", *names]), *lines]))
     facets("index", "a.csv", "-c", "news")
-    assert stored()["a.csv#2"] == ("one", {"price": 3.5, "mixed": "3,50", "few": "7,5", "places": "1,2,3"})
-    assert stored()["a.csv#3"] == ("two", {"price": -1200, "mixed": "3.50", "few": "7", "places": "4,5"})
-    assert stored()["a.csv#103"] == ("last", {"price": "a,b"})
+    assert [tuple(map(payload.get, names)) for _, payload in stored().values()] == read
+
+
+def test_a_column_keeps_its_type_to_the_end_of_the_file(facets, stored, tmp_path):
+    lines = ["text;price;count", *["text;1,50;7"] * 150, "text;2.845,33;1.249", "text;a,b;"]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
     (tmp_path / "b.csv").write_text('text,visitors\none,"1,200"\ntwo,"2,500"\n')
-    facets("index", "b.csv", "-c", "news")
+    facets("index", "a.csv", "b.csv", "-c", "news")
+    assert stored()["a.csv#152"][1] == {"price": 2845.33, "count": 1249}
+    assert stored()["a.csv#153"][1] == {"price": "a,b"}
     assert stored()["b.csv#2"] == ("one", {"visitors": "1,200"})
 
 
