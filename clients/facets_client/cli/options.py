@@ -183,7 +183,7 @@ def _note(sentence: str) -> None:
     typer.echo(sentence.removesuffix(" (--encoding overrides this)"), err=True)
 
 
-_CONDITION = re.compile(r'(?P<field>(?:"[^"]*"|[^"=!<>~])+?)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*)', re.S)
+_CONDITION = re.compile(r'(?P<field>(?:"[^"]*"|[^"=!<>~])+?)\s*(?P<operator>!=|<=|>=|==|=|<|>|~)\s*(?P<value>.*)', re.S)
 _FIELD = re.compile(r'(?:"[^"]+"|[^"=!<>~:\s])+')  # a colon would be a mistake, such as owner:Jo
 _BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
@@ -205,6 +205,9 @@ def _parse_condition(condition: str) -> Filter:
             raise typer.BadParameter(f"--where expects {rule}; got {condition!r}")
         return Exists(field, not condition.startswith("!"))
     field, operator, value = match["field"], match["operator"], match["value"]
+    if value.startswith(("=", "<", ">")):
+        rule = f"expects one operator, got {condition!r}; a value that begins with {value[0]} stands in double quotes"
+        raise typer.BadParameter(f"--where {rule}")
     if operator in _BOUNDS:
         bound = _scalar(value)
         if bound in (None, "") or isinstance(bound, bool):
@@ -214,7 +217,7 @@ def _parse_condition(condition: str) -> Filter:
         return Contains(field, _scalar(value))
     values = [_scalar(value)] if value.startswith('"') else [_scalar(part) for part in value.split("|")]
     equal: Filter = Equals(field, values[0]) if len(values) == 1 else OneOf(field, values)
-    return equal if operator == "=" else NoneOf((equal,))
+    return NoneOf((equal,)) if operator == "!=" else equal
 
 
 def _scalar(text: str) -> Scalar:

@@ -75,7 +75,8 @@ def read_json(source: Source, options: ReadOptions) -> Rows:
     head = source.text_head("JSON").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"["):
         return chat_rows(_array_rows(source.name, source.text("utf-8-sig")))
-    first_line, _, others = head.partition(b"\n")
+    first_line, _, others = head.decode("utf-8", "replace").partition("\n")
+    following = others.lstrip()[:1]
     if not head.startswith(b"{"):
         if not head:
             return iter(())
@@ -83,10 +84,18 @@ def read_json(source: Source, options: ReadOptions) -> Rows:
         raise InputError(f"{source.name}: expected a JSON array or JSON lines, got {start!r}")
     try:
         json.loads(first_line)
-        is_one_object = not others.strip()
+        is_one_object = not following
     except (ValueError, RecursionError):
-        is_one_object = not others.lstrip().startswith(b"{")
+        is_one_object = following != "{" or _may_precede_object(first_line)
     return chat_rows(_object_rows(source)) if is_one_object else read_jsonl(source)
+
+
+def _may_precede_object(line: str) -> bool:
+    try:
+        json.loads(line + "{")
+    except (ValueError, RecursionError) as error:
+        return getattr(error, "pos", 0) > len(line)
+    return False
 
 
 def _object_rows(source: Source) -> Rows:

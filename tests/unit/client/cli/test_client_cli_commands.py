@@ -76,6 +76,10 @@ def test_embed_prints_json_or_writes_an_array(facets, tmp_path):
         (["search", "query", "-c", "news", "--where", "owner:Jo"], "expects FIELD=VALUE or the like"),
         (["search", "query", "-c", "news", "--where", "a<true"], "expects a number or a string"),
         (["search", "query", "-c", "news", "--where", "a>"], "expects a number or a string"),
+        *(
+            (["search", "query", "-c", "news", "--where", f"a{operator}1"], f"expects one operator, got 'a{operator}1'")
+            for operator in ("=>", "=<", ">>", "<>", "===")
+        ),
         (["documents", "get", "nope", "-c", "news"], "no document nope"),
         (["documents", "delete", "-c", "news"], "expected ids, or --where"),
         (["index", "nope.jsonl", "-c", "news"], "No such file"),
@@ -250,6 +254,8 @@ def test_index_reports_totals_and_removes_what_a_file_lost(facets, tmp_path, wor
         (["language=en"], Equals("language", "en")),
         (['n="7"'], Equals("n", "7")),
         (["n=null"], Equals("n", None)),
+        (["n==7"], Equals("n", 7)),
+        (['n="=7"'], Equals("n", "=7")),
         (["n=1|2|x"], OneOf("n", [1, 2, "x"])),
         (["n!=1"], NoneOf((Equals("n", 1),))),
         (["tags~red"], Contains("tags", "red")),

@@ -124,6 +124,24 @@ def test_an_array_that_is_cut_off_or_goes_on_is_damaged(tmp_path, end):
     assert texts_of("a.json", b'[{"text": "a"}]' + b"\n" * 300_000, tmp_path) == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("file", "found"),
+    [
+        ('{"version": 3, "items": [\n{"text": "a"},\n{"text": "b"}\n]}', ["a", "b"]),
+        ('{"version": 3, "items": [{"text": "a"}, \r\n{"text": "b"}\r\n]}', ["a", "b"]),
+        ('{"text":\n{"a": 1}}', [{"a": 1}]),
+        ('{"text": "a"}\n{"text": "b"}', ["a", "b"]),
+        ('{"text": "a", "b": \n{"text": "b"}\n', ["invalid_json"]),
+        ('{"text": "a",\n{"text": "b"}', ["invalid_json", "b"]),
+        ('{"text": "a\n{"text": "b"}', ["invalid_json", "b"]),
+        ('{"text": a}\n{"text": "b"}', ["invalid_json", "b"]),
+        ('{"text": "a"}\nnonsense', ["a", "invalid_json"]),
+    ],
+)
+def test_an_object_over_several_lines_and_json_lines_are_told_apart(tmp_path, file, found):
+    assert texts_of("a.json", file.encode(), tmp_path) == found
+
+
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
