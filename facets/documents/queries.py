@@ -14,9 +14,9 @@ from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoders import Encoder, OpenReader, check_readable_by
 from facets.documents.encoding import check_unicode, normalize
 from facets.documents.filters import Filter
-from facets.documents.types import Combination, RankedText, SearchHit, SearchMode
+from facets.documents.types import MAX_NUM_FACETS, Combination, RankedText, SearchHit, SearchMode
 from facets.errors import InvalidInputError
-from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
+from facets.index.config import MAX_READ_BYTES, MAX_TEXT_BYTES, MAX_TOP_K
 from facets.language.terms import QueryTerms, query_terms
 from facets.language.tokenizer import check_text
 from facets.language.vectors import WordVectors
@@ -26,7 +26,6 @@ from facets.model.contract import FOREIGN, ModelInfo, check_readable, is_foreign
 _MIN_DIVERSE_CANDIDATES = 50  # minimum number of documents among which diverse ones are chosen
 _MIN_HYBRID_CANDIDATES = 50  # minimum number of candidates found by facets, and by words, if words are used
 _MAX_ENCODED_CHARS = 16_384  # of a query: encoding all of 1 MiB would take minutes
-_MAX_MATCHES = 3  # explained facets of a query: those that contribute most
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +53,7 @@ class SearchRequest:
     diversify: float = 0.0
     min_revision: int = 0  # the search must see the writes up to this revision; 0: any
     use_reader: bool = True  # whether the answer reader, if there is one, chooses the answers of the first hits
+    max_bytes: int = MAX_READ_BYTES  # of the texts and payloads of all hits
     reasons: bool = True  # whether to compute evidence, answer and matched words, which is most of the work
 
     def __post_init__(self) -> None:
@@ -133,8 +133,9 @@ def encode_queries(query: DocumentQuery, encoder: Encoder, dim: int) -> list[Enc
                 check_readable(encoder.model, entry, path)
         elif query.mode == "lexical":
             raise InvalidInputError("must be a text in mode lexical, got facet_embeddings", path=path)
-        elif entry.ndim != 2 or entry.shape[1] != dim:
-            raise InvalidInputError(f"has shape {list(entry.shape)}, expected [facets, {dim}]", path=path)
+        elif entry.ndim != 2 or entry.shape[1] != dim or len(entry) > MAX_NUM_FACETS:
+            rule = f"has shape {list(entry.shape)}, expected [facets, {dim}] with at most {MAX_NUM_FACETS} facets"
+            raise InvalidInputError(rule, path=path)
     nothing = EncodedQuery(np.empty((0, dim), np.float32), np.empty(0, np.float32))
     if query.mode == "lexical":
         return [nothing] * len(query.queries)
@@ -176,6 +177,7 @@ def requests_of(query: DocumentQuery, encoded: Sequence[EncodedQuery]) -> list[t
             texts=[str(query.queries[index]) for index in indices] if are_texts else None,
             mode="facets" if not are_texts else query.mode if num_facets else "lexical",
             combine=combine,
+            max_bytes=MAX_READ_BYTES * len(indices) // len(encoded),
         )
         requests.append((indices, request))
     return requests
@@ -273,10 +275,10 @@ def weighted_queries(facets: Floats, dim: int, *, weights: Vectors | None = None
 def explained(
     hits: Sequence[Sequence[SearchHit]], encoded: Sequence[EncodedQuery], words: WordVectors | None, num_words: int
 ) -> tuple[tuple[SearchHit, ...], ...]:
-    """Adds to each hit the matches that contribute most, with their nearest ``words``; 0 words: no evidence."""
+    """Adds the nearest ``words`` to the matches of each hit; 0 words: no evidence."""
     if not num_words:
         return tuple(tuple(replace(hit, evidence=()) for hit in query_hits) for query_hits in hits)
-    matches = [(query, match) for query, own in enumerate(hits) for hit in own for match in hit.evidence[:_MAX_MATCHES]]
+    matches = [(query, match) for query, own in enumerate(hits) for hit in own for match in hit.evidence]
     places = sorted({(query, match.first_facet) for query, match in matches})
     facets = [encoded[query].facets[facet] for query, facet in places] + [match.facet for _, match in matches]
     nearest: list[tuple[tuple[str, float], ...]] = [()] * len(facets)
@@ -288,6 +290,6 @@ def explained(
         for (query, match), own in zip(matches, nearest[len(places) :], strict=True)
     )
     return tuple(
-        tuple(replace(hit, evidence=tuple(next(explained_matches) for _ in hit.evidence[:_MAX_MATCHES])) for hit in own)
+        tuple(replace(hit, evidence=tuple(next(explained_matches) for _ in hit.evidence)) for hit in own)
         for own in hits
     )

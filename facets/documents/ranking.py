@@ -26,7 +26,8 @@ from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms
 from facets.language.vectors import unit_rows
 
-_FACETS_READ_AT_A_TIME = 512  # candidates
+_PAIRS_MET_AT_A_TIME = 8192  # candidates times facets of the query
+_MAX_MATCHES = 3  # facets of a query that explain a hit: those that contribute most
 _FACETS_COMPARED_AT_A_TIME = 1024
 _READER_WEIGHT = 0.14  # of the confidence of the answer in the score of a hit, see docs/measure/experiments.md
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
@@ -90,7 +91,7 @@ class FoundText(NamedTuple):
 class Reasons(NamedTuple):
     """Why a hit was found."""
 
-    matches: tuple[FacetMatch, ...]  # of the query's facets, largest contribution first
+    matches: tuple[FacetMatch, ...]  # up to three of the query's facets, largest contribution first
     answer: Span | None  # the part of the document that answers
     log_odds: float | None = None  # that it answers, by the reader; None: it was not read
 
@@ -132,8 +133,9 @@ def rank(
         alike, shares = similarities(stored.units, stored.starts), scored.met.shares
         chosen = select_diverse(scored.scores, shares, alike, diversify=request.diversify, top_k=request.top_k)
         best[place] = scored[chosen]
-    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
-    passages, explained = view.passages(rows), request.reasons
+    found = np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)])
+    rows, times = np.unique(found, return_counts=True)
+    passages, explained = view.passages(rows, times, max_bytes=request.max_bytes), request.reasons
     document_terms = view.terms(record, rows)[1] if explained and search.terms else []
     stored = view.facets(record, rows if explained else rows[:0])
     return lambda: _hits(record, search, best, word_scores, rows, passages, document_terms, stored)
@@ -191,8 +193,10 @@ def _meet(
     if not query_QJD.shape[1]:
         return [meet(query_QJD[0], none, np.arange(len(rows) + 1)) for rows in candidate_rows]
     met_by_query = [list[Meetings]() for _ in query_QJD]
-    for start in range(0, len(all_rows), _FACETS_READ_AT_A_TIME):
-        chunk = all_rows[start : start + _FACETS_READ_AT_A_TIME]
+    size = max(1, _PAIRS_MET_AT_A_TIME // query_QJD.shape[1])
+    for start in range(0, len(all_rows), size):
+        check_interrupted()
+        chunk = all_rows[start : start + size]
         held = None if live is None else live.codes_of(chunk)
         if held is None:
             stored = view.facets(record, chunk)
@@ -324,7 +328,7 @@ def _matches(query_JD: Floats, found: FoundText, shares_J: Floats, best_J: Ints)
             facet=found.facets[best_J[facet]],
             second_span=None if found.spans is None else found.searched.span(*found.spans[best_J[facet]].tolist()),
         )
-        for facet in np.argsort(-shares_J, kind="stable").tolist()
+        for facet in np.argsort(-shares_J, kind="stable")[:_MAX_MATCHES].tolist()
         if weights_J[facet] > 0
     )
 

@@ -205,7 +205,7 @@ class SearchHit(ScoredText):
     id: str
     text: str  # of the document, or of the part for a document of several parts
     payload: Mapping[str, JsonValue] | None  # None if left out
-    evidence: tuple[FacetMatch, ...]  # one match for each facet of the query, largest contribution first
+    evidence: tuple[FacetMatch, ...]  # up to three facets of the query, largest contribution first
     matched_words: tuple[str, ...]  # query words in the document, in any form, in the order of the query
     signals: Mapping[str, float]  # what the confidence is computed from, see `facets.documents.confidence.SIGNALS`
     revision: int  # revision of the write that stored the document

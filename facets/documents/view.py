@@ -26,7 +26,14 @@ from facets.documents.records import (
     collection_from,
 )
 from facets.documents.types import Document, DocumentPart, FilterWarning, StoredDocument, TokenStats
-from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
+from facets.errors import (
+    DamagedDocumentsError,
+    DamagedError,
+    FacetsError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+)
 from facets.index.lexical import TermCounts
 from facets.storage.checksums import row_checksum
 from facets.storage.sql import SqlConnection
@@ -304,8 +311,12 @@ class StoreView:
             for row, parts in passages.items()
         }
 
-    def passages(self, rows: Ints) -> dict[int, Passage]:
-        """The parts at these rows; missing rows are skipped; raises DamagedDocumentsError if checksums differ."""
+    def passages(self, rows: Ints, times: Ints | None = None, *, max_bytes: int = 0) -> dict[int, Passage]:
+        """The parts at these rows; missing rows are skipped; raises DamagedDocumentsError if checksums differ.
+
+        With ``times``, InvalidInputError if texts and payloads, each that many times, exceed ``max_bytes``.
+        """
+        num_bytes, times_of_row = 0, {} if times is None else dict(zip(rows.tolist(), times.tolist(), strict=True))
         blob = self.sql.blob
         columns = (
             "parts.row, documents.row, collection, revision, documents.checksum, num_tokens, num_read, num_parts, "
@@ -317,6 +328,12 @@ class StoreView:
         for values in cursor:
             row, first_row, collection, revision, checksum, num_tokens, num_read, num_parts = values[:8]
             (checksum_of_part, start, page), strings = values[8:11], values[11:]
+            num_bytes += times_of_row.get(row, 0) * sum(len(value or b"") for value in (strings[2], strings[4]))
+            if num_bytes > max_bytes and times_of_row:
+                rule = (
+                    f"gives hits of more than {max_bytes} bytes of text and payload, the limit: ask for fewer at a time"
+                )
+                raise InvalidInputError(rule, path="top_k")
             id, source, payload, headings, text = map(_decoded, strings)
             own = (id, payload, num_tokens, num_read, num_parts, source)
             is_intact = checksum == row_checksum(first_row, collection, revision, *own)

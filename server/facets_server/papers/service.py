@@ -28,6 +28,7 @@ from facets_server.runtime.requests import check_list_of_texts, check_not_empty
 
 _PAPERS_AT_A_TIME = 32
 _BULK_PAPERS_AT_A_TIME = 128  # larger than elsewhere: each turn looks up the candidates again
+_MAX_TITLE_CHARS = 500  # of a ranked paper; the same papers are ranked for many ids
 _MAX_UNKNOWN = 100  # unknown names that are returned; the others are counted
 # Arguments of the library -> fields of the requests for candidates, and of the request for papers.
 _CANDIDATE_FIELDS: FieldNames = {
@@ -107,7 +108,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         def message(ranked: RankedPaper) -> pb.RankedPaper:
             paper_id, title = named[ranked.position]
             position = 0 if request.collection else ranked.position  # a position in a collection is useless to callers
-            return to_message(ranked, pb.RankedPaper, id=paper_id, title=title, position=position)
+            return to_message(ranked, pb.RankedPaper, id=paper_id, title=title[:_MAX_TITLE_CHARS], position=position)
 
         return message_of(
             pb.RankPapersResponse,

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from toys import toy_model, toy_passage_model
 
@@ -15,6 +16,7 @@ from facets.documents import (
     Equals,
     RelevanceCurve,
     RerankQuery,
+    queries,
 )
 from facets.documents.encoders import ModelEncoder
 from facets.errors import InvalidFieldsError, InvalidInputError, ModelMismatchError, NotFoundError
@@ -116,6 +118,21 @@ def test_documents_are_listed_and_deleted_by_source(collections: Collections) ->
         collections.upsert("news", [Document(id="a", text="a", source="x" * 1025)])
     with pytest.raises(InvalidInputError, match="page_token"):
         engine.list_sources("news", page_token=page.next_page_token)
+
+
+def test_a_search_has_a_bound_on_facets_and_on_the_bytes_of_its_hits(
+    collections: Collections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = np.ones((257, collections.engine.record("news").dim), dtype=np.float32)
+    with pytest.raises(InvalidInputError, match="at most 256 facets"):
+        collections.search("news", DocumentQuery(queries=[many]))
+    collections.upsert("news", [Document(id=str(i), text="A dog.", payload={"n": "x" * 1000}) for i in range(8)])
+    monkeypatch.setattr(queries, "MAX_READ_BYTES", 10_000)
+    for texts, top_k in ((["dog"], 8), (["dog", "dog"], 4)):
+        hits = collections.search("news", DocumentQuery(queries=texts, top_k=top_k)).hits
+        assert [len(own) for own in hits] == [top_k] * len(texts)
+    with pytest.raises(InvalidInputError, match="ask for fewer"):
+        collections.search("news", DocumentQuery(queries=["dog", "dog"], top_k=5))
 
 
 def test_a_query_that_is_a_book_is_read_at_its_beginning(collections: Collections) -> None:
