@@ -14,6 +14,7 @@ import grpc
 from facets_client import FacetsClient
 from facets_client.core.blocking import Background, BlockingStream
 from facets_client.core.channel import rpc_of
+from facets_client.core.requests import check_iterable
 from facets_client.core.status import status_error
 from facets_client.errors import UnavailableError
 from facets_client.generated.types import Limits
@@ -57,6 +58,7 @@ class LocalClient(FacetsClient):
         allow_downloads: bool = False,
     ) -> None:
         """See ``facets.open``."""
+        check_iterable("models", models)
         self._path = "" if path is None else os.fspath(path)
         with _client_errors(FacetsError), ExitStack() as undo:
             if path is None:

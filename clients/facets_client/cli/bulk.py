@@ -36,6 +36,7 @@ class BulkInput:
     ) -> None:
         self.settings = settings
         self.source = source
+        self._fault: str | None = None  # why rejected records could not be written
         name = "stdin" if source.name == "-" else "index" if Path(source.name).is_dir() else source.name
         self.rejected_path = rejected or Path(f"{name}.rejected.jsonl")
         if self.rejected_path.resolve() in {Path(path).resolve() for path in paths or (source.name,) if path != "-"}:
@@ -73,8 +74,11 @@ class BulkInput:
             fields = {name: getattr(rejection, name) for name in ("line", "id", "reason", "message")}
             if rejection.file:
                 fields = {"file": rejection.file, **fields}
-            with self.rejected_path.open("ab") as stream:
-                stream.write(json.dumps(fields).encode("ascii") + b"\n")
+            try:
+                with self.rejected_path.open("ab") as stream:
+                    stream.write(json.dumps(fields).encode("ascii") + b"\n")
+            except OSError as error:  # the others are stored all the same
+                self._fault = error.strerror
 
     def end(self, report: BulkReport, kind: str, counts: str, **fields: object) -> None:
         """Prints the result of a run over ``kind``, as JSON with more fields; exit code 1 if records were rejected."""
@@ -82,13 +86,15 @@ class BulkInput:
         if self.settings.json:
             fields |= {"num_records": report.num_records, "num_rejected": num_rejected}
             rates = {"duration_s": report.duration_s, f"{kind}_per_s": speed}
-            print_json({**fields, **rates, "rejected_file": str(self.rejected_path) if num_rejected else None})
+            file = str(self.rejected_path) if num_rejected and not self._fault else None
+            print_json({**fields, **rates, "rejected_file": file})
         elif not self.settings.quiet:
             done = f"{count_of(report.num_done, kind.removesuffix('s'))}: {counts}, {num_rejected:,} rejected"
             typer.echo(f"{done}, {report.duration_s:.1f} s, {speed:.0f} {kind}/s")
         if num_rejected:
             rejected = count_of(num_rejected, "record was", "records were")
-            self.settings.note(f"{rejected} rejected, see {self.rejected_path}")
+            fault = f"; {self.rejected_path} cannot be written: {self._fault} (--rejected FILE names another place)"
+            self.settings.note(f"{rejected} rejected{fault if self._fault else f', see {self.rejected_path}'}")
             raise typer.Exit(ExitCode.REJECTED)
 
 

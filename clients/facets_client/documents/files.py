@@ -54,6 +54,7 @@ class Columns:
     title: str = ""  # it becomes ``title`` in the payload
     id: str = ""  # strings, or integers, which become strings
     payload: tuple[str, ...] | None = None  # None: all others
+    keeps_null: bool = True
     as_row: bool = False  # the text is a table of one row, and its columns stay in the payload
     converters: Mapping[str, Callable[[str], object]] = field(default_factory=dict)  # for columns without types
 
@@ -200,6 +201,8 @@ def to_document_record(row: Row, columns: Columns, generated_id: str, source: st
         document_id = _value_at(fields, columns.id)
         if document_id is _MISSING:
             return reject("missing_id", f"field {columns.id!r} is missing")
+        if isinstance(document_id, float) and document_id.is_integer():  # pandas makes floats of integers with gaps
+            document_id = int(document_id)
         if isinstance(document_id, int) and not isinstance(document_id, bool):
             document_id = str(document_id)
         if not isinstance(document_id, str):
@@ -232,7 +235,7 @@ def _row_of_table(cells: Iterable[str]) -> str:
 
 
 def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
-    """The payload, title first, without empty cells if the format is untyped."""
+    """The payload, title first, without empty cells of a table."""
     title = _value_at(fields, columns.title) if columns.title else None
     payload: dict[str, object] = {} if title in (None, "", _MISSING) else {"title": title}
     kept: dict[str, Any] = {}
@@ -249,11 +252,13 @@ def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
                 for parent in parents:
                     inner = inner.setdefault(parent, {})
                 inner[key] = value
+    if columns.payload is None and isinstance(kept.get("payload"), dict):
+        kept |= kept.pop("payload")
     for name, value in kept.items():
         if not (name == "title" and "title" in payload):
-            is_untyped = name in columns.converters and isinstance(value, str)
-            value = columns.converters[name](value) if is_untyped else value
-            if value is not None or not is_untyped:
+            if name in columns.converters and isinstance(value, str):
+                value = columns.converters[name](value)
+            if value is not None or columns.keeps_null:
                 payload[name] = value
     return payload
 
@@ -345,6 +350,7 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
         title="".join(named("--title", asked.title)) or ("" if default_title in text else default_title),
         id="".join(named("--id", asked.id)) or first_of(ID_NAMES) or (first_of(ID_NAMES, parent) if parent else ""),
         payload=payload,
+        keeps_null=is_json,
         as_row=as_row,
         converters={}
         if form.has_types

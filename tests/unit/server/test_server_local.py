@@ -106,7 +106,8 @@ class NamedTwice(Frame):
         ([Document("a", TEXTS[0], {"n": 1})], {}, [("a", TEXTS[0], {"n": 1})]),
         ([{"id": 7, "title": "Dog", "text": TEXTS[0], "n": 1}], {}, [("7", TEXTS[0], {"title": "Dog", "n": 1})]),
         (iter([{"text": TEXTS[0]}, {"text": TEXTS[1]}]), {}, [("", TEXTS[0], {}), ("", TEXTS[1], {})]),
-        (Frame(id=["a"], body=TEXTS[:1], n=[float("nan")]), {}, [("a", TEXTS[0], {"n": None})]),
+        (Frame(id=[7.0], body=TEXTS[:1], n=[float("nan")], m=[None]), {}, [("7", TEXTS[0], {})]),
+        ([{"text": "dog", "n": None, "payload": {"m": 1}}], {}, [("", "dog", {"n": None, "m": 1})]),
         (
             Frame(id=["a"], Name=["Sami"], Role=["nurse"], Age=[41], near=[[0.5]]),
             {},
@@ -153,6 +154,7 @@ def test_a_long_input_is_added_in_batches(opened, capsys):
         ([{"text": "x"}, {"text": None}], ValueError, r"documents\[1\] has no text"),
         ([{"text": "x"}, {"text": float("nan")}], ValueError, r"documents\[1\] has no text"),
         (Frame(body=["x", None]), ValueError, r"documents\[1\] .*'body'.*dropna"),
+        (Frame(id=[1.0, None], body=TEXTS), ValueError, r"documents\[1\]: field 'id' must be a string, got null"),
         ([Document("a", "x"), Document("a", "y")], ValueError, r"documents\[1\] has the id 'a' of documents\[0\]"),
         (["dog", Document("n" * 600, "dog"), "man"], InvalidArgumentError, r"documents\[1\]\.id has 600 bytes.*stored"),
     ],
@@ -242,6 +244,8 @@ def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeyp
         opened.search("dog", collection="nope")
     with pytest.raises(NotFoundError, match="no model 'nope'"):
         facets.open(tmp_path / "other", models=["nope"])
+    with pytest.raises(TypeError, match=r"models must be a sequence, got one str: try \['nope'\]"):
+        facets.open(tmp_path / "other", models="nope")
     with pytest.raises(InvalidArgumentError, match="device must be auto, cpu or cuda, got 'tpu'"):
         facets.open(tmp_path / "other", device="tpu")
     monkeypatch.setitem(sys.modules, "facets_server", None)

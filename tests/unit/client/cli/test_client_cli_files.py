@@ -117,7 +117,7 @@ def test_parquet_with_its_types(facets, stored, tmp_path):
     done = facets("index", "papers.parquet", "-c", "news", "--id", "key")
     assert "columns of bytes are left out: picture" in done.stderr
     assert stored()["7"] == ("On goats.", {"day": "2020-01-02", "share": 0.5, "tags": ["a", "b"]})
-    assert stored()["8"][1] == {"day": None, "share": None, "tags": []}
+    assert stored()["8"][1] == {"tags": []}
     (tmp_path / "not.parquet").write_bytes(b"no, it is not")
     assert "another format" in facets("index", "not.parquet", "-c", "news", code=2).stderr
 
@@ -240,6 +240,10 @@ def test_a_file_that_cannot_be_read_among_others_is_one_rejection(facets, stored
     (tmp_path / "docs" / "c.pdf").write_bytes(b"no pdf")
     done = facets("index", "docs", "-c", "news", code=1)
     assert list(stored()) == ["b.csv#2"]
+    other = facets("index", "docs", "-c", "news", "--rejected", "nowhere/rejected.jsonl", code=1)
+    assert "1 document: " in other.stdout and "2 rejected" in other.stdout
+    problem = "2 records were rejected; nowhere/rejected.jsonl cannot be written: No such file or directory"
+    assert f"{problem} (--rejected FILE names another place)" in other.stderr
     assert [item["file"] for item in rejected(tmp_path / "index.rejected.jsonl")] == ["a.csv", "c.pdf"]
     assert "a.csv: the file is empty" in done.stderr
 

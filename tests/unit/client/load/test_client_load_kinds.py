@@ -414,14 +414,14 @@ def test_a_file_that_changes_while_it_is_read_is_not_complete(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "text", "payload"),
     [
-        (Columns(), "Ice.", {"title": "I", "x": {"by.y": 1, "n": 2}}),
+        (Columns(), "Ice.", {"title": "I", "x": {"by.y": 1, "n": 2}, "year": 3}),
         (Columns(text=("x.n", "note.body"), payload=('x."by.y"',)), None, {}),
-        (Columns(text=("note.title",), payload=('x."by.y"', "id")), "I", {"x": {"by.y": 1}, "id": "7"}),
+        (Columns(text=("note.title",), payload=('x."by.y"', "id")), "I", {"x": {"by.y": 1}, "id": 7.0}),
         (Columns(text=("note.boddy",)), "did you mean 'note.body'?", {}),
     ],
 )  # fmt: skip
 def test_columns_within_objects(tmp_path, columns, text, payload):
-    row = {"id": "7", "note": {"body": "Ice.", "title": "I"}, "x": {"by.y": 1, "n": 2}}
+    row = {"id": 7.0, "note": {"body": "Ice.", "title": "I"}, "x": {"by.y": 1, "n": 2}, "payload": {"year": 3}}
     path = write(tmp_path / "a.json", json.dumps([row]))
     with DocumentFiles([InputFile(str(path), "a.json")], columns, ReadOptions()) as files:
         if text and text.startswith("did"):
