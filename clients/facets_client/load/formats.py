@@ -194,6 +194,7 @@ def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:
 
 
 def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
+    root = os.path.realpath(name)
     skipped: Counter[str] = Counter()
     found: list[InputFile] = []
     for folder, subfolders, files in os.walk(name):
@@ -203,21 +204,24 @@ def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
             subfolders.clear()
             continue
         subfolders[:] = sorted(subfolder for subfolder in subfolders if not subfolder.startswith("."))
+        skipped["links"] += sum(os.path.islink(os.path.join(folder, subfolder)) for subfolder in subfolders)
         for file in sorted(file for file in files if not file.startswith(".") and not file.endswith(_REJECTED_SUFFIX)):
             path = os.path.join(folder, file)
-            if os.path.exists(path) and not os.path.isfile(path):
+            if not (os.path.exists(path) and Path(os.path.realpath(path)).is_relative_to(root)):
+                skipped["links"] += 1  # they lead out of the folder, or nowhere
+            elif not os.path.isfile(path):
                 skipped["pipes and sockets"] += 1  # opening a pipe would wait for a writer
             elif options.format is None and format_of_name(file) is None:
                 skipped[os.path.splitext(file)[1].lower() or "no suffix"] += 1
             else:
                 found.append(InputFile(path, Path(path).relative_to(name).as_posix()))
-    kinds = _kinds(skipped)
+    kinds = _kinds(+skipped)
     text = "to read text among them, name the files or a pattern, such as '*.log'"
     if not found:
         message = f"{name}: no readable file in this folder: {f'it has {kinds}' if kinds else 'it is empty'}"
         raise InputError(message, hint=f"readable suffixes: {' '.join(_BY_SUFFIX)}; {text}")
     if kinds:
-        options.note(f"{name}: skipped files of other formats: {kinds}; {text}")
+        options.note(f"{name}: skipped: {kinds}; {text}")
     return found
 
 

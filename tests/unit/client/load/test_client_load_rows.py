@@ -208,8 +208,10 @@ def test_files_that_arguments_name(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text")
     os.mkfifo(tmp_path / "b" / "pipe.txt")
+    for link, target in {"folder": "../a", "out.txt": "../a/x.txt", "nothing.txt": "y.txt", "z.txt": "x.txt"}.items():
+        (tmp_path / "b" / link).symlink_to(target)
     notes = []
     options = ReadOptions(note=notes.append)
     names = [str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "LICEN*"), str(tmp_path / "a" / "x.txt")]
     assert [file.label for file in find_files(names, options)] == ["a/x.txt", "b/x.txt", "LICENSE"]
-    assert len(notes) == 1 and ".png (1), pipes and sockets (1)" in notes[0]
+    assert len(notes) == 1 and "skipped: links (3), .png (1), pipes and sockets (1)" in notes[0]
