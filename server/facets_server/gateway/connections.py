@@ -18,24 +18,28 @@ _LOOK_S = 0.5
 def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Protocol]:
     """Uvicorn's protocol with a limit of the time that headers may take; the work for a closed connection is cancelled.
 
-    Beyond ``max_connections``, the connection that has waited longest for a request is closed.
+    Beyond ``max_connections``, the connection that has been silent longest is closed, except those being answered.
     """
-    waiting: dict[H11Protocol, asyncio.TimerHandle] = {}  # connections waiting for a request; the longest wait first
+    by_silence: dict[H11Protocol, None] = {}  # all connections; the longest silence first
 
     class LimitedProtocol(H11Protocol):
+        head_timer: asyncio.TimerHandle | None = None
         looking: asyncio.TimerHandle | None = None  # to look whether the client of the running request is gone
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            by_silence[self] = None
             self._wait()
-            if len(self.connections) > max_connections:
-                longest_waiting = next(iter(waiting))
-                waiting.pop(longest_waiting).cancel()
-                self.connections.discard(longest_waiting)  # at once: connection_lost is called later
-                longest_waiting.transport.abort()
+            if len(by_silence) > max_connections:
+                silent = next(connection for connection in by_silence if not _is_answered(connection))
+                del by_silence[silent]
+                self.connections.discard(silent)  # at once: connection_lost is called later
+                silent.transport.abort()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
+            if self in by_silence:
+                by_silence[self] = by_silence.pop(self)
             if self.cycle is not None and not self.cycle.response_complete:
                 self._stop_waiting()
                 self._look_for_end()
@@ -47,6 +51,7 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
+            by_silence.pop(self, None)
             self._stop_waiting()
             if self.cycle is not None and not self.cycle.response_complete:
                 work = self.cycle.scope["state"].get(WORK)
@@ -69,12 +74,13 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
             self.looking = self.loop.call_later(_LOOK_S, self._look_for_end)
 
         def _wait(self) -> None:
-            if self not in waiting:
-                waiting[self] = self.loop.call_later(head_timeout_s, self._time_out)
+            if self.head_timer is None:
+                self.head_timer = self.loop.call_later(head_timeout_s, self._time_out)
 
         def _stop_waiting(self) -> None:
-            if timer := waiting.pop(self, None):
-                timer.cancel()
+            if self.head_timer is not None:
+                self.head_timer.cancel()
+                self.head_timer = None
 
         def _time_out(self) -> None:
             if self.conn.trailing_data[0]:  # part of the headers
@@ -85,3 +91,9 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
             self.transport.close()
 
     return LimitedProtocol
+
+
+def _is_answered(connection: H11Protocol) -> bool:
+    """Whether a call has arrived completely, or its reply has begun, and the reply has not ended."""
+    cycle = connection.cycle
+    return cycle is not None and not cycle.response_complete and (cycle.response_started or not cycle.more_body)

@@ -70,11 +70,32 @@ def test_single_bytes_do_not_extend_the_timeout():
     assert reply.startswith(b"HTTP/1.1 4")
 
 
-def test_new_connections_replace_silent_ones():
+CHECK = HEAD.replace(b"/v1/embeddings", b"/grpc.health.v1.Health/Check")
+
+
+@pytest.mark.parametrize("sent", [b"", HALF_HEAD, CHECK + b"{", HEAD + b"{"], ids=["none", "head", "health", "body"])
+def test_new_connections_replace_silent_ones(sent):
     with listening(max_connections=4, read_timeout_s=60.0) as port:
-        silent = [connected(port) for _ in range(20)]
+        silent = [connected(port, sent) for _ in range(20)]
+        time.sleep(0.2)  # all of it has been read
         assert all_of(connected(port, LIVE)).startswith(b"HTTP/1.1 200 ")
         for connection in silent:
+            connection.close()
+
+
+def test_new_connections_leave_running_calls(make_server):
+    running = make_server()
+    running.model.hold()
+    body = b'{"texts":["cat"]}'
+    head = b"\r\n".join([b"POST " + EMBED + b" HTTP/1.1", *HEAD.split(b"\r\n")[1:]]).replace(b"100", b"%d" % len(body))
+    with listening(target=f"127.0.0.1:{running.server.port}", max_connections=4, read_timeout_s=60.0) as port:
+        calling = connected(port, head + body)
+        wait_until(lambda: running.metric("facets_running_requests") == 1)
+        silent = [connected(port, CHECK + b"{") for _ in range(20)]
+        assert all_of(connected(port, LIVE)).startswith(b"HTTP/1.1 200 ")
+        running.model.gate.set()
+        assert calling.recv(100).startswith(b"HTTP/1.1 200 ")
+        for connection in (calling, *silent):
             connection.close()
 
 
