@@ -36,7 +36,6 @@ def make_server(upstream: Upstream, config: ServerConfig) -> uvicorn.Server:
         access_log=False,
         proxy_headers=False,  # clients can forge them
         server_header=False,
-        limit_concurrency=http.max_connections + 1,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(config.drain_s)),
         ssl_certfile=security.tls_certificate,
