@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
 from facets_client.client import FacetsClient
+from facets_client.core.drawing import count_of
 from facets_client.core.extras import DISTRIBUTION, version_of
 from facets_client.documents.results import in_text, is_sure, path_of
 from facets_client.errors import NotFoundError
@@ -155,7 +156,7 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
         """List the collections of documents that can be searched."""
         with self._connect() as client:
             found = client.list_collections()[:_MAX_ITEMS]
-        lines = [f"{collection.name}: {collection.num_documents} documents" for collection in found]
+        lines = [f"{collection.name}: {count_of(collection.num_documents, 'document')}" for collection in found]
         return _result("\n".join(lines) or "There is no collection.", found)
 
     def get_document(
@@ -233,7 +234,7 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
         with self._connect() as client:
             new = [types.Document(**document.model_dump()) for document in documents]
             client.add(new, collection=name, progress=False)
-        return _result(f"Stored {len(documents)} documents in collection {name!r}.", len(documents))
+        return _result(f"Stored {count_of(len(documents), 'document')} in collection {name!r}.", len(documents))
 
     def _text(self, text: str, id: str, collection: str) -> str:
         if bool(text) == bool(id):

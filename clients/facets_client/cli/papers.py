@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import floor
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -113,7 +114,7 @@ def authors_or_citations(
         stdout().print(replace(found, results=tuple(sure)))
         for paper, ranking, kept in zip(asked, found.results, sure, strict=True):
             if ranking and not kept:
-                surest = f"the surest has confidence {ranking[0].confidence or 0.0:.2f}"
+                surest = f"the surest has confidence {floor(100 * (ranking[0].confidence or 0.0)) / 100:.2f}"
                 problem = f"nothing relevant: {surest} (--min-confidence 0 shows it)"
                 stdout().print(line(f"{shortened(paper.title, _TITLE_CHARS)}: {problem}", "yellow"))
         stdout().print(line(f"{found.model.name}, {found.timings.total_ms:.0f} ms"))

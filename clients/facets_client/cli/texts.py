@@ -129,7 +129,7 @@ def _print_scores(pairs: Sequence[tuple[str, str]], scores: Scores) -> None:
     """Prints a row per pair; columns for calibrated scores, labels and differences only if there are any."""
     rows = [
         (
-            f"{score.score:.4f}",
+            f"{score.score:z.4f}",
             score.calibrated_score,
             score.label,
             differing(score),

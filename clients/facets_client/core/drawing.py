@@ -84,7 +84,7 @@ def cell_of(value: object) -> Text:
         case True:
             return Text("yes")
         case float():
-            return Text(f"{value:.3f}")
+            return Text(f"{value:z.3f}")
         case datetime():
             return Text(f"{value:%Y-%m-%d %H:%M}")
         case tuple() | list():

@@ -80,7 +80,9 @@ def _rule(field: Any, value: Any, error: Exception) -> str:
         low, high = _INTEGERS[field.type]
         if not isinstance(value, int):
             return f"must be an integer, got {shown(value)}"
-        return f"must be {low} to {high}, got {value}"
+        return f"must {f'be {low} to {high}' if low or value > high else 'not be negative'}, got {value}"
+    if field.message_type is not None and len(field.message_type.fields) == 2 and isinstance(value, str | tuple | list):
+        return f"must be a pair, got {shown(value)}"
     return str(error)
 
 

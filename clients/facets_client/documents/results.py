@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 from rich.text import Text
 
-from facets_client.core.drawing import RowOfTable, clean, indented, line, more, shortened
+from facets_client.core.drawing import RowOfTable, clean, count_of, indented, line, more, shortened
 from facets_client.core.evidence import ANSWER_STYLE, marked, match_line
 from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
 from facets_client.load.rows import Rejection
@@ -48,7 +48,7 @@ class AddedFiles:
         """The counts, and the first rejected records."""
         num_stored = self.num_added + self.num_changed + self.num_unchanged
         lines = [
-            f"{num_stored:,} documents: {self.num_added:,} added, {self.num_changed:,} changed, "
+            f"{count_of(num_stored, 'document')}: {self.num_added:,} added, {self.num_changed:,} changed, "
             f"{self.num_unchanged:,} unchanged, {self.num_removed:,} removed, {self.num_rejected:,} rejected"
         ]
         for item in self.rejected[:_REJECTED_SHOWN]:

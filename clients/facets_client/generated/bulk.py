@@ -9,6 +9,7 @@ from typing import Any
 from facets_proto.v1 import documents_pb2 as pb
 
 from facets_client.core.blocking import BlockingStream
+from facets_client.core.drawing import count_of
 from facets_client.core.requests import least
 from facets_client.documents.files import FileRecord
 from facets_client.documents.messages import DocumentMessage, to_ack, to_messages
@@ -150,9 +151,8 @@ class IndexTask:
         )
         unseen = [document.id for document in listed if hash(document.id) not in self._seen]
         if unseen and not self._has_stored:
-            self.notes.append(
-                f"{source}: {len(unseen):,} documents of another file of this name stay: this one has none of them"
-            )
+            of_another = ("document of another file of this name stays", "documents of another file of this name stay")
+            self.notes.append(f"{source}: {count_of(len(unseen), *of_another)}: this one has none of them")
             return
         for start in range(0, len(unseen), _DELETED_AT_A_TIME):
             ids = unseen[start : start + _DELETED_AT_A_TIME]

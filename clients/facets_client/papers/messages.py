@@ -28,6 +28,8 @@ def paper_messages(papers: Sequence[Paper]) -> list[pb.Paper]:
 
 def new_author_message(author: NewAuthor) -> pb.NewAuthor:
     """An author to add, as a message; raises the errors of ``paper_message``."""
+    if not isinstance(author, NewAuthor):
+        raise TypeError(f"authors must be of class NewAuthor, got {type(author).__name__}")
     return record_message(author, pb.NewAuthor, papers=paper_messages(author.papers))
 
 

@@ -61,7 +61,7 @@ class PairScore(Drawn, types.PairScoreFields):
     __slots__ = ()
 
     def _parts(self, max_rows: int) -> Iterator[RenderableType]:
-        score = f"{self.score:.4f}"
+        score = f"{self.score:z.4f}"
         if self.calibrated_score is not None:
             score = f"{self.calibrated_score:.2f} ({score})"
         yield line(f"{score}  {self.label}  {differing(self)}".rstrip(), "bold")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from math import floor
 from typing import Annotated, Literal
 
 import typer
@@ -85,12 +86,12 @@ def _note(found: SearchResults, num_shown: int, min_confidence: float | None) ->
     how = f"{compared} ({found.index_kind}{recall}), {found.timings.total_ms:.0f} ms{left_out}"
     if hits and not num_shown:
         best = max(hit.confidence or 0.0 for hit in hits)
-        surest = f"the surest of {len(hits)} has confidence {best:.2f} (--min-confidence 0 shows it)"
+        surest = f"the surest of {len(hits)} has confidence {floor(100 * best) / 100:.2f} (--min-confidence 0 shows it)"
         return f"nothing relevant: {surest}, {how}"
     if min_confidence and not num_shown:
         return f"nothing relevant: no document has confidence {min_confidence:g}, {how}"
     num_hidden = len(hits) - num_shown
-    hidden = f", {num_hidden} less sure ones left out" if num_hidden else ""
+    hidden = f", {count_of(num_hidden, 'less sure hit')} left out" if num_hidden else ""
     is_several_parts = len({hit.id for hit in hits}) < len(hits)
     return f"{count_of(num_shown, 'hit' if is_several_parts else 'document')}{hidden}, {how}"
 

@@ -119,7 +119,7 @@ DOG = {"word": "dog", "cosine": 0.9}
 MATCH = {"first_words": [DOG], "second_words": [DOG], "cosine": 0.75, "contribution": 1.0}
 FACET = {"words": [DOG], "tokens": [{"token": 1}]}
 EXPLAINED = {"tokens": TOKENS, "facets": [FACET], "token_stats": {"truncated": True}}
-SCORE = {"score": 0.5, "explanation": {"matches": [MATCH], "first_tokens": TOKENS, "second_tokens": TOKENS}}
+SCORE = {"score": -0.00001, "explanation": {"matches": [MATCH], "first_tokens": TOKENS, "second_tokens": TOKENS}}
 SUMMARY = {"sentences": [{"text": "One here."}], "num_sentences_in_document": 4, "num_words": 2, "has_prose": True}
 NO_TOPICS = {"vectors": {"shape": [0, 4]}}
 TOPICS = {**NO_TOPICS, "topics": [{"words": [DOG], "likelihood": 0.5, "novelty": 0.25}]}
@@ -132,7 +132,12 @@ TAKEN = {"backup": {"folder": "/backups/now", "num_bytes": 9}, "removed_folders"
     ("command", "rpc", "reply", "parts"),
     [
         ("explain text", "Explain", {"explanations": [EXPLAINED]}, "longer/9|dog (0.90) longer|was not read"),
-        ("similarity a b --explain", "Score", {"scores": [SCORE]}, "0.5000 a b|100% 1st facet 0 (dog) matches 2nd"),
+        (
+            "similarity a b --explain",
+            "Score",
+            {"scores": [SCORE]},
+            " 0.0000 a b|100% 1st facet 0 (dog) matches 2nd",
+        ),
         ("summarize text --sentences 2", "Summarize", {"summaries": [SUMMARY]}, "1 of 4 sentences|2 were asked for"),
         ("topics text", "SuggestTopics", {"texts": [TOPICS]}, "dog 0.500 0.250"),
         ("topics text --avoid dog", "SuggestTopics", {"texts": [NO_TOPICS]}, "avoid less"),

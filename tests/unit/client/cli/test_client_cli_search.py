@@ -35,16 +35,16 @@ def test_people_see_sure_hits_with_title_evidence_and_the_sentence_that_answers(
     assert "query facet 1 (dog, cat) matches document facet 2 (dog, cat), cosine 0.750" in out
     assert "rained" not in out and "far" not in out
     assert "rained" in facets("search", "x", "-c", "news", "--full").stdout
-    assert "1 document, 1 less sure ones left out, all matching documents compared (exact)" in out
+    assert "1 document, 1 less sure hit left out, all matching documents compared (exact)" in out
     seen = json.loads(facets("search", "x", "-c", "news", "--json").stdout)
     assert seen["hits"][0]["payload"] == {"title": "The cup"} and seen["exhaustive"] is True
     assert seen["hits"][0]["evidence"][0]["second_words"][0]["word"] == "dog" and len(seen["hits"]) == 2
 
 
 def test_nothing_relevant_is_said(facets, world):
-    world.replies |= found(cup=0.02)
+    world.replies |= found(cup=0.0967)
     out = " ".join(facets("search", "x", "-c", "news").stdout.split())
-    assert "nothing relevant: the surest of 2 has confidence 0.04" in out and "Ajax" not in out
+    assert "nothing relevant: the surest of 2 has confidence 0.09" in out and "Ajax" not in out
     out = " ".join(facets("search", "x", "-c", "news", "--min-confidence", 0.5).stdout.split())
     assert "nothing relevant: no document has confidence 0.5" in out
 
