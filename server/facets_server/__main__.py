@@ -35,7 +35,7 @@ _SWITCH_S = 0.0005
 _MIN_DRAIN_S = 1.0
 _MAX_CLOSING_S = 2.0
 _NO_SETTINGS = ("config", "version", "http_port", "model")  # options that have not the name of a setting
-_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
+_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
 EXIT_OK, EXIT_CANNOT_OPEN, EXIT_BAD_SETTING = 0, 1, 2
 _MODULES = ("torch", "faiss", "spacy", "pydantic", "grpc_health", "grpc_reflection", "prometheus_client")
 
@@ -266,7 +266,7 @@ def _end_when_idle(idle_s: Callable[[], float], max_idle_s: float, lock_file: Pa
 
 
 class _Shutdown:
-    """Waits for SIGTERM or SIGINT; then the process ends within ``drain_s`` seconds, whatever still runs.
+    """Waits for SIGTERM, SIGINT or SIGHUP; then the process ends within ``drain_s`` seconds, whatever still runs.
 
     The kernel may deliver a signal to any thread, which does not wake the main thread, the only one that runs Python's
     handlers. So a thread reads what the interpreter writes for each signal, whichever thread gets it.
@@ -281,7 +281,8 @@ class _Shutdown:
         self._written.setblocking(False)
         signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
         for number in _SIGNALS:
-            signal.signal(number, lambda number, frame: None)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores it
+                signal.signal(number, lambda number, frame: None)
         # Started now: later the system may refuse another thread.
         threading.Thread(target=self._watch, name="shutdown", daemon=True).start()
 

@@ -46,10 +46,11 @@ def count(channel):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="a thread is named by Linux alone")
-def test_a_signal_ends_the_server_whichever_thread_gets_it(spawn):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_server_whichever_thread_gets_it(spawn, number):
     server = spawn()
     threads = sorted(int(path.name) for path in Path(f"/proc/{server.process.pid}/task").iterdir())
-    os.kill(next(thread for thread in threads if thread != server.process.pid), signal.SIGTERM)
+    os.kill(next(thread for thread in threads if thread != server.process.pid), number)
     assert server.process.wait(30) == 0
 
 
