@@ -35,7 +35,7 @@ from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
 from facets.language.languages import detect
 
-_COLLECTION_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_COLLECTION_NAME_LENGTH - 1}}}")
+COLLECTION_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_COLLECTION_NAME_LENGTH - 1}}}")
 # Documents and, for long ones, facets that are normalized at a time in float64: bounds the extra memory.
 _DOCUMENTS_AT_A_TIME, _FACETS_AT_A_TIME = 256, 2048
 Codes: TypeAlias = NDArray[np.int8]
@@ -61,7 +61,7 @@ class EncodedBatch:
 
 def check_collection_name(name: str) -> None:
     """Raises InvalidInputError unless the name is ``[a-z0-9][a-z0-9_-]{0,63}``."""
-    if not isinstance(name, str) or not _COLLECTION_NAME.fullmatch(name):
+    if not isinstance(name, str) or not COLLECTION_NAME.fullmatch(name):
         raise InvalidInputError(
             f"must be 1 to {MAX_COLLECTION_NAME_LENGTH} of a-z, 0-9, '_' and '-', "
             f"starting with a letter or digit, got {str(name)[:80]!r}",

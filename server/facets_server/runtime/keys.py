@@ -13,6 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from facets.documents.encoding import COLLECTION_NAME
 from facets.errors import ConfigError
 from facets_server.runtime.errors import PermissionDeniedError, UnauthenticatedError
 from facets_server.runtime.messages import metadata_of
@@ -120,28 +121,37 @@ class Keys:
 def read_keys(file: Path) -> Keys:
     """Reads a file of keys; raises ConfigError when it cannot be read or holds no key, or a line is not a key."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"api_keys_file {file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"api_keys_file {file} is not UTF-8: byte {error.start} cannot be read") from error
     lines = ((number, line.split()) for number, line in enumerate(text.splitlines(), 1))
-    keys = [_key(parts, f"{file}, line {number}") for number, parts in lines if parts and parts[0][0] != "#"]
+    keys = dict[str, Key]()
+    for number, parts in lines:
+        if parts and parts[0][0] != "#":
+            secret, key = _key(parts, f"{file}, line {number}")
+            if secret in keys:
+                raise ConfigError(f"api_keys_file {file}, line {number}: this key is on an earlier line, too")
+            keys[secret] = key
     if not keys:
         raise ConfigError(f"api_keys_file {file} has no key, expected one per line")
-    return Keys(keys)
+    return Keys(keys.items())
 
 
 def _key(parts: list[str], where: str) -> tuple[str, Key]:
     key, role, *rest = [*parts, "admin"] if len(parts) == 1 else parts
-    if role.upper() not in Role.__members__:  # the message omits the word: it may be part of a key
-        raise ConfigError(f"api_keys_file {where}: expected read, write or admin after the key")
+    # The messages omit the words: they may be part of a key.
+    if key.upper() in Role.__members__ or role.upper() not in Role.__members__:
+        raise ConfigError(f"api_keys_file {where}: expected a key, then read, write or admin")
     weight = 1.0
     if rest and rest[0].startswith(_WEIGHT):
         number = rest.pop(0).removeprefix(_WEIGHT)
         if not _NUMBER.fullmatch(number) or not _MIN_WEIGHT <= float(number) <= _MAX_WEIGHT:
             raise ConfigError(f"api_keys_file {where}: weight is a number from {_MIN_WEIGHT} to {_MAX_WEIGHT}")
         weight = float(number)
+    if not all(map(COLLECTION_NAME.fullmatch, rest)):
+        raise ConfigError(f"api_keys_file {where}: expected weight=N, then names of collections, after the role")
     return key, Key(f"key-{_digest(key).hex()[:8]}", Role[role.upper()], frozenset(rest), weight)
 
 

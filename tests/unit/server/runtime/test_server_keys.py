@@ -110,7 +110,7 @@ def keys_of(tmp_path, content):
 
 
 def test_a_key_file_has_comments_roles_weights_and_collections(tmp_path):
-    keys = keys_of(tmp_path, b"#secret\none\ntwo read weight=2.5\nthree write weight=0.5 wiki\n")
+    keys = keys_of(tmp_path, b"\xef\xbb\xbfone\n#secret\ntwo read weight=2.5\nthree write weight=0.5 wiki\n")
     found = [keys.find(f"Bearer {key}") for key in ("one", "two", "three")]
     assert [key.weight for key in found] == [1.0, 2.5, 0.5]
     assert [key.role for key in found] == [Role.ADMIN, Role.READ, Role.WRITE]
@@ -126,6 +126,12 @@ def test_a_key_file_has_comments_roles_weights_and_collections(tmp_path):
         (b"\n", "has no key"),
         (b"key\xff\n", "not UTF-8"),
         (b"good\nsecret wrong\n", "line 2"),
+        (b"secret read\n\nsecret admin\n", "line 3: this key is on an earlier line"),
+        (b"good\nread\n", "line 2: expected a key"),
+        *(
+            (f"secret admin {rest}\n".encode(), "line 1: expected weight=N, then names of collections")
+            for rest in ("weight=1 weight=2", "wiki weight=2", "# comment", "UPPER", "../x")
+        ),
         *(
             (f"secret read weight={weight}\n".encode(), "line 1: weight is a number from")
             for weight in ("", "0", "nan", "101")
