@@ -11,7 +11,9 @@ import grpc
 from starlette.requests import Request
 
 from facets_server.gateway.errors import CallError, bad_request
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import UnauthenticatedError
+from facets_server.runtime.fair_queue import FairLock
 from facets_server.runtime.keys import Key, Keys
 
 ResultT = TypeVar("ResultT")
@@ -25,6 +27,12 @@ _MIN_LINES = 1000  # beyond them, a compressed stream has at most one line for e
 _PUBLIC_PATHS = frozenset({"/grpc.health.v1.Health/Check"})
 _DISCARD_S, _SILENCE_S = 2.0, 0.3
 _CLOSE = {"Connection": "close"}
+
+
+def caller_address(request: Request) -> str:
+    """The client's address without port, in gRPC's format: fair sharing then sees one caller over HTTP and gRPC."""
+    host = request.client.host if request.client is not None else "unknown"
+    return f"ipv6:%5B{host}%5D" if ":" in host else f"ipv4:{host}"
 
 
 class BodyReader:
@@ -41,11 +49,12 @@ class BodyReader:
         self._keys = keys
         self._num_bytes = 0  # of all bodies being read or converted
         self._converters = ThreadPoolExecutor(MAX_CONVERSIONS, thread_name_prefix="convert")
+        self._turns = FairLock(MAX_CONVERSIONS, num_reserved=1)
 
-    def check_key(self, request: Request) -> Key | None:
-        """The key of a request, before its body is read; None if the server has no keys. Rejects unknown keys."""
+    def check_key(self, request: Request) -> Key:
+        """The key of a request, checked before its body is read; one of its address if none is needed."""
         if self._keys is None or request.url.path in _PUBLIC_PATHS:
-            return None
+            return Key(caller_address(request))
         try:
             return self._keys.find(request.headers.get("authorization", ""))
         except UnauthenticatedError as error:
@@ -63,7 +72,7 @@ class BodyReader:
                     except CallError:
                         await discard(stream)
                         raise
-            return await self.converted(convert, body)
+            return await self.converted(request, convert, body)
         except TimeoutError as error:
             raise self._too_slow("body") from error
         finally:
@@ -100,24 +109,31 @@ class BodyReader:
                 for ending in endings:
                     self._extend(line, ending, name="line")
                     if line.strip():
-                        yield await self.converted(convert, line)
+                        yield await self.converted(request, convert, line)
                     num_left -= 1
                     if num_left < 0:
                         raise bad_request("the gzip body has more lines than bytes, expected lines with content")
                     self._num_bytes -= len(line)
                     line = bytearray()
                 self._extend(line, rest, name="line")
-                await asyncio.sleep(0)  # a small part may decompress to many pieces
             if line.strip():
-                yield await self.converted(convert, line)
+                yield await self.converted(request, convert, line)
         finally:
             self._num_bytes -= len(line)
 
-    async def converted(self, convert: Callable[[bytes], ResultT], data: bytes | bytearray) -> ResultT:
-        """Converts small bodies on the event loop and large ones in a thread."""
+    async def converted(
+        self, request: Request, convert: Callable[[bytes], ResultT], data: bytes | bytearray
+    ) -> ResultT:
+        """Converts small bodies on the event loop and large ones in a thread, for which callers take turns."""
         if len(data) < _LARGE_BYTES:
             return convert(bytes(data))
-        return await asyncio.get_running_loop().run_in_executor(self._converters, lambda: convert(bytes(data)))
+        key = self.check_key(request)
+        call = CallContext(caller=key.caller, weight=key.weight)
+        await self._turns.acquired(call)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._converters, lambda: convert(bytes(data)))
+        finally:
+            self._turns.release(call)
 
     async def _next(self, pieces: AsyncIterator[bytes], until: float, name: str) -> bytes | None:
         try:
@@ -171,6 +187,7 @@ async def _decompressed(request: Request, stream: AsyncIterator[bytes]) -> Async
                 raise bad_request("the body has bytes after the end of its gzip stream")
             rest = unpacker.unconsumed_tail
             yield piece
+            await asyncio.sleep(0)  # a small part may decompress to many pieces
     if not unpacker.eof:
         raise bad_request("the gzip stream of the body is incomplete")
 

@@ -29,7 +29,7 @@ async def _unary(backend: Backend, rpc: Rpc, request: Request) -> Response:
     to_proto = bytes if content_type == PROTO else partial(json_to_proto, message_type=rpc.request)
     reply = await backend.forward(request, rpc.path, await backend.reader.body(request, to_proto))
     if content_type == JSON:
-        reply = await backend.reader.converted(partial(proto_to_json, message_type=rpc.reply), reply)
+        reply = await backend.reader.converted(request, partial(proto_to_json, message_type=rpc.reply), reply)
     return Response(reply, media_type=content_type)
 
 
@@ -59,7 +59,7 @@ async def _reply_lines(backend: Backend, rpc: Rpc, request: Request) -> AsyncGen
 
     try:
         async for reply in backend.upstream.stream(rpc.path, requests(), caller_of(request, timeout_s=None)):
-            yield await backend.reader.converted(partial(proto_to_json, message_type=rpc.reply), reply)
+            yield await backend.reader.converted(request, partial(proto_to_json, message_type=rpc.reply), reply)
     except CallError as error:
         raise (body_error or error) from error
     if body_error is not None:

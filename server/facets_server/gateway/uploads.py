@@ -26,7 +26,7 @@ from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.protobuf_json import json_line
 from facets_server.gateway.request_body import discard
 from facets_server.gateway.rpc_routes import NDJSON, LineResponse, content_type_of, with_last_error
-from facets_server.gateway.upstream import Backend, Caller, caller_address, caller_of
+from facets_server.gateway.upstream import Backend, Caller, caller_of
 from facets_server.runtime.errors import PermissionDeniedError
 
 UPLOAD_PATH = "/v1/collections/{collection}/files"
@@ -66,13 +66,12 @@ class Uploads:
         content_type_of(request, FILE_TYPE)
         key = self._backend.reader.check_key(request)
         upload = _Upload.of(request)
-        if key is not None:
-            try:
-                key.check_method(_STORES)
-                key.check_collection(upload.collection)
-            except PermissionDeniedError as error:
-                raise CallError.of_facets(error) from error
-        lines = self._lines(request, body, upload, key.caller if key else caller_address(request))
+        try:
+            key.check_method(_STORES)
+            key.check_collection(upload.collection)
+        except PermissionDeniedError as error:
+            raise CallError.of_facets(error) from error
+        lines = self._lines(request, body, upload, key.caller)
         first = await anext(lines)
         return LineResponse(with_last_error(first, lines), media_type=NDJSON)
 

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.protobuf_json import rpcs
-from facets_server.gateway.request_body import BodyReader
+from facets_server.gateway.request_body import BodyReader, caller_address
 from facets_server.runtime.call_context import valid_request_id
 from facets_server.runtime.keys import ADDRESS_METADATA
 
@@ -61,12 +61,6 @@ def request_id_of(request: Request) -> str:
         sent = request.headers.get("x-request-id", "")
         state["request_id"] = valid_request_id(sent)
     return str(state["request_id"])
-
-
-def caller_address(request: Request) -> str:
-    """The client's address without port, in gRPC's format: fair sharing then sees one caller over HTTP and gRPC."""
-    host = request.client.host if request.client is not None else "unknown"
-    return f"ipv6:%5B{host}%5D" if ":" in host else f"ipv4:{host}"
 
 
 class Upstream:

@@ -202,6 +202,21 @@ def test_lines_take_linear_time_and_packed_ones_have_a_limit():
     assert time.process_time() - begin < 2  # 2,000 copies of 8 MiB take longer
 
 
+def test_callers_take_turns_for_conversions():
+    reader, converted = BodyReader(2**25, 30, max_total_bytes=2**28), []
+
+    def convert(data: bytes) -> None:
+        time.sleep(0.05)
+        converted.append(data[:1])
+
+    async def run():
+        scopes = [{"type": "http", "path": "/", "headers": [], "client": (name, 1)} for name in "aaaaaab"]
+        await asyncio.gather(*(reader.converted(Request(s), convert, s["client"][0].encode() * 2**17) for s in scopes))
+
+    asyncio.run(run())
+    assert converted.index(b"b") <= 1
+
+
 def test_incomplete_lines_share_the_limit():
     reader = BodyReader(100, 30, max_total_bytes=150)
 

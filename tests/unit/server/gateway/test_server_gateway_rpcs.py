@@ -3,12 +3,13 @@
 import base64
 import gzip
 import json
+import time
 
 import grpc
 import pytest
 from facets_proto.v1 import common_pb2, texts_pb2
 from facets_server.gateway.errors import CallError
-from facets_server.gateway.protobuf_json import rpcs
+from facets_server.gateway.protobuf_json import parse_json, rpcs
 from google.rpc import error_details_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,6 +124,18 @@ def test_invalid_bodies_get_one_sentence(path, body, message):
     assert (reply.status_code, reply.json()["code"], page.upstream.calls) == (400, "invalid_argument", [])
     assert message in reply.json()["message"]
     assert "\n" not in reply.json()["message"] and len(reply.json()["message"]) < 400
+
+
+def test_values_are_counted_outside_strings_and_only_up_to_the_limit():
+    texts = {"texts": ['a", [{:\\' * 100_000, *"bc"]}
+    page = browser({EMBED: REPLY})
+    assert page.client.post(EMBED, json=texts).status_code == 200
+    assert list(texts_pb2.EmbedRequest.FromString(page.upstream.calls[0][1]).texts) == texts["texts"]
+    for body in (b'["a"' + b',"a"' * 4_000_000 + b"]", b'{"a":' * 3_000_000):
+        started = time.process_time()
+        with pytest.raises(CallError, match="more than 262144 values"):
+            parse_json(body)
+        assert time.process_time() - started < 0.2
 
 
 def test_unknown_paths_are_404_and_other_methods_405():
