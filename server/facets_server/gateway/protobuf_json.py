@@ -54,7 +54,12 @@ def parse_json(body: bytes) -> Any:
     """Parses strict JSON: UTF-8, unique names, finite numbers, a limited number of values; else raises a CallError."""
     _check_num_values(body)
     try:
-        return json.loads(body.decode("utf-8"), object_pairs_hook=_unique_names, parse_constant=_reject_constant)
+        values = json.loads(body.decode("utf-8"), object_pairs_hook=_unique_names, parse_constant=_reject_constant)
+        if b"\\u" in body:  # only escapes can make unpaired surrogates
+            json_line(values)
+        return values
+    except UnicodeEncodeError as error:
+        raise bad_request("a string has an unpaired surrogate, expected Unicode text") from error
     except UnicodeDecodeError as error:
         raise bad_request(f"the body is not UTF-8: byte {error.start} is invalid") from error
     except json.JSONDecodeError as error:
@@ -117,8 +122,6 @@ def _explained(error: Exception, values: Any) -> str:
     """Protobuf's message, shortened; for an unknown field, lists the valid ones."""
     if isinstance(error, RecursionError):
         return "the body is nested too deeply"
-    if isinstance(error, UnicodeEncodeError):
-        return "a string has an unpaired surrogate, expected Unicode text"
     found = _UNKNOWN_FIELD.search(str(error))
     if found is None:
         return f"the body is invalid: {str(error).partition(chr(10))[0].strip().rstrip('.')}"[:_MAX_MESSAGE_CHARS]

@@ -194,6 +194,8 @@ def test_model_names_of_other_vendors_mean_the_default_if_a_setting_says_so(path
 
 def test_unreadable_bodies_have_the_format_of_the_route():
     http, json_type = client(max_body_bytes=4096), {"content-type": "application/json"}
-    for status, content, headers in ((400, b"{", json_type), (413, b" " * 5000, json_type), (415, b"{}", {})):
+    surrogates = (b'{"input":"\\ud800"}', b'{"input":"a","model":"\\ud800"}', b'{"input":"a","\\ud800":1}')
+    invalid = [(400, content, json_type) for content in (b"{", *surrogates)]
+    for status, content, headers in (*invalid, (413, b" " * 5000, json_type), (415, b"{}", {})):
         reply = http.post("/v1/embeddings", content=content, headers=headers)
         assert (reply.status_code, reply.json()["error"]["type"]) == (status, "invalid_request_error")
