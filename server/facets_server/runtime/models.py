@@ -175,10 +175,11 @@ class TaskModels(Generic[ServedT]):
         if self._served and name in self._tasks:
             rule = f"{name!r} is a model for {self._tasks[name]}, expected one for {self.task}: {served_names}"
             raise InvalidInputError(rule, path="model")
-        rule = f"model {name!r} is not served, expected one of {served_names}; --model at the server's start adds more"
+        rule = f"model {name!r} is not served, expected one of {served_names}"
         if not self._served:
-            rule = f"no model for {self.task} is served, expected one: name it when the server is started (--model)"
-        raise NotFoundError(rule, resource_type="model", resource_name=name)
+            rule = f"no model for {self.task} is served, expected one"
+        how = "facets serve --model, FACETS_SERVER_MODELS of a background server or facets.open(models=[...]) names it"
+        raise NotFoundError(f"{rule}: {how}", resource_type="model", resource_name=name)
 
 
 class ModelRegistry(TaskModels[ServedModel[Any]]):

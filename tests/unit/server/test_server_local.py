@@ -242,6 +242,8 @@ def test_a_folder_that_cannot_be_opened_is_named(tmp_path, model, change, error,
 def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeypatch):
     with pytest.raises(NotFoundError, match="'nope'"):
         opened.search("dog", collection="nope")
+    with pytest.raises(NotFoundError, match=r"'own' is not served, .*FACETS_SERVER_MODELS .*facets\.open\(models="):
+        opened.create_collection("c", model="own")
     with pytest.raises(NotFoundError, match="no model 'nope'"):
         facets.open(tmp_path / "other", models=["nope"])
     with pytest.raises(TypeError, match=r"models must be a sequence, got one str: try \['nope'\]"):
