@@ -147,6 +147,8 @@ def _problem(cls: type[Settings], details: ErrorDetails) -> str:
     rule = _SHOULD.sub("must ", details["msg"]).replace("a valid tuple", "a list")
     if kind.startswith("model_"):
         rule = "must be a table of settings"
+    if kind == "path_type":
+        rule = "must be a path"
     if kind == _BROKEN_RULE:
         value, field = context["got"], f"{field}.{context['field']}".removeprefix(".")
     return f"{field or cls.__name__} {rule}, got {_shown(value)}"
@@ -164,7 +166,7 @@ def _section(cls: type[Settings], way: tuple[int | str, ...]) -> type[Settings]:
 def _shown(value: object) -> str:
     """A value, roughly as in TOML."""
     try:
-        shown = json.dumps(value.to_dict() if isinstance(value, Settings) else value, ensure_ascii=False)
+        shown = json.dumps(value.to_dict() if isinstance(value, Settings) else value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):
         shown = repr(value)
     return _USER.sub("//***@", shown)[:200]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
+from facets.config import AtLeastOne, Settings
 from facets.errors import ConfigError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TEXT_BYTES, EngineConfig
 from facets.model.shipped import DEFAULT_READER
@@ -22,13 +22,15 @@ MAX_VALUES = 262_144  # fields and items of one request, in protobuf or JSON, ne
 File = Annotated[Path, Field(strict=False)]  # a file or folder; text in TOML
 Names = Annotated[tuple[str, ...], Field(strict=False)]  # a list in TOML
 Port = Annotated[int, Field(ge=0, le=65535)]
+Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]  # at most a week
+SecondsOrZero = Annotated[float, Field(ge=0, le=7 * 86_400)]
 OptionalPort = Annotated[int, Field(ge=-1, le=65535)]  # -1: off, 0: any free port, printed at start
 
 
 class LimitsConfig(Settings):
     """Limits on one request; ModelService returns those that clients act on, under the same names."""
 
-    max_message_bytes: Annotated[int, Field(ge=4096)] = 40 * 1024 * 1024
+    max_message_bytes: Annotated[int, Field(ge=4096, lt=2**31)] = 40 * 1024 * 1024
     max_texts_per_request: AtLeastOne = 512
     max_text_bytes: Annotated[int, Field(ge=1, le=MAX_TEXT_BYTES)] = 32_768
     max_document_bytes: Annotated[int, Field(ge=1, le=MAX_DOCUMENT_BYTES)] = 32 * 1024 * 1024  # some 10,000 pages
@@ -50,12 +52,12 @@ class LimitsConfig(Settings):
 class AdmissionConfig(Settings):
     """Limits on running, waiting and streaming calls; limits of one caller or stream are shares of these."""
 
-    max_concurrent_requests: AtLeastOne = 96
-    max_queued_requests: NonNegativeInt = 192
+    max_concurrent_requests: Annotated[int, Field(ge=1, le=1_000_000)] = 96
+    max_queued_requests: Annotated[int, Field(ge=0, le=1_000_000)] = 192
     max_streams: AtLeastOne = 16  # each may hold a partly received message
     max_memory_bytes: AtLeastOne = 536_870_912  # of the requests in work; a caller has half; one alone may exceed it
-    message_timeout_s: Positive = 30.0  # for a call to send its message, for a stream to send its first
-    stream_idle_s: Positive = 600.0  # for an open stream to send its next message
+    message_timeout_s: Seconds = 30.0  # for a call to send its message, for a stream to send its first
+    stream_idle_s: Seconds = 600.0  # for an open stream to send its next message
 
     max_stream_window: ClassVar[int] = 8  # requests of one stream read ahead
 
@@ -93,8 +95,8 @@ class HttpConfig(Settings):
     max_body_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024  # of a decompressed body or a line of a stream
     max_upload_bytes: AtLeastOne = 64 * 1024 * 1024  # of one file sent to the upload route
     max_connections: AtLeastOne = 512
-    read_timeout_s: Positive = 30.0  # for a request's headers, and again for its body
-    timeout_s: Positive = 300.0  # deadline of calls that set none
+    read_timeout_s: Seconds = 30.0  # for a request's headers, and again for its body
+    timeout_s: Seconds = 300.0  # deadline of calls that set none
     vendor_models: bool = False  # names of other vendors' models, "text-embedding-3-small", mean the default model
 
 
@@ -133,8 +135,8 @@ class ServerConfig(Settings):
     # For models of texts and for large collections: "cpu", "cuda", "cuda:1" ...; "auto": a GPU if there is one.
     device: str = "cpu"
     metrics_port: OptionalPort = -1  # Prometheus metrics over HTTP
-    drain_s: NonNegative = 20.0  # from SIGTERM to the end of the process, at least 1
-    idle_s: NonNegative = 600.0  # with a socket: seconds without a call after which the server ends; 0: never
+    drain_s: SecondsOrZero = 20.0  # from SIGTERM to the end of the process, at least 1
+    idle_s: SecondsOrZero = 600.0  # with a socket: seconds without a call after which the server ends; 0: never
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     limits: LimitsConfig = LimitsConfig()
     batcher: BatcherConfig = BatcherConfig()

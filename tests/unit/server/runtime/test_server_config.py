@@ -47,6 +47,12 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
         ("[security]\ntls_certificate = 'c'", "security.tls_key must be given together with tls_certificate"),
         ("[security]\ntls_client_ca = 'c'", "security.tls_certificate must be given with tls_client_ca"),
         ("models = 'm'", "models must be a list"),
+        ("data_dir = 5", "data_dir must be a path, got 5"),
+        ("socket = 's'\n[http]\nport = 0", 'socket must be unset where http.port is on, got "s"'),
+        ("[limits]\nmax_message_bytes = 3000000000", "limits.max_message_bytes must be less than 2147483648"),
+        ("[admission]\nmax_queued_requests = 3000000000", "admission.max_queued_requests must be less than or equal"),
+        ("drain_s = 1e10", "drain_s must be less than or equal to 604800"),
+        ("[http]\nread_timeout_s = 1e300", "http.read_timeout_s must be less than or equal to 604800"),
     ],
 )
 def test_bad_files_are_reported_in_one_sentence(tmp_path, text, match):
