@@ -8,14 +8,14 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from facets.errors import StorageError, StoreAwayError
+from facets.errors import StorageError, StoreAwayError, StoreGoneError
 from facets.storage.checksums import tables_with_checksums
 from facets.storage.database import Database, Schema
-from facets.storage.files import clear_errors, make_private_directory
+from facets.storage.files import clear_errors, make_private_directory, place_of
 from facets.storage.sql import SqlConnection, SqlDatabase
 
 logger = logging.getLogger(__name__)
@@ -70,28 +70,49 @@ class RecordStore:
     """The records of one owner; thread-safe."""
 
     def __init__(self, place: Path | SqlDatabase, owner: str, schema: Schema) -> None:
-        """Opens the file, creating it and its folder when missing, or uses the database that servers share."""
-        self._owner = owner
+        """Opens an existing file, or uses the database that servers share.
+
+        The first write creates a missing file and its folder, so reading needs no space on a full disk.
+        """
+        self._owner, self._place, self._schema = owner, place, schema
         self.is_shared = not isinstance(place, Path)  # whether other processes may write, too
-        if not isinstance(place, Path):
-            self._database: SqlDatabase = place
-            return
-        with clear_errors(f"cannot create the folder {place.parent} of additions"):
-            make_private_directory(place.parent)
-        self._database = Database(place, schema)
-        with self._database.read() as connection:
-            owners = [name for (name,) in connection.execute("SELECT owner FROM record_owners")]
-        if owners not in ([], [owner]):
-            self._database.close()
-            raise StorageError(f"{place}: expected additions to {owner!r}, got additions to {owners[0]!r}")
+        self._database = None if isinstance(place, Path) else place
+        self._opening = threading.Lock()
+        if isinstance(place, Path):
+            self._base = next(folder for folder in place.absolute().parents if folder.exists())
+            self._place_of_base = place_of(self._base)
+            with clear_errors(f"cannot read the folder {place.parent} of additions"), suppress(FileNotFoundError):
+                files = [path for path in place.parent.iterdir() if path.name.startswith(place.name)]
+                if any(path.stat().st_size for path in files):  # a write on a full disk leaves an empty file
+                    self._opened()
+
+    def _opened(self) -> SqlDatabase:
+        with self._opening:
+            if self._database is None:
+                assert isinstance(self._place, Path)
+                if place_of(self._base) != self._place_of_base:
+                    raise StoreGoneError(f"{self._base} was deleted, moved or replaced: writes are refused; start again")
+                with clear_errors(f"cannot create the folder {self._place.parent} of additions"):
+                    make_private_directory(self._place.parent)
+                database = Database(self._place, self._schema)
+                with database.read() as connection:
+                    owners = [name for (name,) in connection.execute("SELECT owner FROM record_owners")]
+                if owners not in ([], [self._owner]):
+                    database.close()
+                    wrong = f"expected additions to {self._owner!r}, got additions to {owners[0]!r}"
+                    raise StorageError(f"{self._place}: {wrong}")
+                self._database = database
+            return self._database
 
     def close(self) -> None:
         """Closes the file; a shared database stays open."""
-        if not self.is_shared:
+        if self._database is not None and not self.is_shared:
             self._database.close()
 
     def news(self, after: int = 0) -> News:
         """Records written after the write ``after``; all records if it is 0 or writes were lost since."""
+        if self._database is None:
+            return NO_NEWS
         with self._database.read() as connection:
             writes, renewed = self._numbers(connection) or (0, 0)
             after = 0 if after < renewed else after
@@ -107,7 +128,7 @@ class RecordStore:
         ``after``: the last write that the caller knows of; a later one raises StoreAwayError. None: no check.
         """
         values = {(record.kind, record.key): record.value for record in records}
-        with self._database.write() as connection:
+        with self._opened().write() as connection:
             numbers = self._numbers(connection)
             writes = 0 if numbers is None else numbers[0]
             if after is not None and writes != after:
@@ -128,7 +149,7 @@ class RecordStore:
         """Excludes other servers that add to this owner until the block ends; ``check`` may end the wait by raising."""
         while True:
             check()
-            with self._database.alone(zlib.crc32(self._owner.encode())) as is_alone:
+            with self._opened().alone(zlib.crc32(self._owner.encode())) as is_alone:
                 if is_alone:
                     yield
                     return

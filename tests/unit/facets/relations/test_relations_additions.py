@@ -1,12 +1,13 @@
 """Relations added by example patterns, and the file that holds them."""
 
+import resource
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from facets.errors import ConflictError, InvalidInputError, NotFoundError
+from facets.errors import ConflictError, DiskFullError, InvalidInputError, NotFoundError, StoreGoneError
 from facets.relations.additions import AddedRelation, AddedRelationStore, fitted_facets
 from facets.relations.engine import RelationEngine
 
@@ -56,6 +57,32 @@ def test_the_models_own_relations_stay(folder: Path) -> None:
         RelationEngine.load(folder).remove_relation("spouse")
     with pytest.raises(NotFoundError, match="near names"):
         RelationEngine.load(folder).remove_relation("mentor")
+
+
+def test_a_full_disk_refuses_additions_and_not_reading(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        for _ in range(2):  # the second one finds what the first one left
+            engine = RelationEngine.load(folder, data_dir=data / "relations")
+            with pytest.raises(DiskFullError):
+                engine.add_relation("mentor", ["$ARG1 taught $ARG2"])
+            assert len(engine.relations()) == 4
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    engine.add_relation("mentor", ["$ARG1 taught $ARG2"])
+    assert len(RelationEngine.load(folder, data_dir=data / "relations").relations()) == 5
+
+
+def test_an_addition_to_a_folder_that_was_moved_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    engine = RelationEngine.load(folder, data_dir=tmp_path / "data" / "relations")
+    (tmp_path / "data").rename(tmp_path / "moved")
+    with pytest.raises(StoreGoneError):
+        engine.add_relation("mentor", ["$ARG1 taught $ARG2"])
+    assert not (tmp_path / "data").exists()
 
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
