@@ -54,7 +54,7 @@ from facets.errors import (
     NotReadyError,
     StorageError,
 )
-from facets.index.config import MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, EngineConfig
+from facets.index.config import MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, EngineConfig
 from facets.language.languages import language_of
 from facets.storage.directory import DirectoryLock
 from facets.storage.files import clear_errors, make_private_directory
@@ -294,7 +294,7 @@ class CollectionEngine:
         include_document: bool = True,
         min_revision: int | None = None,
     ) -> DocumentPage:
-        """One page of the documents, of one ``source`` if given, ordered by id; it ends after ``MAX_READ_BYTES``.
+        """One page of the documents, of one ``source`` if given, ordered by id; it ends after ``MAX_PAGE_BYTES``.
 
         Pages stay consistent under writes: a document that exists throughout is listed exactly once. ``page_size``: at
         most ``MAX_PAGE_SIZE``. ``page_token``: ``next_page_token`` of the page before, with the same filter and source.
@@ -314,7 +314,7 @@ class CollectionEngine:
             warnings = () if page_token else view.filter_warnings(record, where)
             if include_document:
                 ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
-                num_documents = max(1, int(np.searchsorted(ends, MAX_READ_BYTES, side="right")))
+                num_documents = max(1, int(np.searchsorted(ends, MAX_PAGE_BYTES, side="right")))
                 documents = _read_documents(view, record, rows[:num_documents], include_facets)
             else:
                 documents = view.document_names(rows[:page_size])

@@ -113,7 +113,7 @@ class GetResult:
 class DocumentPage:
     """One page of a listing, ordered by id."""
 
-    documents: tuple[StoredDocument, ...]  # at most `page_size`, fewer if they exceed `MAX_READ_BYTES`
+    documents: tuple[StoredDocument, ...]  # at most `page_size`, fewer if they exceed `MAX_PAGE_BYTES`
     next_page_token: str  # empty on the last page
     index_revision: int  # revision that was read
     warnings: tuple[FilterWarning, ...] = ()

@@ -10,7 +10,8 @@ from facets.config import AtLeastOne, NonNegativeInt, Settings
 # Limits of the engine; a server may set lower ones.
 MAX_TEXT_BYTES = 1024 * 1024  # UTF-8 bytes of a query or a name
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024  # UTF-8 bytes of a document's text: about 20,000 pages
-MAX_READ_BYTES = MAX_DOCUMENT_BYTES  # total size of one page or one get; a single document may be larger
+MAX_READ_BYTES = MAX_DOCUMENT_BYTES  # total size of one get or search; a single document may be larger
+MAX_PAGE_BYTES = 2**23  # the same of one page of a listing: other callers wait while a reply is made
 MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delete
 MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
 MAX_TOP_K = 1_000  # hits of one query

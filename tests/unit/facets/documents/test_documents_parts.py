@@ -120,7 +120,8 @@ def test_a_page_ends_where_its_documents_have_too_many_bytes(
         assert one.facet_embeddings is not None
         num_bytes = len(one.text) + len(json.dumps(one.payload, separators=(",", ":")))
         sizes[one.id] = num_bytes + include_facets * len(one.facet_embeddings) * 4 * (DIM + 2)
-    monkeypatch.setattr(engine_module, "MAX_READ_BYTES", most)
+    for limit in ("MAX_PAGE_BYTES", "MAX_READ_BYTES"):
+        monkeypatch.setattr(engine_module, limit, most)
     token, pages = "", list[list[str]]()
     while token or not pages:
         page = books.list_documents("docs", page_token=token, include_facets=include_facets)
