@@ -159,6 +159,8 @@ def verify(
 
     Prints a line for each damaged part. Exit code 1 when something is damaged.
     """
+    if folder is not None and data_dir is not None:
+        _fail(ConfigError(f"expected a folder or --data-dir, got both: {folder} and {data_dir}"), EXIT_BAD_SETTING)
     _upkeep(lambda upkeep, settings: upkeep.verify_directory(folder or settings.data_dir, typer.echo), data_dir, config)
 
 

@@ -20,7 +20,7 @@ from facets.papers.store import SCHEMA as PAPERS
 from facets.relations.additions import SCHEMA as RELATIONS
 from facets.storage import backup as backups
 from facets.storage.database import Schema
-from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
+from facets.storage.directory import LOCK, MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import clear_errors
 from facets_server.documents.stream_store import FILE as STREAMS_FILE
 from facets_server.documents.stream_store import SCHEMA as STREAMS
@@ -176,10 +176,11 @@ def verify_directory(directory: Path, say: Say) -> bool:
         raise DamagedError(f"{directory} is an unfinished backup: use another one")
     if (directory / backups.BACKUP_MANIFEST).exists():
         backups.check_backup(directory)
+    elif not (directory / MANIFEST).exists() and not (directory / LOCK).exists():
+        raise DamagedError(f"{directory} is no data directory, and no backup either: it has no {backups.BACKUP_MANIFEST}")
     stores = list(_stores(directory))
     if not any(path.name == _DOCUMENTS for path, _ in stores):
-        beside = f", but {MANIFEST}" if (directory / MANIFEST).exists() else ""
-        raise DamagedError(f"{directory} has no documents.sqlite3{beside}: expected a data directory or a backup")
+        raise DamagedError(f"{directory} has no documents.sqlite3: expected a data directory or a backup")
     manifest = DirectoryManifest(directory, _DOCUMENTS)
     num_damaged = 0
     for problem in chain(manifest.problems(), *(backups.problems_of(*store) for store in stores)):

@@ -115,6 +115,15 @@ def test_half_a_backup_is_no_data_directory(data, tmp_path, capsys):
     assert "unfinished backup" in capsys.readouterr().err
 
 
+def test_a_backup_without_its_manifest_is_no_data_directory(data, tmp_path, capsys):
+    backup = tmp_path / "backup"
+    assert main(["backup", str(backup), "--data-dir", str(data)]) == 0
+    assert main(["verify", str(backup), "--data-dir", str(data)]) == 2
+    (backup / "backup.json").unlink()
+    assert main(["verify", str(backup)]) == 1
+    assert "it has no backup.json" in capsys.readouterr().err
+
+
 def test_damaged_snapshot_is_told_and_is_no_loss(data, capsys):
     flip_bit(data / "indexes" / "1.index", 800)
     assert main(["verify", str(data)]) == 0
