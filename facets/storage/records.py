@@ -91,7 +91,7 @@ class RecordStore:
             if self._database is None:
                 assert isinstance(self._place, Path)
                 if place_of(self._base) != self._place_of_base:
-                    raise StoreGoneError(f"{self._base} was deleted, moved or replaced: writes are refused; start again")
+                    raise StoreGoneError(f"{self._base} was deleted, moved or replaced: put it back and start again")
                 with clear_errors(f"cannot create the folder {self._place.parent} of additions"):
                     make_private_directory(self._place.parent)
                 database = Database(self._place, self._schema)

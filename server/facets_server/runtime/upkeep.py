@@ -177,7 +177,7 @@ def verify_directory(directory: Path, say: Say) -> bool:
     if (directory / backups.BACKUP_MANIFEST).exists():
         backups.check_backup(directory)
     elif not (directory / MANIFEST).exists() and not (directory / LOCK).exists():
-        raise DamagedError(f"{directory} is no data directory, and no backup either: it has no {backups.BACKUP_MANIFEST}")
+        raise DamagedError(f"{directory} is no data directory, and no backup: it has no {backups.BACKUP_MANIFEST}")
     stores = list(_stores(directory))
     if not any(path.name == _DOCUMENTS for path, _ in stores):
         raise DamagedError(f"{directory} has no documents.sqlite3: expected a data directory or a backup")
