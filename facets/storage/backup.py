@@ -298,7 +298,9 @@ def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
         if not path.exists() or not path.stat().st_size:
             raise DamagedError(f"{path} is {'empty' if path.exists() else 'missing'}: expected a store")
     try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
+        # SQLite makes files beside the store while it is open, unless told that nothing changes it.
+        is_fixed = not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+        uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_fixed else ''}"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
             register_checksum(connection)
             connection.execute("BEGIN")

@@ -135,7 +135,7 @@ def explain(error: sqlite3.Error, path: Path) -> tuple[type[StorageError], str]:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DamagedError, f"the file is damaged, restore it from a backup ({error})"
     if code == sqlite3.SQLITE_CANTOPEN:  # opening the file ourselves to find the cause would drop SQLite's locks
-        reason = "the folder is missing, the user lacks permission, or too many files are open"
+        reason = "the folder is missing or read-only, the user lacks permission, or too many files are open"
         return StorageError, f"the file cannot be opened: {reason} ({error})"
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return StorageError, f"the file is not writable for this user ({error})"

@@ -192,7 +192,8 @@ def verify_directory(directory: Path, say: Say) -> bool:
                 check_snapshot(path)
         except errors.IndexFormatError as error:
             say(f"{path}: {error}; it will be built again")
-    say(f"{directory}: {len(stores)} stores, {num_damaged or 'nothing'} damaged")
+    result = f"{num_damaged} damaged or unreadable" if num_damaged else "nothing damaged"
+    say(f"{directory}: {len(stores)} stores, {result}")
     return not num_damaged
 
 

@@ -1,10 +1,13 @@
 """Backup, restore and verify, as they are typed, beside an engine that goes on."""
 
 import json
+import os
 import re
 import shutil
 import socket
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +108,29 @@ def test_verify_names_everything_that_is_damaged(data, tmp_path, capsys):
     ):
         assert words in printed, printed
     assert {path: path.read_bytes() for path in copy.rglob("*.sqlite3")} == before
+
+
+READ_ONLY = ["unshare", "-rm", "sh", "-c", 'mount --bind -o ro "$1" "$1" || exit 77; shift; exec "$@"', "sh"]
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="Linux alone mounts a folder for one process")
+@pytest.mark.parametrize(("is_closed", "said"), [(True, "nothing damaged"), (False, "1 damaged or unreadable")])
+def test_a_read_only_data_directory_is_read_unless_a_log_is_left(tmp_path, is_closed, said):
+    data = tmp_path / "data"
+    open_(data).close()
+    if not is_closed:
+        (data / "documents.sqlite3-wal").write_bytes(b"log")
+    ended = subprocess.run(
+        [*READ_ONLY, data, sys.executable, "-m", "facets_server", "verify", data],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode in (1, 77) and ("unshare" in ended.stderr or "mount" in ended.stderr):
+        pytest.skip("this user cannot mount a folder read-only")
+    assert said in ended.stdout, ended
+    assert ended.returncode == (0 if is_closed else 1)
 
 
 def test_half_a_backup_is_no_data_directory(data, tmp_path, capsys):
