@@ -3,22 +3,24 @@
 import base64
 import math
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import grpc
 from google.protobuf import json_format
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
-from google.rpc.error_details_pb2 import BadRequest, RetryInfo
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from starlette.responses import JSONResponse, Response
 
 from facets.errors import FacetsError
-from facets_server.runtime.errors import status_of, status_row
+from facets_server.runtime.errors import DOMAIN, status_of, status_row
 
 Code = grpc.StatusCode
 MessageT = TypeVar("MessageT", bound=Message)
 
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")  # of the running request
 CLIENT_GONE = 499  # the client closed the connection before the reply
 _HTTP_STATUS = {
     Code.CANCELLED: CLIENT_GONE,
@@ -34,6 +36,11 @@ _HTTP_STATUS = {
     Code.UNAVAILABLE: 503,
     Code.DEADLINE_EXCEEDED: 504,
 }  # others: 500
+_REASONS = {  # of the gateway's own errors; others: their code
+    Code.INVALID_ARGUMENT: "INVALID_INPUT",
+    Code.RESOURCE_EXHAUSTED: "OVERLOADED",
+    Code.UNAVAILABLE: "NOT_READY",
+}
 _MESSAGE_TOO_LARGE = "larger than max"  # gRPC's own wording
 
 
@@ -94,8 +101,13 @@ class CallError(Exception):
     def to_json(self) -> dict[str, object]:
         """The error in the JSON of the Connect protocol."""
         code = "canceled" if self.code is Code.CANCELLED else self.code.name.lower()
-        details = {"details": list(map(_detail_json, self.details))} if self.details else {}
-        return {"code": code, "message": self.message, **details}
+        details, info = list(self.details), self._detail(ErrorInfo(reason=_REASONS.get(self.code, self.code.name)))
+        if not info.metadata:  # an error of the gateway itself
+            info.domain, info.metadata["request_id"] = DOMAIN, REQUEST_ID.get()
+            packed = AnyMessage()
+            packed.Pack(info)
+            details = [packed, *(detail for detail in details if detail.TypeName() != packed.TypeName())]
+        return {"code": code, "message": self.message, "details": list(map(_detail_json, details))}
 
     def response(self) -> Response:
         """The reply of a Connect route."""

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from facets_server.gateway.connections import WORK
-from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request
+from facets_server.gateway.errors import CLIENT_GONE, REQUEST_ID, CallError, bad_request
 from facets_server.gateway.uploads import UPLOAD_PATH
 from facets_server.gateway.upstream import request_id_of
 from facets_server.runtime.config import ServerConfig
@@ -40,6 +40,7 @@ class Checked:
         request = Request(scope)
         scope.setdefault("state", {})[WORK] = asyncio.current_task()
         request_id = request_id_of(request)
+        REQUEST_ID.set(request_id)
         path = UPLOAD_PATH if scope["path"].startswith(UPLOAD_PATH.partition("{")[0]) else scope["path"]
         route = path if path in self._routes else "pages"
         status, is_complete = CLIENT_GONE, False
