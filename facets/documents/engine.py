@@ -97,9 +97,9 @@ class CollectionEngine:
         config = config or EngineConfig()
         directory = Path(data_dir)
         snapshots = directory / "indexes"
-        with clear_errors(f"data directory {directory} cannot be created"):
-            make_private_directory(directory)
-            make_private_directory(snapshots)
+        for folder in (directory, snapshots):
+            with clear_errors(f"data directory {folder} cannot be created"):
+                make_private_directory(folder)
         with ExitStack() as undo:
             lock = DirectoryLock(directory)
             undo.callback(lock.close)

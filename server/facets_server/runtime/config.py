@@ -151,6 +151,7 @@ class ServerConfig(Settings):
     def _check(self) -> Self:
         # A socket is for this user's programs alone.
         self.require("socket", self.socket is None or self.http.port < 0, "unset where http.port is on")
+        self.require("port", self.port != self.http.port or not self.port, "another one than http.port")
         return self
 
 

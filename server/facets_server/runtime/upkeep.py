@@ -13,7 +13,7 @@ from facets_client import FacetsClient, FacetsClientError
 from facets import errors
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.documents.store import examine_postgres, move_to_postgres
-from facets.errors import ConfigError, DamagedError, OverloadedError, StorageError
+from facets.errors import ConfigError, DamagedError, OverloadedError, StorageError, StoreGoneError
 from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
 from facets.papers.store import SCHEMA as PAPERS
@@ -49,7 +49,7 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
     """Copies every store of a directory, even one in use, and verifies the copy; False when a part is damaged."""
     stores = [(path, schema.counter) for path, schema in _stores(data_dir)]
     if not stores:
-        raise DamagedError(f"{data_dir} is not a data directory: it has no documents.sqlite3")
+        raise StoreGoneError(f"{data_dir} is no data directory, or no longer: it has no documents.sqlite3")
     files = backups.back_up(data_dir, destination, stores)
     for name, file in files.items():
         say(f"{name}: {file.num_bytes} bytes" + ("" if file.writes is None else f", revision {file.writes}"))

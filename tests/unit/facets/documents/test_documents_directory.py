@@ -56,6 +56,14 @@ def test_directory_without_its_store_is_refused(closed: Path, empty: bool, left:
             open_(closed)
 
 
+@pytest.mark.parametrize("name", ["data", "data/indexes"])
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    with pytest.raises(StorageError, match=f"{name} cannot be created: it is a file"):
+        open_(tmp_path / "data")
+
+
 def test_new_directory_gets_its_manifest_once(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "documents.sqlite3").touch()  # as a first start that was killed leaves it

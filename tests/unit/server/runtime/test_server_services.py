@@ -23,7 +23,7 @@ from server_fakes import FakeModel
 from waiting import wait_until
 
 import facets
-from facets.errors import ConfigError
+from facets.errors import ConfigError, StoreGoneError
 from facets.index.config import EngineConfig
 
 
@@ -113,11 +113,15 @@ def test_one_backup_is_taken_at_a_time(make_server, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
-    [({}, "backup_dir"), ({"backup_dir": Path("b"), "engine": EngineConfig(store="postgres://h/d")}, "PostgreSQL")],
+    ("settings", "error", "says"),
+    [
+        ({}, ConfigError, "backup_dir"),
+        ({"backup_dir": Path("b"), "engine": EngineConfig(store="postgres://h/d")}, ConfigError, "PostgreSQL"),
+        ({"backup_dir": Path("b"), "data_dir": Path("moved-away")}, StoreGoneError, "no documents"),
+    ],
 )
-def test_a_backup_that_cannot_be_taken_is_refused(settings, says):
-    with pytest.raises(ConfigError, match=says):
+def test_a_backup_that_cannot_be_taken_is_refused(settings, error, says):
+    with pytest.raises(error, match=says):
         upkeep.take_backup(ServerConfig(**settings))
 
 
