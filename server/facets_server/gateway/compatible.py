@@ -27,7 +27,7 @@ class RequestFields(BaseModel):
 
 
 def _as_list(value: object) -> object:
-    if isinstance(value, list) and any(isinstance(item, int | list) for item in value):
+    if isinstance(value, list) and any(type(item) in (int, list) for item in value):
         raise ValueError("has token ids, expected texts: the models have their own tokenizers")
     return [value] if isinstance(value, str) else value
 

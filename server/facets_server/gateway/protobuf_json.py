@@ -15,6 +15,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
+from facets.documents.types import MAX_PAYLOAD_DEPTH
 from facets_server.gateway.errors import bad_request
 from facets_server.runtime.config import MAX_VALUES
 
@@ -23,6 +24,17 @@ _PIECE_BYTES = 2**18
 _UNKNOWN_FIELD = re.compile(
     r'has no field named "(.*?)" at "\w+\.?([^"]*)"\.?\s+Available Fields\(.*?\): "\[(.*?)\]"', re.DOTALL
 )
+_FIELD, _PLACE = re.compile(r"Failed to parse (\w+) field: "), re.compile(r"\w+\.([\w.\[\]]+)")
+_REWORDED = {  # how a message of protobuf about a field begins, and ours
+    "Message too deep": f"is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit",
+    "null is not allowed": "is null, expected a value",
+    "repeated field": "must be a list",
+    "Expected true or false": "must be true or false",
+    "expected string": "must be a string",
+    "(invalid literal for int|int\\(|Couldn't parse integer|Bool value)": "must be a whole number",
+    "(could not convert string to float|float\\(|Couldn't parse float)": "must be a number",
+    "('\\w+' object is not iterable|Struct must be)": "must be an object",
+}
 _MAX_MESSAGE_CHARS = 300  # protobuf's messages quote the caller's input
 
 
@@ -66,7 +78,7 @@ def parse_json(body: bytes) -> Any:
         position = f"line {error.lineno}, column {error.colno}"
         raise bad_request(f"the body is not JSON: {error.msg.lower()} at {position}") from error
     except ValueError as error:
-        raise bad_request(f"the body is not JSON: {error}") from error
+        raise bad_request(f"the body is not JSON: {str(error).partition(';')[0]}") from error  # then a hint for Python
     except RecursionError as error:
         raise bad_request("the body is nested too deeply") from error
 
@@ -124,6 +136,12 @@ def _explained(error: Exception, values: Any) -> str:
         return "the body is nested too deeply"
     found = _UNKNOWN_FIELD.search(str(error))
     if found is None:
+        *_, reason = _FIELD.split(str(error))
+        for begin, words in _REWORDED.items():
+            if re.match(begin, reason):
+                place = _PLACE.fullmatch(reason.rstrip(".").rpartition(" at ")[2])
+                path = place[1] if place else ".".join(dict.fromkeys(_FIELD.findall(str(error))))
+                return f"{path} {words}"[:_MAX_MESSAGE_CHARS]
         return f"the body is invalid: {str(error).partition(chr(10))[0].strip().rstrip('.')}"[:_MAX_MESSAGE_CHARS]
     name, path, listed = found.groups()
     with suppress(LookupError, ValueError, TypeError):  # protobuf and the caller may spell a name differently

@@ -127,6 +127,7 @@ def test_cohere_rerank():
         ("/v1/embeddings", {"input": None}, "input"),
         ("/v1/embeddings", {"input": [[1, 2]]}, "input"),
         ("/v1/embeddings", {"input": ["a", 1.5]}, "input[1]"),
+        ("/v1/embeddings", {"input": [True]}, "input[0]"),
         ("/v1/embeddings", {"input": "a", "model": 3}, "model"),
         ("/v1/embeddings", {"input": "a", "encoding_format": "int8"}, "encoding_format"),
         ("/v1/embeddings", {"input": "a", "dimensions": 3}, "dimensions"),

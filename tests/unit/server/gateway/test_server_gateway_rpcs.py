@@ -20,6 +20,7 @@ from facets.errors import InvalidInputError, OverloadedError
 EMBED = "/facets.v1.EmbeddingService/Embed"
 STREAM = "/facets.v1.EmbeddingService/EmbedStream"
 SEARCH = "/facets.v1.DocumentService/Search"
+UPSERT = "/facets.v1.DocumentService/Upsert"
 REPLY = texts_pb2.EmbedResponse(
     facet_embeddings=common_pb2.FacetArray(shape=[1], dtype="DATA_TYPE_FLOAT32", data=b"\x00\x01\x02\x03")
 )
@@ -113,8 +114,21 @@ def test_invalid_headers_are_named(headers, status, message):
         (EMBED, b'{"dtype": "\\ud800"}', "surrogate"),
         (SEARCH, b'{"queries": [{"text": "a", "\\ud800": 1}]}', "surrogate"),
         (EMBED, b'{"texts": ' + b"[" * 100_000, "nested too deeply"),
-        (EMBED, b'{"dtype": ' + b"9" * 5000 + b"}", "JSON"),
+        (EMBED, b'{"dtype": ' + b"9" * 5000 + b"}", "value has 5000 digits"),
         (EMBED, b'{"dtype": 99999999999999}', "dtype"),
+        (EMBED, b'{"texts": "a"}', "texts must be a list"),
+        (EMBED, b'{"texts": [1]}', "texts must be a string"),
+        (EMBED, b'{"includeSpans": "true"}', "includeSpans must be true or false"),
+        (SEARCH, b'{"topK": "x"}', "topK must be a whole number"),
+        (SEARCH, b'{"topK": 1.5}', "topK must be a whole number"),
+        (SEARCH, b'{"diversify": "much"}', "diversify must be a number"),
+        (SEARCH, b'{"queries": [1]}', "queries must be an object"),
+        (
+            SEARCH,
+            b'{"where": ' + b'{"noneOf": {"filters": [' * 60 + b"{}" + b"]}}" * 60 + b"}",
+            "deeper than 32 levels",
+        ),
+        (UPSERT, b'{"documents": [{"payload": {"a": ' + b"[" * 90 + b"]" * 90 + b"}}]}", "documents.payload is nested"),
         (EMBED, b'{"%s": 1}' % (b"x" * 10_000), "expected some of"),
         (SEARCH, b'{"queries": ["drums"]}', "queries[0] is a string, expected an object with some of text, facet"),
         (SEARCH, b'{"where": {"allOf": {"filters": [{"owner": 1}]}}}', "where.allOf.filters[0] has no field 'owner'"),
