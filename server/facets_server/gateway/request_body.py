@@ -24,7 +24,7 @@ _LARGE_BYTES = 65_536  # larger bodies are converted in a thread, so that they d
 _TIMED_BYTES = 2**20  # of an upload; a slow sender has `timeout_s` for each
 MAX_CONVERSIONS = 2  # at a time: a converted body takes many times the memory of its bytes
 _MIN_LINES = 1000  # beyond them, a compressed stream has at most one line for each of its bytes
-_PUBLIC_PATHS = frozenset({"/grpc.health.v1.Health/Check"})
+_PUBLIC_PATHS = {"/grpc.health.v1.Health/Check": 4096}  # they need no key; the limit of their bodies
 _DISCARD_S, _SILENCE_S = 2.0, 0.3
 _CLOSE = {"Connection": "close"}
 
@@ -64,11 +64,12 @@ class BodyReader:
         """Checks the key, then reads, decompresses and converts the body; CallError if one is invalid or too large."""
         self.check_key(request)
         stream, body = request.stream(), bytearray()
+        max_bytes = _PUBLIC_PATHS.get(request.url.path, self._max_bytes)
         try:
             async with asyncio.timeout(self._timeout_s):
                 async for piece in _decompressed(request, stream):
                     try:
-                        self._extend(body, piece, name="body")
+                        self._extend(body, piece, name="body", max_bytes=max_bytes)
                     except CallError:
                         await discard(stream)
                         raise
@@ -107,7 +108,7 @@ class BodyReader:
             while (piece := await self._next(pieces, self._until(), "next line")) is not None:
                 *endings, rest = piece.split(b"\n")
                 for ending in endings:
-                    self._extend(line, ending, name="line")
+                    self._extend(line, ending, name="line", max_bytes=self._max_bytes)
                     if line.strip():
                         yield await self.converted(request, convert, line)
                     num_left -= 1
@@ -115,7 +116,7 @@ class BodyReader:
                         raise bad_request("the gzip body has more lines than bytes, expected lines with content")
                     self._num_bytes -= len(line)
                     line = bytearray()
-                self._extend(line, rest, name="line")
+                self._extend(line, rest, name="line", max_bytes=self._max_bytes)
             if line.strip():
                 yield await self.converted(request, convert, line)
         finally:
@@ -142,11 +143,11 @@ class BodyReader:
         except TimeoutError as error:
             raise self._too_slow(name) from error
 
-    def _extend(self, held: bytearray, piece: bytes, *, name: str) -> None:
+    def _extend(self, held: bytearray, piece: bytes, *, name: str, max_bytes: int) -> None:
         held += piece
         self._num_bytes += len(piece)
-        if len(held) > self._max_bytes:
-            raise _too_large(name, self._max_bytes)
+        if len(held) > max_bytes:
+            raise _too_large(name, max_bytes)
         if self._num_bytes > self._max_total_bytes and self._num_bytes > len(held):
             message = f"bodies of other requests hold {self._max_total_bytes} bytes already: try again"
             headers = {**_CLOSE, "Retry-After": "1"}

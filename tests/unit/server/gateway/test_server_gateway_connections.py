@@ -133,6 +133,8 @@ def test_bodies_are_read_only_with_a_known_key(tmp_path):
             reply = posted(port, b"{" * 1000, b"Authorization: Bearer bad", path=path)
             assert b" 401 " in reply[:20] and b"www-authenticate: bearer" in reply.lower()
         assert b" 400 " in posted(port, b"{" * 1000, b"Authorization: Bearer good")[:20]
+        health = posted(port, b" " * 5000, path=b"/grpc.health.v1.Health/Check")  # needs no key
+        assert b" 413 " in health[:20] and b"4096 bytes" in health
 
 
 def test_streams_rejected_by_the_server_have_its_status(make_server, tmp_path):
