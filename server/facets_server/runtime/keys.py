@@ -13,7 +13,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from facets.documents.encoding import COLLECTION_NAME
 from facets.errors import ConfigError
 from facets_server.runtime.errors import PermissionDeniedError, UnauthenticatedError
 from facets_server.runtime.messages import metadata_of
@@ -140,6 +139,8 @@ def read_keys(file: Path) -> Keys:
 
 
 def _key(parts: list[str], where: str) -> tuple[str, Key]:
+    from facets.documents.encoding import COLLECTION_NAME  # heavy, and the gateway's process reads no keys
+
     key, role, *rest = [*parts, "admin"] if len(parts) == 1 else parts
     # The messages omit the words: they may be part of a key.
     if key.upper() in Role.__members__ or role.upper() not in Role.__members__:
