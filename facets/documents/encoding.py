@@ -24,13 +24,12 @@ from facets.documents.types import (
     MAX_NUM_FACETS,
     MAX_PARTS,
     MAX_PAYLOAD_BYTES,
-    MAX_PAYLOAD_DEPTH,
     MAX_SOURCE_BYTES,
     Document,
     JsonValue,
 )
 from facets.errors import ErrorPath, InvalidInputError
-from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_PAYLOAD_DEPTH
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
 from facets.language.languages import detect

@@ -16,7 +16,6 @@ MAX_SOURCE_BYTES = 1024  # UTF-8 bytes of the name of a document's source
 MAX_NUM_FACETS = 256  # K of a collection, and facets of a long part
 MAX_PARTS = 65_536  # of one document
 MAX_PAYLOAD_BYTES = 64 * 1024  # UTF-8 bytes of a document's payload as compact JSON
-MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
 
 _NOT_ENCODED = np.empty(0, np.float32)  # in place of the facets of a document that has none yet
 

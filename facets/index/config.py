@@ -14,6 +14,7 @@ MAX_READ_BYTES = MAX_DOCUMENT_BYTES  # total size of one get or search; a single
 MAX_PAGE_BYTES = 2**23  # the same of one page of a listing: other callers wait while a reply is made
 MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delete
 MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
+MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
 MAX_TOP_K = 1_000  # hits of one query
 MAX_FILTER_NODES = 256  # conditions and combinations of one filter
 

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
-from facets.documents.types import MAX_PAYLOAD_DEPTH
+from facets.index.config import MAX_PAYLOAD_DEPTH
 from facets_server.gateway.errors import bad_request
 from facets_server.runtime.config import MAX_VALUES
 
