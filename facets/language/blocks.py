@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from facets.language.markup import MAY_BE_MARKED, STOPS, Hyphens, said
 from facets.language.tables import Row, read_rows
-from facets.language.wrapping import INFO, ITEM, Line, lines_of, paragraph_ends
+from facets.language.wrapping import DAY, INFO, ITEM, Line, lines_of, paragraph_ends
 
 Kind = Literal["paragraph", "heading", "item", "row", "code", "quotation"]
 
@@ -65,7 +65,7 @@ _FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "semicolon": 3, "comma": 3}
 _MAY_BE_MARK = frozenset("#-*+>|`=~_.:<[(\u2022\u2023\u25aa\u25e6\u2013\u2014")
 _MOST_WORDS = 12  # most words of a heading
 _ENDS = re.compile(rf"[{STOPS},;:\uff0c\uff1a\u060c]$")
-_NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,3})*)(\.?)\s+(?=[^\W\d_a-z])")
+_NUMBERED = re.compile(rf"(?!{DAY.pattern})(\d{{1,2}}(?:\.\d{{1,3}})*)(\.?)\s+(?=[^\W\d_a-z])")
 _LABEL = re.compile(r"[A-Z][\w-]*(?: [\w-]+){0,2}:$")
 _FIELD = re.compile(r"(?:[A-Z][\w-]*\s){0,2}[A-Z][\w.-]*:\s")
 _MOST_SHORT = 3  # most successive short lines that may be headings

@@ -9,23 +9,28 @@ from facets.language.interruption import check_interrupted
 from facets.language.markup import LINE_ENDS, PREFIX, STOPS, Hyphens, said
 from facets.language.stop_words import STOP_WORDS
 from facets.language.tables import Row, stripped
+from facets.language.wrapping import BEFORE_ORDINALS, DAY
 
 # Followed by a name or a number, so their full stop never ends a sentence.
 _TITLES = frozenset(
     "mr mrs ms mx dr prof sen rep gov gen col maj capt lt cmdr cpl sgt adm hon rev fr sr msgr pres supt"
-    " mt messrs mmes".split()
+    " mt messrs mmes hr".split()
 )
 # The same, but in capitals they are different words ("in Dublin, IE. Paul wrote").
-_CONNECTIVES = frozenset("vs v cf e.g i.e eg ie viz".split())
+_CONNECTIVES = frozenset(
+    "vs v cf e.g i.e eg ie viz bzw ggf evtl inkl zzgl vgl sog insb geb z.b d.h bl.a f.eks bijv tzv nap\u0159 med"
+    " mme mlle sra srta dra avda hrn ing dipl.-ing mgr dhr mevr tel t\u00e9l tlf ul sv".split()
+)
 # Their full stop ends a sentence unless a number follows: "p. 5", "No. 7", "Jan. 3", "ca. 1900".
 _BEFORE_NUMBERS = frozenset(
     "p pp no nos vol vols fig figs eq eqs sec sect ch chap art ca c approx op ed eds para ver"
-    " jan feb mar apr jun jul aug sep sept oct nov dec b d r est".split()
+    " jan feb mar apr jun jul aug sep sept oct nov dec b d r est"
+    " abs nr str kap abb tab bd kl p\u00e1g n\u00fam pag \u010d".split()
 )
 # Their full stop ends a sentence if the next word often begins a sentence.
 _EITHER = frozenset(
     "inc ltd co corp bros jr sr etc dept univ assn ave blvd rd st ft ph.d b.a m.a b.sc m.sc m.d a.d b.c u.s u.k"
-    " u.n approx min max tel est esp".split()
+    " u.n approx min max est esp mio mrd jh".split()
 )
 # Capitalised words that begin sentences far more often than they belong to a name.
 _STARTERS = (
@@ -36,6 +41,11 @@ _STARTERS = (
         " furthermore instead later like likewise nearly officials originally people police previously recently"
         " similarly somebody soon subsequently today tomorrow tonight unfortunately unlike yesterday".split()
     )
+)
+# The same in German and Danish, of words that are no names in English.
+_OTHER_STARTERS = frozenset(
+    "aber alle auch bitte danach dann das der die dies diese dieser dort er es hier ich ihr ihre nach nun sie sonst"
+    " wenn wer wir det han hun jeg".split()
 )
 # Starters that are also surnames: "K. He", "T. May".
 _SURNAMES = frozenset(
@@ -58,6 +68,9 @@ _OPENERS = "\"'([{\u2018\u201c\u00ab\u00bf\u00a1*-\u2013\u2014"
 _FULL_WIDTH = "\u3002\uff01\uff1f\uff61"
 _NARROW = STOPS.translate(dict.fromkeys(map(ord, _FULL_WIDTH)))
 _LOOK_BACK_CHARS = 24
+# A number and the word before it, but not in "I am 25." and "at 10 am 25."
+_NUMBER = re.compile(r"(?:(?<!\bI )(?<!\d )\b([^\W\d_]+),?\s+)?((?<!\w)(?<!\d[.,:])\d{1,2})$")
+_LETTER_BEFORE = re.compile(r"(?<![\w.])[a-z]\.\s$")
 # A stop, closing quotation marks, then white space; full-width stops need no white space, and Thai, which separates
 # neither words nor sentences by marks, has only a space after each clause.
 # Possessive quantifiers, and only at the first stop of a run, so that endless runs of stops take linear time.
@@ -135,11 +148,23 @@ def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bo
     if text[stop] != "." or after - stop > 1:
         return True
     before = _WORD_BEFORE.search(text, max(start, stop - _LOOK_BACK_CHARS), stop)
-    if before is None:
-        return True
     following = _NEXT_WORD.match(text, follow, end)
+    if before is None:
+        if not text[stop - 1].isdigit() or text[stop - 3 : stop].isdigit():
+            return True
+        number = _NUMBER.search(text, max(start, stop - _LOOK_BACK_CHARS), stop)
+        return not (number and following and _is_ordinal(text, number, following[0].lower(), end))
     context = text[max(start, before.start() - _LOOK_BACK_CHARS) : before.start()]
     return _ends_after_word(before.group(), context, following.group().lower() if following else "", text[follow])
+
+
+def _is_ordinal(text: str, number: re.Match[str], following: str, end: int) -> bool:
+    """Whether a number with a full stop is "25th" in a language such as German."""
+    if DAY.match(text, number.start(2), end):
+        return True
+    before = (number[1] or "").lower()
+    is_led = before in BEFORE_ORDINALS or before.endswith(("tag", "woch"))  # of weekdays
+    return is_led and following not in _OTHER_STARTERS
 
 
 def _ends_after_word(word: str, context: str, following: str, character: str) -> bool:
@@ -150,15 +175,18 @@ def _ends_after_word(word: str, context: str, following: str, character: str) ->
     """
     key = word.lower()
     if key in _TITLES or (key in _CONNECTIVES and not word.isupper()):
-        return False
-    if key in _BEFORE_NUMBERS and character.isnumeric():
-        return False
+        return key == "hr" and context[-2:-1].isdigit()  # "8 hr. Paul", but "Hr. Weber"
+    if character.isnumeric() and (key.rpartition("'")[2] in _BEFORE_NUMBERS or key.endswith("str")):
+        return False  # "l'art. 5", "Hauptstr. 5"
     if len(word) == 1 and word.isupper():
         return _ends_after_letter(word, context, following)
+    if len(word) == 1 and following[1:] == "." and not context[-1:].isalnum():
+        return False  # "z. B.", but "in the 1960s. H. habilis"
     if key == "al":  # "et al. (1983)", "et al. They"
         return following in _STARTERS
-    if key in _EITHER or _ACRONYM.match(word):
-        return not following or following in _STARTERS
+    is_second = len(word) <= 2 and word == key and _LETTER_BEFORE.search(context)  # "u. a.", "p. ex."
+    if is_second or key in _EITHER or _ACRONYM.match(word):
+        return not following or following in _STARTERS or following in _OTHER_STARTERS
     return True
 
 

@@ -18,8 +18,20 @@ _NARROWEST = 24  # characters; prose is not wrapped into narrower lines
 _PREFIX = re.compile(PREFIX)
 _PREFIX_IN_COMMENT = re.compile(r"\*[ \t]+")  # between /* and */
 _BLANK = re.compile(r"(?:>[ >]*|//+|#+|\*)$")  # an empty line of a quotation or a comment
+# Days as languages write them that have "25." for "25th"; without a year, "25. April was wet" may be two in English.
+DAY = re.compile(
+    r"\d{1,2}\.\s+(?:(?i:januar|februar|m\u00e4rz|marts|maj|mai|juni|juli|oktober|dezember|desember|ledna|\u00fanora"
+    r"|b\u0159ezna|dubna|kv\u011btna|\u010dervna|\u010dervence|srpna|z\u00e1\u0159\u00ed|\u0159\u00edjna|listopadu|prosince|stycznia|lutego"
+    r"|kwietnia|czerwca|sierpnia|wrze\u015bnia|pa\u017adziernika|listopada|grudnia|\w+kuuta)"
+    r"|april|august|september|november|december|mars|maja|marca|lipca|(?:April|August|September|November)\s+\d{4})\b"
+)
+# Words before such numbers that end no sentence and are rare in English: "im 3. Stock", "den 2. Verdenskrig".
+BEFORE_ORDINALS = frozenset(
+    "der die das dem den des det im am zum zur vom bis ab beim einem einen einer eines dieser diesem diesen dieses"
+    " jeder jedem jeden jedes seinem seinen seiner ihrem ihren ihrer unserem unseren unserer".split()
+)
 _MARK = r"[-*+\u2022\u2023\u25aa\u25e6\u2013\u2014]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)]"
-ITEM = re.compile(rf"(?:{_MARK})\s+")
+ITEM = re.compile(rf"(?!{DAY.pattern})(?:{_MARK})\s+")
 ENTRY = re.compile(r"[\w*`][\w.*`-]*(?: \([^()]*\))?: ")  # "name: what it is"; may have a hanging indent
 INFO = re.compile(r":(?:[\w-]+)(?: [\w *.]+)?:\s")  # ":param name: what it is"
 # The beginning of something new: an item, a heading, a row, a fence, a rule, a field ("Subject: ...").
@@ -32,7 +44,7 @@ _NEVER_LAST = frozenset(
     "a an the of and or to in on at by for from with as that which who is are was were be been has have had its their"
     " his her our your my this these those between into than but if when while because"
     " unless until although though whether nor via per upon without within during whose whom every".split()
-)
+) | (BEFORE_ORDINALS - {"ab", "am", "die"})
 _WIDEST_INDENT = 20  # columns before the first line of a paragraph; a wider indent means a centred title
 # In wrapped texts about 80 % of full lines are followed by a line in lower case; in lists hardly any are.
 _LEAST_SURE = 0.4
@@ -146,7 +158,8 @@ def _paragraph_ends(lines: Sequence[Line], breaks: Sequence[_Break], known: Sequ
 
 def _continues_surely(line: Line, after: Line) -> bool:
     """Whether a line certainly continues: before lower case, after "of the", or within a script without case."""
-    if after.said[:1].islower() or line.last_word in _NEVER_LAST:
+    is_led = line.last_word in _NEVER_LAST or (line.last_word in BEFORE_ORDINALS and DAY.match(after.said))
+    if after.said[:1].islower() or is_led:
         return True
     return unicodedata.category(after.said[0]) == "Lo" and unicodedata.category(line.said[-1]) == "Lo"
 
