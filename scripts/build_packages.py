@@ -33,6 +33,7 @@ MAX_MB = 60  # of a file: package indexes refuse more than 100
 _BORROWING = (
     ("config.json", "words"),
     ("config.json", "encoder_of"),
+    ("config.json", "queries"),
     ("recommendation.json", "sentences", "encoder"),
     ("recommendation.json", "additions", "encoder"),
 )

@@ -42,7 +42,7 @@ ModelT = TypeVar("ModelT")
 
 _shared: "WeakValueDictionary[tuple[object, ...], Any]" = WeakValueDictionary()
 _tables: "WeakValueDictionary[bytes, Tensor]" = WeakValueDictionary()  # by hash of the content
-_loading = threading.Lock()
+_loading = threading.RLock()  # a model may use another one
 
 _FORMAT = 1
 _SCALES_SUFFIX = ".scales"

@@ -37,6 +37,7 @@ class PassageModelConfig(ModelConfig):
     task: Literal["passages"] = TASK
     space: Name  # name of the vector space; models with the same space can search each other's collections
     encoder: SentenceEncoderConfig = SentenceEncoderConfig()
+    queries: str = ""  # path of the model of this space that encodes queries, relative to the folder; empty: this one
     num_facets: AtLeastOne = 16  # most facets of a text, K
     reads_windows: bool = False  # also read sentences within windows: slightly better facets for twice the time
     window_tokens: Annotated[int, Field(ge=3)] = 256  # tokens read at once, including the two special ones

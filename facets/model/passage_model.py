@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from facets.arrays import Bools, Floats, Ints
-from facets.errors import InvalidInputError
+from facets.errors import CheckpointError, InvalidInputError
 from facets.language.reading import read
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_sequence
@@ -41,6 +41,7 @@ from facets.model.passage_checkpoint import PASSAGE_FILES, PIECES, PassageModelC
 from facets.model.passage_encoding import Cut, PassageEncoder, PassageFacets, WindowEncoder, cut_text
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.score_curves import ScoreCurves, read_score_curves
+from facets.model.shipped import borrowed_folder
 from facets.model.word_pieces import Pieces
 
 _FIRST_CHARS = 200  # nearly every text without letters has a word piece here
@@ -114,6 +115,7 @@ class PassageModel:
         reads_windows: bool = True,
         score_curves: ScoreCurves | None = None,
         encoder_settings: EncoderSettings | None = None,
+        queries: "PassageModel | None" = None,
     ) -> None:
         """``space``: by default of this revision alone. For the other settings see ``PassageModelConfig``."""
         self.encoder, self.words = encoder, words
@@ -130,6 +132,7 @@ class PassageModel:
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
             self._facets = replace(self._facets, alike=alike)
+        self._queries = self._facets if queries is None else queries._facets
 
     @cached_property
     def score_scale(self) -> tuple[float, float] | None:
@@ -232,7 +235,7 @@ class PassageModel:
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
         """Facets of queries: one vector for a short query, else one per sentence of a long query or per question.
 
-        Raises as ``encode``.
+        A small model lets a larger one of its space read them, see ``PassageModelConfig``. Raises as ``encode``.
 
         Example:
             >>> import facets
@@ -246,7 +249,7 @@ class PassageModel:
         counts_Q = np.array([len(parts) - 1 for parts in bounds], dtype=np.int64)
         is_part_QJ = np.arange(counts_Q.max(initial=1)) < counts_Q[:, None]
         facets_QJD = np.zeros((*is_part_QJ.shape, self.dim), dtype=np.float32)
-        facets_QJD[is_part_QJ] = self._facets.query_vectors(pieces, bounds)
+        facets_QJD[is_part_QJ] = self._queries.query_vectors(pieces, bounds)
         weights_QJ = (is_part_QJ / counts_Q[:, None]).astype(np.float32)
         several_Q = np.array([are_questions(own) for own in sentences], dtype=np.bool_)
         return QueryFacets(facets_QJD, weights_QJ, several_Q & (counts_Q > 1))
@@ -314,6 +317,9 @@ class PassageModel:
             load_head: Callable[..., PassageModel] = resolve_name("facets.model.facet_head:load_facet_head")
             return load_head(folder, device=device, **of_encoder)
         config = read_config(folder, PassageModelConfig)
+        queries = cls.shared(borrowed_folder(folder, config.queries), device=device) if config.queries else None
+        if queries is not None and queries.space != config.space:
+            raise CheckpointError(f"{folder}: queries need a model of space {config.space}, got {queries.space}")
         weights = read_weights(folder)
         pieces = read_word_pieces(folder, config.encoder)
         words = read_words(folder, config.encoder.width)
@@ -329,4 +335,5 @@ class PassageModel:
             num_facets=config.num_facets,
             reads_windows=config.reads_windows,
             score_curves=read_score_curves(folder, revision),
+            queries=queries,
         )

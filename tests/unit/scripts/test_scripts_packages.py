@@ -36,6 +36,7 @@ def test_a_package_holds_the_folder_and_names_it_for_the_library(tmp_path: Path)
     [
         ("facets-en", []),
         ("facets-relations-en", ["facets-passages-en"]),
+        ("facets-passages-small-en", ["facets-passages-en"]),
         ("facets-papers-en", ["facets-passages-small-en", "facets-passages-en"]),
     ],
 )

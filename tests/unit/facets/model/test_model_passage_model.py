@@ -8,7 +8,7 @@ from toys import WORDS, toy_passage_model
 
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.vectors import unit_rows
-from facets.model import PassageModel
+from facets.model import PassageModel, load
 from facets.model.passage_network import NetworkEncoder
 
 SHORT = "The dog plays."
@@ -33,6 +33,13 @@ def test_facets_have_unit_norm_or_are_zero_rows_at_the_end(model: PassageModel) 
     assert used[:, 0].all() and (used[:, 1:] <= used[:, :-1]).all()
     np.testing.assert_allclose(np.linalg.norm(facets[used], axis=1), 1.0, atol=1e-5)
     assert used[0].sum() < used[1].sum() <= model.num_facets
+
+
+def test_the_accurate_model_reads_the_queries_of_the_small_one() -> None:
+    small, accurate = (load(f"facets-passages-{name}", PassageModel) for name in ("small-en", "en"))
+    queries = ["who pays the rent", "Is it cold outside? Does the heating work?"]
+    np.testing.assert_allclose(small.encode_queries(queries).facets, accurate.encode_queries(queries).facets, atol=1e-6)
+    assert not np.allclose(small.embed(queries), accurate.embed(queries), atol=1e-2)
 
 
 def test_a_text_has_the_same_facets_alone_and_among_others(model: PassageModel) -> None:
