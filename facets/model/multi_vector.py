@@ -12,6 +12,7 @@ trust_remote_code=True)`` gives K unit vectors per text; no code from the folder
 >>> facets_of = MultiVectorEncoder(modules=[PassageFacetsModule("facets-passages-small-en")], device="cpu")
 >>> facets_of.encode_document(["A dog barks. Taxes are due."])[0].shape[1]
 384
+
 Shape suffixes: B texts, L tokens, K facets, D dimensions.
 """
 

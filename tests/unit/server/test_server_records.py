@@ -12,7 +12,7 @@ from facets.relations import entities
 
 # Record <- message, and the fields of the record that are made from others of the message.
 READ: list[tuple[Any, Any, set[str]]] = [
-    (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts", "reasons"}),
+    (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts", "max_bytes", "reasons"}),
     (entities.EntitySpan, relations_pb2.EntitySpan, {"clauses", "is_adjunct"}),
     (papers.Author, papers_pb2.Author, set()),
     (papers.Paper, papers_pb2.Paper, set()),
