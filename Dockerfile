@@ -57,7 +57,7 @@ COPY models models
 # The default models, and the models whose parts they use.
 RUN /opt/tools/bin/python scripts/build_packages.py --wheels --out /wheels \
         multifacet-client multifacet-server multifacet \
-        facets-en facets-passages-small-en facets-passages-en facets-reader-en facets-relations-en facets-papers-en \
+        facets-en facets-passages-small-en facets-passages-en facets-reader-en facets-pairs-en facets-relations-en facets-papers-en \
     && python3 -m venv --without-pip /opt/facets \
     && /opt/tools/bin/pip --python /opt/facets/bin/python install --no-cache-dir --no-compile --no-deps --no-index \
         --prefix /installed /wheels/*.whl

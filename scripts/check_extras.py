@@ -42,7 +42,9 @@ CODE = {
     "model": ("import facets; print(facets.load().encode(['A dog barks.']).shape)", "(1, 10, 256)"),
     "models": (
         "import facets, facets.model.shipped as s; from facets.model.answer_reader import load_reader as r; "
-        "print([r(n) if n == s.DEFAULT_READER else facets.load(n) for n in s.SHIPPED])",
+        "from facets.model.pair_reader import load_pair_reader as p; "
+        "load = {s.DEFAULT_READER: r, s.DEFAULT_PAIR_READER: p}; "
+        "print([load.get(n, facets.load)(n) for n in s.SHIPPED])",
         "]",
     ),
     "gateway": ("import facets_server.gateway.app; print('imported')", "imported"),

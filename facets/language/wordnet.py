@@ -40,7 +40,7 @@ class WordNet:
         self._above: list[list[int]] = table["above"]
         self._opposed: list[list[int]] = table["opposed"]
         self._senses: dict[str, list[int]] = table["senses"]
-        self._opposites: dict[str, list[str]] = table["opposites"]
+        self.opposites: dict[str, list[str]] = table["opposites"]
         self._derived: dict[str, list[str]] = table["derived"]
         self._forms: dict[str, list[str]] = table["forms"]
         # The caches belong to the table, not to the class.
@@ -88,7 +88,7 @@ class WordNet:
     def opposition(self, word: str, other: str) -> float:
         """1 for opposites ("buy" and "sell"); less for words with opposite senses ("polite" and "rude")."""
         others = set(self.lemmas(other))
-        if any(not others.isdisjoint(self._opposites.get(lemma, ())) for lemma in self.lemmas(word)):
+        if any(not others.isdisjoint(self.opposites.get(lemma, ())) for lemma in self.lemmas(word)):
             return 1.0
         concepts = self._concepts(other)
         opposed = (concept for sense in self._concepts(word) for concept in self._opposed[sense])

@@ -14,6 +14,7 @@ PACKAGE_GROUP = "facets.models"
 # The models that have their own package.
 SHIPPED = (
     "facets-en",
+    "facets-pairs-en",
     "facets-papers-en",
     "facets-passages-en",
     "facets-passages-small-en",
@@ -21,6 +22,7 @@ SHIPPED = (
     "facets-relations-en",
 )
 DEFAULT_READER = "facets-reader-en"
+DEFAULT_PAIR_READER = "facets-pairs-en"
 # Before the name or folder of a sentence-transformers encoder.
 ENCODER_PREFIX = "sentence-transformers:"
 CHECKOUT = Path(__file__).parents[2] / "models"

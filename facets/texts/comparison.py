@@ -1,27 +1,22 @@
-"""Compares two texts by what they say: the ``alignment`` score, the differences, and whether one entails the other.
+"""Compares two texts by reading them together: their similarity, what the first says about the second, what differs.
 
-The score starts from the cosine of the encoder and the share of words that the texts have in common.
-Differences that suggest the texts cannot both be true lower it. In longer texts each sentence is compared with the most
+A cross-encoder reads both texts (``facets.model.pair_reader``). Of longer texts it reads each sentence with the most
 similar sentence of the other text, so the work grows linearly with their number.
-Shape suffixes: P pairs, M sentences of the first text, N of the second, D dimensions.
+Shape suffixes: P pairs, M sentences of the first text, N of the second, C relations between two texts.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
-from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
-from facets.arrays import Vectors
-from facets.language.interruption import check_interrupted
-from facets.language.reading import read
-from facets.language.tokenizer import Token
-from facets.model.contract import TextModel
-from facets.texts.alignment import Alignment, WordTable, align
-from facets.texts.differences import Difference, DifferenceKind, find_differences
-from facets.texts.wording import MAX_TOKENS, Wording, read_wording
+from facets.arrays import Floats, Vectors, products
+from facets.language.reading import Reading, read
+from facets.language.sentences import sentences_of
+from facets.model.pair_reader import RELATIONS, PairReader
 
 
 class InferenceLabel(StrEnum):
@@ -34,6 +29,19 @@ class InferenceLabel(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """Words of two texts without which the texts would contradict each other less."""
+
+    first: str  # the word of the first text
+    second: str  # the word of the second text
+    first_start: int  # offset of the first character
+    first_end: int  # offset after the last character
+    second_start: int
+    second_end: int
+    weight: float  # by how much they raise the probability that the texts contradict each other, in `[0, 1]`
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The comparison of two texts."""
 
@@ -42,169 +50,132 @@ class Comparison:
     differences: tuple[Difference, ...]  # largest weight first
 
 
-@dataclass(frozen=True, slots=True)
-class _Features:
-    """Features of a pair of texts: weighted means over their sentences, in ``[0, 1]``."""
+class _Part(NamedTuple):
+    """A text, or a sentence of a long one, as it is read."""
 
-    entails: float
-    entailed: float
-    penalty: float  # for the differences
-    contradiction: float
-    uncovered: float  # largest weight of a word without a counterpart in the other text
+    text: str
+    reading: Reading  # of the whole text
+    start: int  # of the part in the whole text as it is read; -1 if it is read otherwise there
 
-
-MAX_SENTENCES = 32  # sentences compared per text; the rest count only through the encoder
-_MAX_DIFFERENCES = 8
-_APART = 1e-6  # of similarity, for each place between two sentences: more than rounding
-# Fitted by least squares on the training pairs of STS Benchmark; the next four on a grid, on those and on SICK's. See
-# docs/use/similarity.md.
-_COSINE, _ENTAILMENT, _CONSTANT = 0.85, 0.25, -0.15
-_EXPONENT = 0.85
-_CONTRADICTION = 0.45
-# "A man is singing" and "A man is not singing" may be about two men; "the man" is the same man.
-_INDEFINITE = 0.5
-_SAME_WORDS, _BY_WORDS = 0.9, 0.85  # texts that entail each other to 0.9 or more have at least 0.85 of that
-_LEAST_CONTRADICTION = 0.6
-_LEAST_ENTAILMENT = 0.8
-_LEAST_COSINE = 0.7
-_MOST_PENALTY = 0.3  # of texts of which one entails the other
-# Texts are equivalent from a cosine that grows with the heaviest word that only one has, unless one of them entails the
-# other and not the reverse. Fitted on the training pairs of STS Benchmark and 100 plain paraphrases.
-_EQUIVALENT, _UNCOVERED = 0.47, 0.3
-_ONE_WAY, _LEAST_GAP = 0.9, 0.25
-# Between two indefinite sentences only a negation makes a contradiction.
-_DENIALS = (DifferenceKind.NEGATION, DifferenceKind.MODAL)
+    def span(self, word: re.Match[str]) -> tuple[int, int]:
+        """Offsets of the first character of a word of the part, and after the last one, in the original text."""
+        start, end = self.reading.original(self.start + np.array([word.span()]))[0].tolist()
+        return start, end
 
 
-def compare_texts(model: TextModel, pairs: Sequence[tuple[str, str]], cosines_P: Vectors) -> list[Comparison]:
-    """Compares pairs of texts with a model's tokenizer and word vectors.
+Embed = Callable[[Sequence[str]], Vectors]
+
+MAX_SENTENCES = 32  # sentences read of a long text; the rest count only through the encoder
+_READ_WHOLE = 400  # characters of a text that is read at once
+_EQUIVALENT, _ENTAILS, _ENTAILED, _NEUTRAL, _CONTRADICTS = range(len(RELATIONS))
+# The similarity is a logistic function of the cosine of the encoder and the probabilities of the relations. Fitted by
+# least squares on the training pairs of STS Benchmark, and on written pairs (weight 0.7): .95 for equivalent ones, .8
+# for those that entail, .35 for those that contradict each other.
+_COSINE, _CONSTANT = 3.66, -2.71
+_OF_RELATIONS = np.array([1.96, 0.84, 0.84, 0.0, -0.03])
+_LEAST_WEIGHT = 0.1  # of a difference
+_MAX_DIFFERENCES = 3  # of the sentences that contradict each other most
+_MOST_WORDS = 16  # of each sentence
+_WORD = re.compile(r"\w+(?:[.,:'\u2019-]\w+)*")
+
+
+def compare_texts(
+    reader: PairReader, pairs: Sequence[tuple[str, str]], cosines_P: Vectors, embed: Embed
+) -> list[Comparison]:
+    """Compares pairs of texts; ``embed``: encodes sentences, to find those of long texts that belong together.
 
     Swapping the texts of a pair swaps the sides of the differences and may change the label, but not the score.
     """
-    sentences = _read_texts(model, chain.from_iterable(pairs))
-    table = WordTable(model, [wording for read in sentences.values() for wording in read])
-    compared = lru_cache(None)(lambda first, second: _features(sentences[first], sentences[second], table))
     comparisons = []
     for (first, second), cosine in zip(pairs, cosines_P.tolist(), strict=True):
         if read(first).text.split() == read(second).text.split():
             comparisons.append(Comparison(1.0, InferenceLabel.EQUIVALENT, ()))
             continue
-        # Always in the same order, so that ties are broken consistently.
-        is_exchanged = second < first
-        features, differences = compared(*sorted((first, second)))
-        if features is None:
-            comparisons.append(Comparison(max(0.0, cosine) ** _EXPONENT, InferenceLabel.NEUTRAL, ()))
-            continue
-        if is_exchanged:
-            features = replace(features, entails=features.entailed, entailed=features.entails)
-            differences = tuple(difference.exchanged() for difference in differences)
-        comparisons.append(Comparison(_score(cosine, features), _label(cosine, features), differences))
+        ones, others = _parts(first), _parts(second)
+        aligned = _aligned(ones, others, embed)
+        read_XC = _read(reader, [(ones[i].text, others[j].text) for i, j in aligned])
+        found_C = _together(read_XC, aligned)
+        by_contradiction = np.argsort(-read_XC[:, _CONTRADICTS], kind="stable")[:_MAX_DIFFERENCES].tolist()
+        found = (
+            _difference(reader, ones[aligned[x][0]], others[aligned[x][1]], float(read_XC[x, _CONTRADICTS]))
+            for x in by_contradiction
+            if read_XC[x].argmax() == _CONTRADICTS
+        )
+        differences = sorted(filter(None, found), key=lambda difference: -difference.weight)
+        score = float(1.0 / (1.0 + np.exp(-(_CONSTANT + _COSINE * cosine + found_C @ _OF_RELATIONS))))
+        comparisons.append(Comparison(score, _label(found_C), tuple(differences)))
     return comparisons
 
 
-def _read_texts(model: TextModel, texts: Iterable[str]) -> dict[str, tuple[Wording, ...]]:
-    """The parsed sentences of each text, omitting sentences without a word to compare."""
-    sentences = {}
-    for text in dict.fromkeys(texts):
-        check_interrupted()
-        wordings = (read_wording(tokens) for tokens in _sentence_tokens(model, text))
-        sentences[text] = tuple(wording for wording in wordings if wording.words)
-    return sentences
+def _read(reader: PairReader, pairs: Sequence[tuple[str, str]]) -> Floats:
+    """What the texts of pairs are to each other, ``[P, C]``; equal ones need no reading."""
+    read_PC = np.zeros((len(pairs), len(RELATIONS)), dtype=np.float32)
+    read_PC[:, _EQUIVALENT] = 1.0
+    differ = [place for place, (one, other) in enumerate(pairs) if one != other]
+    read_PC[differ] = reader.read([pairs[place] for place in differ])
+    return read_PC
 
 
-def _sentence_tokens(model: TextModel, text: str) -> Iterator[list[Token]]:
-    """The first tokens of each sentence as it is read, with their places in the original text."""
-    reading, behind = read(text), 0
-    for sentence in model.tokenizer.sentences(text)[:MAX_SENTENCES]:
+def _parts(text: str) -> list[_Part]:
+    reading = read(text)
+    if len(text) <= _READ_WHOLE:
+        return [_Part(reading.text, reading, 0)]
+    parts, behind = list[_Part](), 0
+    for sentence in sentences_of(text)[:MAX_SENTENCES]:
         start = reading.text.find(sentence.said, behind)
-        if start < 0:  # a mark extends over the end of the sentence
-            (tokens,) = model.tokenizer.tokenize([sentence.text], most=MAX_TOKENS)
-            yield [Token(token.text, token.start + sentence.start, token.end + sentence.start) for token in tokens]
-            continue
-        (tokens,) = model.tokenizer.tokenize([sentence.said], most=MAX_TOKENS)
-        spans_N2 = reading.original(start + np.array([(token.start, token.end) for token in tokens]).reshape(-1, 2))
-        yield [Token(token.text, *span) for token, span in zip(tokens, spans_N2.tolist(), strict=True)]
-        behind = start + len(sentence.said)
+        parts.append(_Part(sentence.said, reading, start))
+        behind = max(behind, start + len(sentence.said))
+    return parts
 
 
-def _features(
-    first: Sequence[Wording], second: Sequence[Wording], table: WordTable
-) -> tuple[_Features | None, tuple[Difference, ...]]:
-    """Features and differences of two texts; None when a text has no word to compare."""
-    if not first or not second:
-        return None, ()
-    check_interrupted()
-    aligned = [align(first[i], second[j], table) for i, j in _aligned_sentences(first, second, table)]
-    weights = [sum(table.weights(wording.words).sum() for wording in side) for side in (first, second)]
-    shares = [alignment.first_weights.sum() / weights[0] for alignment in aligned]
-    others = [alignment.second_weights.sum() / weights[1] for alignment in aligned]
-    found = [find_differences(alignment) for alignment in aligned]  # for each pair of sentences
-    sizes = [(share + other) / 2 for share, other in zip(shares, others, strict=True)]
-    entailed = [alignment.entailed for alignment in aligned]
-    features = _Features(
-        entails=_dot(others, [forward for forward, _ in entailed]),
-        entailed=_dot(shares, [backward for _, backward in entailed]),
-        penalty=_dot(sizes, [_penalty(*pair) for pair in zip(aligned, found, strict=True)]),
-        contradiction=max(_contradiction(*pair) for pair in zip(aligned, found, strict=True)),
-        uncovered=1.0 if len(first) != len(second) else max(alignment.uncovered for alignment in aligned),
+def _aligned(ones: Sequence[_Part], others: Sequence[_Part], embed: Embed) -> list[tuple[int, int]]:
+    """Each part of a text with the most similar part of the other text."""
+    if len(ones) == 1 or len(others) == 1:
+        return [(i, j) for i in range(len(ones)) for j in range(len(others))]
+    vectors_XD = embed([part.text for part in (*ones, *others)])
+    cosines_MN = products(vectors_XD[: len(ones)], vectors_XD[len(ones) :])
+    forward = enumerate(cosines_MN.argmax(1).tolist())
+    return sorted({*forward, *((i, j) for j, i in enumerate(cosines_MN.argmax(0).tolist()))})
+
+
+def _together(read_XC: Floats, aligned: Sequence[tuple[int, int]]) -> Floats:
+    """What two texts say of each other, ``[C]``, given what their parts do."""
+    if len(read_XC) == 1:
+        return read_XC[0]
+    # A text follows if each of its parts follows from one of the other.
+    follows_2X = read_XC[:, _EQUIVALENT] + np.stack([read_XC[:, _ENTAILS], read_XC[:, _ENTAILED]])
+    ends = [{side[place] for side in aligned} for place in (1, 0)]
+    forward, backward = (
+        min(max(f for f, pair in zip(follows_X, aligned, strict=True) if pair[place] == part) for part in parts)
+        for follows_X, place, parts in zip(follows_2X.tolist(), (1, 0), ends, strict=True)
     )
-    differences = sorted(chain.from_iterable(found), key=lambda difference: -difference.weight)
-    return features, tuple(differences[:_MAX_DIFFERENCES])
+    both, contradicts = min(forward, backward), float(read_XC[:, _CONTRADICTS].max())
+    rest = np.array([both, forward - both, backward - both, 1.0 - max(forward, backward)])
+    return np.append(rest * (1.0 - contradicts), contradicts)
 
 
-def _dot(shares: Sequence[float], values: Sequence[float]) -> float:
-    return float(sum(share * value for share, value in zip(shares, values, strict=True)))
+def _label(found_C: Floats) -> InferenceLabel:
+    relation = RELATIONS[int(found_C.argmax())]
+    return InferenceLabel.NEUTRAL if relation == "entailed" else InferenceLabel(relation)
 
 
-def _aligned_sentences(first: Sequence[Wording], second: Sequence[Wording], table: WordTable) -> list[tuple[int, int]]:
-    """Pairs of sentences of the two texts, each at most once, with the greatest total similarity.
-
-    Of equally similar ones, those at the same place, whatever the rounding of the processor.
-    """
-    if len(first) == len(second) == 1:
-        return [(0, 0)]
-    cosines_MN = table.sentence_vectors(first) @ table.sentence_vectors(second).T
-    from scipy.optimize import linear_sum_assignment  # imported late: takes 36 MB that a server may never need
-
-    apart_MN = np.abs(np.arange(len(first))[:, None] - np.arange(len(second)))
-    rows, columns = linear_sum_assignment(_APART * apart_MN - cosines_MN)
-    return list(zip(rows.tolist(), columns.tolist(), strict=True))
+def _difference(reader: PairReader, one: _Part, other: _Part, contradicts: float) -> Difference | None:
+    """The word of each of two texts that contradict each other without which they do so the least."""
+    words, others = (list(_WORD.finditer(part.text)) for part in (one, other))
+    words, others = _own(words, others), _own(others, words)
+    without = [(_without(word), other.text) for word in words] + [(one.text, _without(word)) for word in others]
+    lowered_W = contradicts - reader.read(without)[:, _CONTRADICTS]
+    if min(len(words), len(others), one.start + 1, other.start + 1) == 0 or lowered_W.max() < _LEAST_WEIGHT:
+        return None
+    first, second = words[int(lowered_W[: len(words)].argmax())], others[int(lowered_W[len(words) :].argmax())]
+    return Difference(first.group(), second.group(), *one.span(first), *other.span(second), float(lowered_W.max()))
 
 
-def _is_indefinite(alignment: Alignment) -> bool:
-    return alignment.first.indefinite and alignment.second.indefinite
+def _own(words: Sequence[re.Match[str]], others: Sequence[re.Match[str]]) -> list[re.Match[str]]:
+    """The words that the other text does not have; all of them if it has all."""
+    known = {other.group().lower() for other in others}
+    return ([word for word in words if word.group().lower() not in known] or list(words))[:_MOST_WORDS]
 
 
-def _penalty(alignment: Alignment, differences: Sequence[Difference]) -> float:
-    # Exchanged roles count in full, although both texts may be true.
-    weights = (1.0 if found.kind is DifferenceKind.ROLES else found.weight for found in differences)
-    return max(weights, default=0.0) * (_INDEFINITE if _is_indefinite(alignment) else 1.0)
-
-
-def _contradiction(alignment: Alignment, differences: Sequence[Difference]) -> float:
-    indefinite = _is_indefinite(alignment)
-    weights = (found.weight for found in differences if not indefinite or found.kind in _DENIALS)
-    return max(weights, default=0.0)
-
-
-def _score(cosine: float, features: _Features) -> float:
-    entailment = max(features.entails, features.entailed)
-    weighted = _COSINE * cosine + _ENTAILMENT * entailment + _CONSTANT
-    alike = min(1.0, max(0.0, weighted / (_COSINE + _ENTAILMENT + _CONSTANT)))
-    both = min(features.entails, features.entailed)
-    if both >= _SAME_WORDS:  # the encoder may not know misspelt words
-        alike = max(alike, both * _BY_WORDS)
-    return float(alike**_EXPONENT * (1.0 - _CONTRADICTION * features.penalty))
-
-
-def _label(cosine: float, features: _Features) -> InferenceLabel:
-    if features.contradiction >= _LEAST_CONTRADICTION:
-        return InferenceLabel.CONTRADICTS
-    if features.penalty >= _MOST_PENALTY:
-        return InferenceLabel.NEUTRAL
-    low, high = sorted((features.entails, features.entailed))
-    is_one_way = high >= _ONE_WAY and high - low > _LEAST_GAP
-    if not is_one_way and cosine >= _EQUIVALENT + _UNCOVERED * features.uncovered:
-        return InferenceLabel.EQUIVALENT
-    is_entailed = features.entails >= _LEAST_ENTAILMENT and cosine >= _LEAST_COSINE
-    return InferenceLabel.ENTAILS if is_entailed else InferenceLabel.NEUTRAL
+def _without(word: re.Match[str]) -> str:
+    return f"{word.string[: word.start()]}{word.string[word.end() :]}"

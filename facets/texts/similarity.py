@@ -21,6 +21,7 @@ from facets.extras import require_extra
 from facets.language.interruption import check_interrupted, computed_once
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
+from facets.model.pair_reader import load_pair_reader
 from facets.model.score_curves import apply_curve
 from facets.texts.comparison import Comparison, compare_texts
 from facets.texts.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded, with_weights
@@ -48,7 +49,7 @@ class SimilarityMethod(StrEnum):
     WMD = "wmd"
     PROBABILITY_WMD = "probability_wmd"
     ENCODER = "encoder"
-    ALIGNMENT = "alignment"
+    CROSS_ENCODER = "cross_encoder"
 
     @property
     def row(self) -> "MethodRow":
@@ -66,7 +67,7 @@ class SimilarityMethod(StrEnum):
 
 def default_method(task: str) -> SimilarityMethod:
     """Default method of a task: the one that agrees best with human judgements (``docs/use/similarity.md``)."""
-    return SimilarityMethod.ALIGNMENT if task == "passages" else SimilarityMethod.CODEBOOK
+    return SimilarityMethod.CROSS_ENCODER if task == "passages" else SimilarityMethod.CODEBOOK
 
 
 def method_named(name: str) -> SimilarityMethod:
@@ -109,7 +110,7 @@ class PairScores:
     method: SimilarityMethod
     explanations: tuple[PairExplanation, ...] = ()  # one for each pair if requested
     calibrated: Floats | None = None  # `[P]` float32, calibrated scores if requested
-    comparisons: tuple[Comparison, ...] = ()  # label and differences of each pair; only for `alignment`
+    comparisons: tuple[Comparison, ...] = ()  # label and differences of each pair; only for `cross_encoder`
 
 
 def score_pairs(
@@ -144,7 +145,7 @@ def score_pairs(
         chosen,
         explanations=scorer.explanations(chosen, attention=attention, num_words=num_words) if explain else (),
         calibrated=calibrated_P,
-        comparisons=scorer.comparisons if chosen is SimilarityMethod.ALIGNMENT else (),
+        comparisons=scorer.comparisons if chosen is SimilarityMethod.CROSS_ENCODER else (),
     )
 
 
@@ -198,7 +199,8 @@ class PairScorer:
         if not self.texts:
             return ()
         pairs = [(self.texts[first], self.texts[second]) for first, second in self.pairs_P2.tolist()]
-        return tuple(compare_texts(self.model, pairs, self.cosines(self.states).numpy()))
+        cosines_P = self.cosines(self.states).numpy()
+        return tuple(compare_texts(load_pair_reader(), pairs, cosines_P, self._encoder.embed))
 
     def _encoded(self, encode: Callable[[Sequence[str]], Floats]) -> Tensor:
         try:
@@ -362,7 +364,7 @@ _ROWS = {
         _wmd, _MINUS_DISTANCE, compares_words=True, by_probability=True, needs_pot=True
     ),
     SimilarityMethod.ENCODER: MethodRow(lambda texts, _: texts.cosines(texts.states), task="passages"),
-    SimilarityMethod.ALIGNMENT: MethodRow(
+    SimilarityMethod.CROSS_ENCODER: MethodRow(
         lambda texts, _: torch.tensor([comparison.score for comparison in texts.comparisons]),
         (0.0, 1.0),
         task="passages",

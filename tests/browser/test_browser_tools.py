@@ -37,14 +37,14 @@ def test_similarity_shows_score_method_and_a_bar_per_match(view: View) -> None:
     page = view("similarity")
     example(page, "A tram, a railway")
     expect(page.locator(".big")).to_have_text(re.compile(r"\d+ %"))
-    expect(page.locator("main [role=status]")).to_contain_text("alignment by facets-passages")
+    expect(page.locator("main [role=status]")).to_contain_text("cross encoder by facets-passages")
     matches = page.locator(".match")
     assert matches.count() >= 3
     expect(page.locator(".bond")).to_have_count(matches.count())
     matches.nth(1).hover()
     assert page.locator(".passage .glow").count() >= 2
     example(page, "Open, closed")
-    expect(page.get_by_label("Differences")).to_contain_text("open / closed differ (antonym)")
+    expect(page.get_by_label("Differences")).to_contain_text("open / closed differ")
     expect(page.locator(".verdict")).to_contain_text("They contradict each other.")
 
 

@@ -12,7 +12,15 @@ from facets_client.core.rows import FacetsArray, Listed, OfPair, Record
 
 DTypeName = Literal["float32", "float16"]
 Method = Literal[
-    "codebook", "max_facet", "average", "probability_average", "sif", "wmd", "probability_wmd", "encoder", "alignment"
+    "codebook",
+    "max_facet",
+    "average",
+    "probability_average",
+    "sif",
+    "wmd",
+    "probability_wmd",
+    "encoder",
+    "cross_encoder",
 ]
 SearchMode = Literal["hybrid", "facets", "lexical"]
 Combination = Literal["", "sum", "any"]
@@ -349,17 +357,15 @@ class Difference:
     """Difference.
 
     Attributes:
-        kind: Kind of the difference.
-        first: Words of the first text in lower case, with a negating word.
-        second: Words of the second text.
+        first: Word of the first text.
+        second: Word of the second text.
         first_start: First character in the first text, in code points.
         first_end: One past the last character in the first text.
         second_start: First character in the second text, in code points.
         second_end: One past the last character in the second text.
-        weight: How strongly it contradicts that both texts are true, in [0, 1].
+        weight: How much less probable the contradiction is without one of the words, in [0, 1].
     """
 
-    kind: str
     first: str
     second: str
     first_start: int
@@ -395,8 +401,9 @@ class PairScoreFields:
         calibrated_score: The score on a human scale from 0, unrelated, to 1, equivalent; only if requested.
             FAILED_PRECONDITION: the model has no curve for the method.
         explanation: Matching facets and tokens; only if requested.
-        label: What the first text says about the second; only by ALIGNMENT.
-        differences: Differences, largest first, at most 8; only by ALIGNMENT.
+        label: What the first text says about the second; only by CROSS_ENCODER.
+        differences: Words by which the texts contradict each other, largest weight first, at most 3; only by
+            CROSS_ENCODER.
     """
 
     score: float

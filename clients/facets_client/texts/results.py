@@ -51,8 +51,8 @@ class Explanation(Drawn, types.ExplanationFields):
 
 
 def differing(score: types.PairScoreFields) -> str:
-    """The differences on one line, such as ``open / closed (antonym)``; empty when there are none."""
-    return ", ".join(dict.fromkeys(f"{item.first} / {item.second} ({item.kind})" for item in score.differences))
+    """The differences on one line, such as ``open / closed``; empty when there are none."""
+    return ", ".join(dict.fromkeys(f"{item.first} / {item.second}" for item in score.differences))
 
 
 class PairScore(Drawn, types.PairScoreFields):

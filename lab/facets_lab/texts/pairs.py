@@ -200,7 +200,7 @@ def evaluate_opposed_pairs(file: DataFile, names_or_paths: Models = None, *, bas
     """Rank paraphrases above contradictions. Tab-separated: paraphrase or contradiction, kind, two sentences.
 
     above: share of comparisons in which a paraphrase has a higher score than a contradiction. told: share of
-    contradictions that the alignment recognizes. denied: share of paraphrases that it takes for contradictions.
+    contradictions that the cross-encoder recognizes. denied: share of paraphrases that it takes for contradictions.
 
     Example: facets-eval opposed-pairs tests/answers/similarity-fresh.tsv --model facets-passages-small-en
     """
@@ -213,7 +213,7 @@ def evaluate_opposed_pairs(file: DataFile, names_or_paths: Models = None, *, bas
 
     def measured() -> Iterator[tuple[str, MethodMetrics]]:
         for model in models:
-            methods = (str(SimilarityMethod.ALIGNMENT), str(SimilarityMethod.ENCODER))
+            methods = (str(SimilarityMethod.CROSS_ENCODER), str(SimilarityMethod.ENCODER))
             metrics = {name: above(scores_P) for name, scores_P in model_scores(model, pairs, methods)}
             labels = np.array([comparison.label for comparison in PairScorer(model, pairs).comparisons])
             is_denied = labels == InferenceLabel.CONTRADICTS

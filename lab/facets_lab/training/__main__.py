@@ -13,6 +13,7 @@ COMMANDS = {
     "passages": ("documents.training:passages", "Distil a model of passages, or fit a head to one."),
     "prepare-reader": ("documents.reader_data:prepare_reader", "Prepare data for the answer reader."),
     "reader": ("documents.reader:reader", "Train the answer reader."),
+    "pairs": ("texts.inference:pairs", "Train the pair reader."),
     "relations": ("relations.export:relations", "Train a relation model, or mine its data."),
     "relation-facts": ("relations.facts:relation_facts", "Find facts in mined data."),
     "papers": ("papers.export:papers", "Train a model of papers."),

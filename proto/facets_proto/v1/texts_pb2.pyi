@@ -20,7 +20,7 @@ class SimilarityMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SIMILARITY_METHOD_WMD: _ClassVar[SimilarityMethod]
     SIMILARITY_METHOD_PROBABILITY_WMD: _ClassVar[SimilarityMethod]
     SIMILARITY_METHOD_ENCODER: _ClassVar[SimilarityMethod]
-    SIMILARITY_METHOD_ALIGNMENT: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_CROSS_ENCODER: _ClassVar[SimilarityMethod]
 
 class InferenceLabel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -29,18 +29,6 @@ class InferenceLabel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INFERENCE_LABEL_NEUTRAL: _ClassVar[InferenceLabel]
     INFERENCE_LABEL_CONTRADICTS: _ClassVar[InferenceLabel]
     INFERENCE_LABEL_EQUIVALENT: _ClassVar[InferenceLabel]
-
-class DifferenceKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    DIFFERENCE_KIND_UNSPECIFIED: _ClassVar[DifferenceKind]
-    DIFFERENCE_KIND_NEGATION: _ClassVar[DifferenceKind]
-    DIFFERENCE_KIND_ANTONYM: _ClassVar[DifferenceKind]
-    DIFFERENCE_KIND_ROLES: _ClassVar[DifferenceKind]
-    DIFFERENCE_KIND_NUMBER: _ClassVar[DifferenceKind]
-    DIFFERENCE_KIND_DATE: _ClassVar[DifferenceKind]
-    DIFFERENCE_KIND_QUANTIFIER: _ClassVar[DifferenceKind]
-    DIFFERENCE_KIND_PREPOSITION: _ClassVar[DifferenceKind]
-    DIFFERENCE_KIND_MODAL: _ClassVar[DifferenceKind]
 SIMILARITY_METHOD_UNSPECIFIED: SimilarityMethod
 SIMILARITY_METHOD_CODEBOOK: SimilarityMethod
 SIMILARITY_METHOD_MAX_FACET: SimilarityMethod
@@ -50,21 +38,12 @@ SIMILARITY_METHOD_SIF: SimilarityMethod
 SIMILARITY_METHOD_WMD: SimilarityMethod
 SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod
 SIMILARITY_METHOD_ENCODER: SimilarityMethod
-SIMILARITY_METHOD_ALIGNMENT: SimilarityMethod
+SIMILARITY_METHOD_CROSS_ENCODER: SimilarityMethod
 INFERENCE_LABEL_UNSPECIFIED: InferenceLabel
 INFERENCE_LABEL_ENTAILS: InferenceLabel
 INFERENCE_LABEL_NEUTRAL: InferenceLabel
 INFERENCE_LABEL_CONTRADICTS: InferenceLabel
 INFERENCE_LABEL_EQUIVALENT: InferenceLabel
-DIFFERENCE_KIND_UNSPECIFIED: DifferenceKind
-DIFFERENCE_KIND_NEGATION: DifferenceKind
-DIFFERENCE_KIND_ANTONYM: DifferenceKind
-DIFFERENCE_KIND_ROLES: DifferenceKind
-DIFFERENCE_KIND_NUMBER: DifferenceKind
-DIFFERENCE_KIND_DATE: DifferenceKind
-DIFFERENCE_KIND_QUANTIFIER: DifferenceKind
-DIFFERENCE_KIND_PREPOSITION: DifferenceKind
-DIFFERENCE_KIND_MODAL: DifferenceKind
 
 class EmbedRequest(_message.Message):
     __slots__ = ("texts", "model", "normalize", "dtype", "include_spans", "include_vectors", "vectors_only")
@@ -209,8 +188,7 @@ class PairScore(_message.Message):
     def __init__(self, score: _Optional[float] = ..., calibrated_score: _Optional[float] = ..., explanation: _Optional[_Union[PairExplanation, _Mapping]] = ..., label: _Optional[_Union[InferenceLabel, str]] = ..., differences: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ...) -> None: ...
 
 class Difference(_message.Message):
-    __slots__ = ("kind", "first", "second", "first_start", "first_end", "second_start", "second_end", "weight")
-    KIND_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("first", "second", "first_start", "first_end", "second_start", "second_end", "weight")
     FIRST_FIELD_NUMBER: _ClassVar[int]
     SECOND_FIELD_NUMBER: _ClassVar[int]
     FIRST_START_FIELD_NUMBER: _ClassVar[int]
@@ -218,7 +196,6 @@ class Difference(_message.Message):
     SECOND_START_FIELD_NUMBER: _ClassVar[int]
     SECOND_END_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    kind: DifferenceKind
     first: str
     second: str
     first_start: int
@@ -226,7 +203,7 @@ class Difference(_message.Message):
     second_start: int
     second_end: int
     weight: float
-    def __init__(self, kind: _Optional[_Union[DifferenceKind, str]] = ..., first: _Optional[str] = ..., second: _Optional[str] = ..., first_start: _Optional[int] = ..., first_end: _Optional[int] = ..., second_start: _Optional[int] = ..., second_end: _Optional[int] = ..., weight: _Optional[float] = ...) -> None: ...
+    def __init__(self, first: _Optional[str] = ..., second: _Optional[str] = ..., first_start: _Optional[int] = ..., first_end: _Optional[int] = ..., second_start: _Optional[int] = ..., second_end: _Optional[int] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class PairExplanation(_message.Message):
     __slots__ = ("matches", "first_tokens", "second_tokens")

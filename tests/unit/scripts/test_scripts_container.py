@@ -9,7 +9,7 @@ from facets_server.runtime.config import ServerConfig, load_config
 from test_scripts_setup import ROOT, script
 
 from facets.model.loading import DEFAULT_MODEL, TASKS
-from facets.model.shipped import DEFAULT_READER
+from facets.model.shipped import DEFAULT_PAIR_READER, DEFAULT_READER
 
 # Instructions, lines that go on joined, comments dropped.
 _TEXT = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -36,7 +36,7 @@ def test_the_default_models_and_those_that_they_borrow_from_are_in_it() -> None:
     builder = script("build_packages")
     (build,) = (rest for instruction, rest in INSTRUCTIONS if instruction == "RUN" and "build_packages.py" in rest)
     built = set(re.split(r"&&", build.partition("build_packages.py")[2])[0].split())
-    wanted = {DEFAULT_MODEL, DEFAULT_READER, *(entry.default for entry in TASKS.values())}
+    wanted = {DEFAULT_MODEL, DEFAULT_READER, DEFAULT_PAIR_READER, *(entry.default for entry in TASKS.values())}
     wanted |= {lender for name in wanted for lender in builder.borrows(ROOT / "models" / name)}
     assert built - {"--wheels", "--out", "/wheels"} == wanted | set(builder.CODE) - {"multifacet-lab"}
 

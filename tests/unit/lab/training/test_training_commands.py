@@ -14,6 +14,7 @@ from facets_lab.papers.data import PaperTrainingConfig
 from facets_lab.relations.catalogue import RelationCatalogue
 from facets_lab.relations.data import RelationTrainingConfig
 from facets_lab.texts.data import SentenceTrainingConfig
+from facets_lab.texts.inference import PairTrainingConfig
 from facets_lab.training.__main__ import main
 from facets_lab.training.loop import TrainingConfig
 from relation_toys import toy_relation_config
@@ -126,6 +127,7 @@ def test_our_own_configurations_load(path: Path) -> None:
         "relations": RelationTrainingConfig,
         "passages": PassageTrainingConfig,
         "reader": ReaderTrainingConfig,
+        "pairs": PairTrainingConfig,
     }
     kind = next((kind for word, kind in kinds.items() if word in path.stem), SentenceTrainingConfig)
     assert kind.from_toml(path).name in path.stem

@@ -44,7 +44,7 @@ PAIRS = [("the dog plays", "a dog plays music"), ("a man", "the garage"), ("musi
 @pytest.fixture(scope="module")
 def toy():
     model = toy_passage_model()
-    model.score_curves["alignment"] = np.array([[0.0, 1.0], [0.0, 1.0]])
+    model.score_curves["cross_encoder"] = np.array([[0.0, 1.0], [0.0, 1.0]])
     return model
 
 
@@ -67,7 +67,7 @@ def scored(running, **request):
 @pytest.mark.parametrize(
     ("request_of", "model", "method"),
     [
-        ({}, "toy-passages", "ALIGNMENT"),
+        ({}, "toy-passages", "CROSS_ENCODER"),
         ({"method": texts_pb2.SIMILARITY_METHOD_ENCODER}, "toy-passages", "ENCODER"),
         ({"method": texts_pb2.SIMILARITY_METHOD_AVERAGE}, "fake", "AVERAGE"),
         ({"model": "fake"}, "fake", "CODEBOOK"),

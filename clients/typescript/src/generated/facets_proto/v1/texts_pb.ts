@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/texts.proto.
  */
 export const file_facets_proto_v1_texts: GenFile = /*@__PURE__*/
-  fileDesc("ChtmYWNldHNfcHJvdG8vdjEvdGV4dHMucHJvdG8SCWZhY2V0cy52MSKpAQoMRW1iZWRSZXF1ZXN0Eg0KBXRleHRzGAEgAygJEg0KBW1vZGVsGAIgASgJEhEKCW5vcm1hbGl6ZRgDIAEoCBIiCgVkdHlwZRgEIAEoDjITLmZhY2V0cy52MS5EYXRhVHlwZRIVCg1pbmNsdWRlX3NwYW5zGAUgASgIEhcKD2luY2x1ZGVfdmVjdG9ycxgGIAEoCBIUCgx2ZWN0b3JzX29ubHkYByABKAgijQIKDUVtYmVkUmVzcG9uc2USLwoQZmFjZXRfZW1iZWRkaW5ncxgBIAEoCzIVLmZhY2V0cy52MS5GYWNldEFycmF5EioKC3Rva2VuX3N0YXRzGAIgAygLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncxIqCgtmYWNldF9zcGFucxgFIAMoCzIVLmZhY2V0cy52MS5GYWNldFNwYW5zEiYKB3ZlY3RvcnMYBiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSIsCgpGYWNldFNwYW5zEh4KBXNwYW5zGAEgAygLMg8uZmFjZXRzLnYxLlNwYW4iUAoSRW1iZWRTdHJlYW1SZXF1ZXN0EhAKCHNlcXVlbmNlGAEgASgEEigKB3JlcXVlc3QYAiABKAsyFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0IoUBChNFbWJlZFN0cmVhbVJlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEiwKCHJlc3BvbnNlGAIgASgLMhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJUCg5FeHBsYWluUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIWCgludW1fd29yZHMYAyABKA1IAIgBAUIMCgpfbnVtX3dvcmRzIpABCg9FeHBsYWluUmVzcG9uc2USMAoMZXhwbGFuYXRpb25zGAEgAygLMhouZmFjZXRzLnYxLlRleHRFeHBsYW5hdGlvbhImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIo8BCg9UZXh0RXhwbGFuYXRpb24SKQoGdG9rZW5zGAEgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uEiUKBmZhY2V0cxgCIAMoCzIVLmZhY2V0cy52MS5GYWNldFdvcmRzEioKC3Rva2VuX3N0YXRzGAMgASgLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMizAEKDFNjb3JlUmVxdWVzdBIiCgVwYWlycxgBIAMoCzITLmZhY2V0cy52MS5UZXh0UGFpchINCgVtb2RlbBgCIAEoCRIrCgZtZXRob2QYAyABKA4yGy5mYWNldHMudjEuU2ltaWxhcml0eU1ldGhvZBIRCglhdHRlbnRpb24YBCABKAgSDwoHZXhwbGFpbhgFIAEoCBISCgpjYWxpYnJhdGVkGAYgASgIEhYKCW51bV93b3JkcxgHIAEoDUgAiAEBQgwKCl9udW1fd29yZHMiKQoIVGV4dFBhaXISDQoFZmlyc3QYASABKAkSDgoGc2Vjb25kGAIgASgJIsIBCg1TY29yZVJlc3BvbnNlEiQKBnNjb3JlcxgBIAMoCzIULmZhY2V0cy52MS5QYWlyU2NvcmUSKwoGbWV0aG9kGAIgASgOMhsuZmFjZXRzLnYxLlNpbWlsYXJpdHlNZXRob2QSEQoJYXR0ZW50aW9uGAMgASgIEiYKBW1vZGVsGAQgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAUgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3Mi1QEKCVBhaXJTY29yZRINCgVzY29yZRgBIAEoARIdChBjYWxpYnJhdGVkX3Njb3JlGAIgASgBSACIAQESLwoLZXhwbGFuYXRpb24YAyABKAsyGi5mYWNldHMudjEuUGFpckV4cGxhbmF0aW9uEigKBWxhYmVsGAQgASgOMhkuZmFjZXRzLnYxLkluZmVyZW5jZUxhYmVsEioKC2RpZmZlcmVuY2VzGAUgAygLMhUuZmFjZXRzLnYxLkRpZmZlcmVuY2VCEwoRX2NhbGlicmF0ZWRfc2NvcmUitgEKCkRpZmZlcmVuY2USJwoEa2luZBgBIAEoDjIZLmZhY2V0cy52MS5EaWZmZXJlbmNlS2luZBINCgVmaXJzdBgCIAEoCRIOCgZzZWNvbmQYAyABKAkSEwoLZmlyc3Rfc3RhcnQYBCABKAUSEQoJZmlyc3RfZW5kGAUgASgFEhQKDHNlY29uZF9zdGFydBgGIAEoBRISCgpzZWNvbmRfZW5kGAcgASgFEg4KBndlaWdodBgIIAEoASKcAQoPUGFpckV4cGxhbmF0aW9uEiYKB21hdGNoZXMYASADKAsyFS5mYWNldHMudjEuRmFjZXRNYXRjaBIvCgxmaXJzdF90b2tlbnMYAiADKAsyGS5mYWNldHMudjEuVG9rZW5BdHRlbnRpb24SMAoNc2Vjb25kX3Rva2VucxgDIAMoCzIZLmZhY2V0cy52MS5Ub2tlbkF0dGVudGlvbiKXAQoQU3VtbWFyaXplUmVxdWVzdBItCglkb2N1bWVudHMYASADKAsyGi5mYWNldHMudjEuU3VtbWFyeURvY3VtZW50Eg0KBW1vZGVsGAIgASgJEhcKDW51bV9zZW50ZW5jZXMYAyABKA1IABITCgltYXhfd29yZHMYBCABKA1IABINCgVxdWVyeRgGIAEoCUIICgZidWRnZXQiWQoPU3VtbWFyeURvY3VtZW50Eg4KBHRleHQYASABKAlIABIsCglzZW50ZW5jZXMYAiABKAsyFy5mYWNldHMudjEuU2VudGVuY2VMaXN0SABCCAoGc291cmNlIiEKDFNlbnRlbmNlTGlzdBIRCglzZW50ZW5jZXMYASADKAkihwEKEVN1bW1hcml6ZVJlc3BvbnNlEiUKCXN1bW1hcmllcxgBIAMoCzISLmZhY2V0cy52MS5TdW1tYXJ5EiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAMgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MigQEKB1N1bW1hcnkSLQoJc2VudGVuY2VzGAEgAygLMhouZmFjZXRzLnYxLlN1bW1hcnlTZW50ZW5jZRIhChludW1fc2VudGVuY2VzX2luX2RvY3VtZW50GAIgASgNEhEKCW51bV93b3JkcxgDIAEoDRIRCgloYXNfcHJvc2UYBCABKAgibgoPU3VtbWFyeVNlbnRlbmNlEgwKBHRleHQYASABKAkSEAoIc2VudGVuY2UYAiABKA0SDQoFc3RhcnQYAyABKA0SCwoDZW5kGAQgASgNEhEKCXNlbGVjdGlvbhgFIAEoDRIMCgRnYWluGAYgASgBIp8BChRTdWdnZXN0VG9waWNzUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIXCgpudW1fdG9waWNzGAMgASgNSACIAQESFgoJbnVtX3dvcmRzGAQgASgNSAGIAQESDAoEa2VlcBgFIAMoCRINCgVhdm9pZBgGIAMoCUINCgtfbnVtX3RvcGljc0IMCgpfbnVtX3dvcmRzIooBChVTdWdnZXN0VG9waWNzUmVzcG9uc2USJAoFdGV4dHMYASADKAsyFS5mYWNldHMudjEuVGV4dFRvcGljcxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIlYKClRleHRUb3BpY3MSIAoGdG9waWNzGAEgAygLMhAuZmFjZXRzLnYxLlRvcGljEiYKB3ZlY3RvcnMYAiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSJnCgVUb3BpYxIlCgV3b3JkcxgBIAMoCzIWLmZhY2V0cy52MS5OZWFyZXN0V29yZBIXCgpsaWtlbGlob29kGAIgASgBSACIAQESDwoHbm92ZWx0eRgDIAEoAUINCgtfbGlrZWxpaG9vZCrdAgoQU2ltaWxhcml0eU1ldGhvZBIhCh1TSU1JTEFSSVRZX01FVEhPRF9VTlNQRUNJRklFRBAAEh4KGlNJTUlMQVJJVFlfTUVUSE9EX0NPREVCT09LEAESHwobU0lNSUxBUklUWV9NRVRIT0RfTUFYX0ZBQ0VUEAISHQoZU0lNSUxBUklUWV9NRVRIT0RfQVZFUkFHRRADEikKJVNJTUlMQVJJVFlfTUVUSE9EX1BST0JBQklMSVRZX0FWRVJBR0UQBBIZChVTSU1JTEFSSVRZX01FVEhPRF9TSUYQBRIZChVTSU1JTEFSSVRZX01FVEhPRF9XTUQQBhIlCiFTSU1JTEFSSVRZX01FVEhPRF9QUk9CQUJJTElUWV9XTUQQBxIdChlTSU1JTEFSSVRZX01FVEhPRF9FTkNPREVSEAgSHwobU0lNSUxBUklUWV9NRVRIT0RfQUxJR05NRU5UEAkqrAEKDkluZmVyZW5jZUxhYmVsEh8KG0lORkVSRU5DRV9MQUJFTF9VTlNQRUNJRklFRBAAEhsKF0lORkVSRU5DRV9MQUJFTF9FTlRBSUxTEAESGwoXSU5GRVJFTkNFX0xBQkVMX05FVVRSQUwQAhIfChtJTkZFUkVOQ0VfTEFCRUxfQ09OVFJBRElDVFMQAxIeChpJTkZFUkVOQ0VfTEFCRUxfRVFVSVZBTEVOVBAEKpkCCg5EaWZmZXJlbmNlS2luZBIfChtESUZGRVJFTkNFX0tJTkRfVU5TUEVDSUZJRUQQABIcChhESUZGRVJFTkNFX0tJTkRfTkVHQVRJT04QARIbChdESUZGRVJFTkNFX0tJTkRfQU5UT05ZTRACEhkKFURJRkZFUkVOQ0VfS0lORF9ST0xFUxADEhoKFkRJRkZFUkVOQ0VfS0lORF9OVU1CRVIQBBIYChRESUZGRVJFTkNFX0tJTkRfREFURRAFEh4KGkRJRkZFUkVOQ0VfS0lORF9RVUFOVElGSUVSEAYSHwobRElGRkVSRU5DRV9LSU5EX1BSRVBPU0lUSU9OEAcSGQoVRElGRkVSRU5DRV9LSU5EX01PREFMEAgy4gEKEEVtYmVkZGluZ1NlcnZpY2USOgoFRW1iZWQSFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0GhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2USUAoLRW1iZWRTdHJlYW0SHS5mYWNldHMudjEuRW1iZWRTdHJlYW1SZXF1ZXN0Gh4uZmFjZXRzLnYxLkVtYmVkU3RyZWFtUmVzcG9uc2UoATABEkAKB0V4cGxhaW4SGS5mYWNldHMudjEuRXhwbGFpblJlcXVlc3QaGi5mYWNldHMudjEuRXhwbGFpblJlc3BvbnNlMk8KEVNpbWlsYXJpdHlTZXJ2aWNlEjoKBVNjb3JlEhcuZmFjZXRzLnYxLlNjb3JlUmVxdWVzdBoYLmZhY2V0cy52MS5TY29yZVJlc3BvbnNlMl4KFFN1bW1hcml6YXRpb25TZXJ2aWNlEkYKCVN1bW1hcml6ZRIbLmZhY2V0cy52MS5TdW1tYXJpemVSZXF1ZXN0GhwuZmFjZXRzLnYxLlN1bW1hcml6ZVJlc3BvbnNlMmIKDFRvcGljU2VydmljZRJSCg1TdWdnZXN0VG9waWNzEh8uZmFjZXRzLnYxLlN1Z2dlc3RUb3BpY3NSZXF1ZXN0GiAuZmFjZXRzLnYxLlN1Z2dlc3RUb3BpY3NSZXNwb25zZWIGcHJvdG8z", [file_facets_proto_v1_common, file_google_rpc_status]);
+  fileDesc("ChtmYWNldHNfcHJvdG8vdjEvdGV4dHMucHJvdG8SCWZhY2V0cy52MSKpAQoMRW1iZWRSZXF1ZXN0Eg0KBXRleHRzGAEgAygJEg0KBW1vZGVsGAIgASgJEhEKCW5vcm1hbGl6ZRgDIAEoCBIiCgVkdHlwZRgEIAEoDjITLmZhY2V0cy52MS5EYXRhVHlwZRIVCg1pbmNsdWRlX3NwYW5zGAUgASgIEhcKD2luY2x1ZGVfdmVjdG9ycxgGIAEoCBIUCgx2ZWN0b3JzX29ubHkYByABKAgijQIKDUVtYmVkUmVzcG9uc2USLwoQZmFjZXRfZW1iZWRkaW5ncxgBIAEoCzIVLmZhY2V0cy52MS5GYWNldEFycmF5EioKC3Rva2VuX3N0YXRzGAIgAygLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncxIqCgtmYWNldF9zcGFucxgFIAMoCzIVLmZhY2V0cy52MS5GYWNldFNwYW5zEiYKB3ZlY3RvcnMYBiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSIsCgpGYWNldFNwYW5zEh4KBXNwYW5zGAEgAygLMg8uZmFjZXRzLnYxLlNwYW4iUAoSRW1iZWRTdHJlYW1SZXF1ZXN0EhAKCHNlcXVlbmNlGAEgASgEEigKB3JlcXVlc3QYAiABKAsyFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0IoUBChNFbWJlZFN0cmVhbVJlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEiwKCHJlc3BvbnNlGAIgASgLMhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJUCg5FeHBsYWluUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIWCgludW1fd29yZHMYAyABKA1IAIgBAUIMCgpfbnVtX3dvcmRzIpABCg9FeHBsYWluUmVzcG9uc2USMAoMZXhwbGFuYXRpb25zGAEgAygLMhouZmFjZXRzLnYxLlRleHRFeHBsYW5hdGlvbhImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIo8BCg9UZXh0RXhwbGFuYXRpb24SKQoGdG9rZW5zGAEgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uEiUKBmZhY2V0cxgCIAMoCzIVLmZhY2V0cy52MS5GYWNldFdvcmRzEioKC3Rva2VuX3N0YXRzGAMgASgLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMizAEKDFNjb3JlUmVxdWVzdBIiCgVwYWlycxgBIAMoCzITLmZhY2V0cy52MS5UZXh0UGFpchINCgVtb2RlbBgCIAEoCRIrCgZtZXRob2QYAyABKA4yGy5mYWNldHMudjEuU2ltaWxhcml0eU1ldGhvZBIRCglhdHRlbnRpb24YBCABKAgSDwoHZXhwbGFpbhgFIAEoCBISCgpjYWxpYnJhdGVkGAYgASgIEhYKCW51bV93b3JkcxgHIAEoDUgAiAEBQgwKCl9udW1fd29yZHMiKQoIVGV4dFBhaXISDQoFZmlyc3QYASABKAkSDgoGc2Vjb25kGAIgASgJIsIBCg1TY29yZVJlc3BvbnNlEiQKBnNjb3JlcxgBIAMoCzIULmZhY2V0cy52MS5QYWlyU2NvcmUSKwoGbWV0aG9kGAIgASgOMhsuZmFjZXRzLnYxLlNpbWlsYXJpdHlNZXRob2QSEQoJYXR0ZW50aW9uGAMgASgIEiYKBW1vZGVsGAQgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAUgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3Mi1QEKCVBhaXJTY29yZRINCgVzY29yZRgBIAEoARIdChBjYWxpYnJhdGVkX3Njb3JlGAIgASgBSACIAQESLwoLZXhwbGFuYXRpb24YAyABKAsyGi5mYWNldHMudjEuUGFpckV4cGxhbmF0aW9uEigKBWxhYmVsGAQgASgOMhkuZmFjZXRzLnYxLkluZmVyZW5jZUxhYmVsEioKC2RpZmZlcmVuY2VzGAUgAygLMhUuZmFjZXRzLnYxLkRpZmZlcmVuY2VCEwoRX2NhbGlicmF0ZWRfc2NvcmUijQEKCkRpZmZlcmVuY2USDQoFZmlyc3QYASABKAkSDgoGc2Vjb25kGAIgASgJEhMKC2ZpcnN0X3N0YXJ0GAMgASgFEhEKCWZpcnN0X2VuZBgEIAEoBRIUCgxzZWNvbmRfc3RhcnQYBSABKAUSEgoKc2Vjb25kX2VuZBgGIAEoBRIOCgZ3ZWlnaHQYByABKAEinAEKD1BhaXJFeHBsYW5hdGlvbhImCgdtYXRjaGVzGAEgAygLMhUuZmFjZXRzLnYxLkZhY2V0TWF0Y2gSLwoMZmlyc3RfdG9rZW5zGAIgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uEjAKDXNlY29uZF90b2tlbnMYAyADKAsyGS5mYWNldHMudjEuVG9rZW5BdHRlbnRpb24ilwEKEFN1bW1hcml6ZVJlcXVlc3QSLQoJZG9jdW1lbnRzGAEgAygLMhouZmFjZXRzLnYxLlN1bW1hcnlEb2N1bWVudBINCgVtb2RlbBgCIAEoCRIXCg1udW1fc2VudGVuY2VzGAMgASgNSAASEwoJbWF4X3dvcmRzGAQgASgNSAASDQoFcXVlcnkYBiABKAlCCAoGYnVkZ2V0IlkKD1N1bW1hcnlEb2N1bWVudBIOCgR0ZXh0GAEgASgJSAASLAoJc2VudGVuY2VzGAIgASgLMhcuZmFjZXRzLnYxLlNlbnRlbmNlTGlzdEgAQggKBnNvdXJjZSIhCgxTZW50ZW5jZUxpc3QSEQoJc2VudGVuY2VzGAEgAygJIocBChFTdW1tYXJpemVSZXNwb25zZRIlCglzdW1tYXJpZXMYASADKAsyEi5mYWNldHMudjEuU3VtbWFyeRImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIoEBCgdTdW1tYXJ5Ei0KCXNlbnRlbmNlcxgBIAMoCzIaLmZhY2V0cy52MS5TdW1tYXJ5U2VudGVuY2USIQoZbnVtX3NlbnRlbmNlc19pbl9kb2N1bWVudBgCIAEoDRIRCgludW1fd29yZHMYAyABKA0SEQoJaGFzX3Byb3NlGAQgASgIIm4KD1N1bW1hcnlTZW50ZW5jZRIMCgR0ZXh0GAEgASgJEhAKCHNlbnRlbmNlGAIgASgNEg0KBXN0YXJ0GAMgASgNEgsKA2VuZBgEIAEoDRIRCglzZWxlY3Rpb24YBSABKA0SDAoEZ2FpbhgGIAEoASKfAQoUU3VnZ2VzdFRvcGljc1JlcXVlc3QSDQoFdGV4dHMYASADKAkSDQoFbW9kZWwYAiABKAkSFwoKbnVtX3RvcGljcxgDIAEoDUgAiAEBEhYKCW51bV93b3JkcxgEIAEoDUgBiAEBEgwKBGtlZXAYBSADKAkSDQoFYXZvaWQYBiADKAlCDQoLX251bV90b3BpY3NCDAoKX251bV93b3JkcyKKAQoVU3VnZ2VzdFRvcGljc1Jlc3BvbnNlEiQKBXRleHRzGAEgAygLMhUuZmFjZXRzLnYxLlRleHRUb3BpY3MSJgoFbW9kZWwYAiABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYAyABKAsyEi5mYWNldHMudjEuVGltaW5ncyJWCgpUZXh0VG9waWNzEiAKBnRvcGljcxgBIAMoCzIQLmZhY2V0cy52MS5Ub3BpYxImCgd2ZWN0b3JzGAIgASgLMhUuZmFjZXRzLnYxLkZhY2V0QXJyYXkiZwoFVG9waWMSJQoFd29yZHMYASADKAsyFi5mYWNldHMudjEuTmVhcmVzdFdvcmQSFwoKbGlrZWxpaG9vZBgCIAEoAUgAiAEBEg8KB25vdmVsdHkYAyABKAFCDQoLX2xpa2VsaWhvb2Qq4QIKEFNpbWlsYXJpdHlNZXRob2QSIQodU0lNSUxBUklUWV9NRVRIT0RfVU5TUEVDSUZJRUQQABIeChpTSU1JTEFSSVRZX01FVEhPRF9DT0RFQk9PSxABEh8KG1NJTUlMQVJJVFlfTUVUSE9EX01BWF9GQUNFVBACEh0KGVNJTUlMQVJJVFlfTUVUSE9EX0FWRVJBR0UQAxIpCiVTSU1JTEFSSVRZX01FVEhPRF9QUk9CQUJJTElUWV9BVkVSQUdFEAQSGQoVU0lNSUxBUklUWV9NRVRIT0RfU0lGEAUSGQoVU0lNSUxBUklUWV9NRVRIT0RfV01EEAYSJQohU0lNSUxBUklUWV9NRVRIT0RfUFJPQkFCSUxJVFlfV01EEAcSHQoZU0lNSUxBUklUWV9NRVRIT0RfRU5DT0RFUhAIEiMKH1NJTUlMQVJJVFlfTUVUSE9EX0NST1NTX0VOQ09ERVIQCSqsAQoOSW5mZXJlbmNlTGFiZWwSHwobSU5GRVJFTkNFX0xBQkVMX1VOU1BFQ0lGSUVEEAASGwoXSU5GRVJFTkNFX0xBQkVMX0VOVEFJTFMQARIbChdJTkZFUkVOQ0VfTEFCRUxfTkVVVFJBTBACEh8KG0lORkVSRU5DRV9MQUJFTF9DT05UUkFESUNUUxADEh4KGklORkVSRU5DRV9MQUJFTF9FUVVJVkFMRU5UEAQy4gEKEEVtYmVkZGluZ1NlcnZpY2USOgoFRW1iZWQSFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0GhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2USUAoLRW1iZWRTdHJlYW0SHS5mYWNldHMudjEuRW1iZWRTdHJlYW1SZXF1ZXN0Gh4uZmFjZXRzLnYxLkVtYmVkU3RyZWFtUmVzcG9uc2UoATABEkAKB0V4cGxhaW4SGS5mYWNldHMudjEuRXhwbGFpblJlcXVlc3QaGi5mYWNldHMudjEuRXhwbGFpblJlc3BvbnNlMk8KEVNpbWlsYXJpdHlTZXJ2aWNlEjoKBVNjb3JlEhcuZmFjZXRzLnYxLlNjb3JlUmVxdWVzdBoYLmZhY2V0cy52MS5TY29yZVJlc3BvbnNlMl4KFFN1bW1hcml6YXRpb25TZXJ2aWNlEkYKCVN1bW1hcml6ZRIbLmZhY2V0cy52MS5TdW1tYXJpemVSZXF1ZXN0GhwuZmFjZXRzLnYxLlN1bW1hcml6ZVJlc3BvbnNlMmIKDFRvcGljU2VydmljZRJSCg1TdWdnZXN0VG9waWNzEh8uZmFjZXRzLnYxLlN1Z2dlc3RUb3BpY3NSZXF1ZXN0GiAuZmFjZXRzLnYxLlN1Z2dlc3RUb3BpY3NSZXNwb25zZWIGcHJvdG8z", [file_facets_proto_v1_common, file_google_rpc_status]);
 
 /**
  * @generated from message facets.v1.EmbedRequest
@@ -480,14 +480,14 @@ export type PairScore = Message<"facets.v1.PairScore"> & {
   explanation?: PairExplanation | undefined;
 
   /**
-   * What the first text says about the second; only by ALIGNMENT.
+   * What the first text says about the second; only by CROSS_ENCODER.
    *
    * @generated from field: facets.v1.InferenceLabel label = 4;
    */
   label: InferenceLabel;
 
   /**
-   * Differences, largest first, at most 8; only by ALIGNMENT.
+   * Words by which the texts contradict each other, largest weight first, at most 3; only by CROSS_ENCODER.
    *
    * @generated from field: repeated facets.v1.Difference differences = 5;
    */
@@ -506,58 +506,51 @@ export const PairScoreSchema: GenMessage<PairScore> = /*@__PURE__*/
  */
 export type Difference = Message<"facets.v1.Difference"> & {
   /**
-   * Kind of the difference.
+   * Word of the first text.
    *
-   * @generated from field: facets.v1.DifferenceKind kind = 1;
-   */
-  kind: DifferenceKind;
-
-  /**
-   * Words of the first text in lower case, with a negating word.
-   *
-   * @generated from field: string first = 2;
+   * @generated from field: string first = 1;
    */
   first: string;
 
   /**
-   * Words of the second text.
+   * Word of the second text.
    *
-   * @generated from field: string second = 3;
+   * @generated from field: string second = 2;
    */
   second: string;
 
   /**
    * First character in the first text, in code points.
    *
-   * @generated from field: int32 first_start = 4;
+   * @generated from field: int32 first_start = 3;
    */
   firstStart: number;
 
   /**
    * One past the last character in the first text.
    *
-   * @generated from field: int32 first_end = 5;
+   * @generated from field: int32 first_end = 4;
    */
   firstEnd: number;
 
   /**
    * First character in the second text, in code points.
    *
-   * @generated from field: int32 second_start = 6;
+   * @generated from field: int32 second_start = 5;
    */
   secondStart: number;
 
   /**
    * One past the last character in the second text.
    *
-   * @generated from field: int32 second_end = 7;
+   * @generated from field: int32 second_end = 6;
    */
   secondEnd: number;
 
   /**
-   * How strongly it contradicts that both texts are true, in [0, 1].
+   * How much less probable the contradiction is without one of the words, in [0, 1].
    *
-   * @generated from field: double weight = 8;
+   * @generated from field: double weight = 7;
    */
   weight: number;
 };
@@ -993,7 +986,7 @@ export const TopicSchema: GenMessage<Topic> = /*@__PURE__*/
  */
 export enum SimilarityMethod {
   /**
-   * Default: ALIGNMENT for models of passages, CODEBOOK for models of sentences.
+   * Default: CROSS_ENCODER for models of passages, CODEBOOK for models of sentences.
    *
    * @generated from enum value: SIMILARITY_METHOD_UNSPECIFIED = 0;
    */
@@ -1056,12 +1049,12 @@ export enum SimilarityMethod {
   ENCODER = 8,
 
   /**
-   * Aligned words: ENCODER, lowered by negations, opposites, exchanged roles and different numbers and dates, in [0,
-   * 1]. Fills PairScore.label and PairScore.differences. English only.
+   * A model reads both texts at once: ENCODER, raised where they say the same, lowered where they contradict each other,
+   * in [0, 1]. Fills PairScore.label and PairScore.differences. English only.
    *
-   * @generated from enum value: SIMILARITY_METHOD_ALIGNMENT = 9;
+   * @generated from enum value: SIMILARITY_METHOD_CROSS_ENCODER = 9;
    */
-  ALIGNMENT = 9,
+  CROSS_ENCODER = 9,
 }
 
 /**
@@ -1115,78 +1108,6 @@ export enum InferenceLabel {
  */
 export const InferenceLabelSchema: GenEnum<InferenceLabel> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_texts, 1);
-
-/**
- * @generated from enum facets.v1.DifferenceKind
- */
-export enum DifferenceKind {
-  /**
-   * @generated from enum value: DIFFERENCE_KIND_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * One denies what the other says: "locked", "forgot to lock".
-   *
-   * @generated from enum value: DIFFERENCE_KIND_NEGATION = 1;
-   */
-  NEGATION = 1,
-
-  /**
-   * Opposites: "open", "closed"; also two colours of one thing.
-   *
-   * @generated from enum value: DIFFERENCE_KIND_ANTONYM = 2;
-   */
-  ANTONYM = 2,
-
-  /**
-   * Exchanged roles; the words are the actors.
-   *
-   * @generated from enum value: DIFFERENCE_KIND_ROLES = 3;
-   */
-  ROLES = 3,
-
-  /**
-   * Numbers and measures.
-   *
-   * @generated from enum value: DIFFERENCE_KIND_NUMBER = 4;
-   */
-  NUMBER = 4,
-
-  /**
-   * Dates and times.
-   *
-   * @generated from enum value: DIFFERENCE_KIND_DATE = 5;
-   */
-  DATE = 5,
-
-  /**
-   * "few" and "many".
-   *
-   * @generated from enum value: DIFFERENCE_KIND_QUANTIFIER = 6;
-   */
-  QUANTIFIER = 6,
-
-  /**
-   * "with" and "without", "before" and "after".
-   *
-   * @generated from enum value: DIFFERENCE_KIND_PREPOSITION = 7;
-   */
-  PREPOSITION = 7,
-
-  /**
-   * "must" and "need not".
-   *
-   * @generated from enum value: DIFFERENCE_KIND_MODAL = 8;
-   */
-  MODAL = 8,
-}
-
-/**
- * Describes the enum facets.v1.DifferenceKind.
- */
-export const DifferenceKindSchema: GenEnum<DifferenceKind> = /*@__PURE__*/
-  enumDesc(file_facets_proto_v1_texts, 2);
 
 /**
  * Embeds texts as facets and explains facets in words.

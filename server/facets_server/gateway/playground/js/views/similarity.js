@@ -76,7 +76,7 @@ function show({ scored, explanations }, { first, second }) {
 
 function verdict(pair, method) {
   const calibrated = pair.calibratedScore;
-  const difference = ({ kind, first, second }) => h("li", {}, h("mark", {}, first), " / ", h("mark", {}, second), ` differ (${enumLabel(kind, "DIFFERENCE_KIND_")})`);
+  const difference = ({ first, second }) => h("li", {}, h("mark", {}, first), " / ", h("mark", {}, second), " differ");
   const differences = (pair.differences ?? []).map(difference);
   return h(
     "section",

@@ -1,0 +1,134 @@
+"""The pair reader: says how probably two texts mean the same, one entails the other, or they contradict each other.
+
+It is a small cross-encoder. It reads English; see ``models/facets-pairs-en/README.md``.
+Shape suffixes: T tokens of all rows, B rows, P pairs, W width, C relations between two texts.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from facets.arrays import Floats, Ints32
+from facets.config import SentenceEncoderConfig
+from facets.devices import compute_device
+from facets.language.interruption import check_interrupted
+from facets.model.base import ModelConfig
+from facets.model.checkpoint import fit_weights, read_config, read_table, read_weights, revision_of, shared
+from facets.model.passage_checkpoint import read_word_pieces
+from facets.model.passage_network import RaggedBatch, SentenceEncoder
+from facets.model.precision import fastest_precision, wants_int8
+from facets.model.shipped import DEFAULT_PAIR_READER, find_model
+from facets.model.word_pieces import WordPieces
+
+# What the first text of a pair is to the second; "entailed": only the second entails the first.
+RELATIONS = ("equivalent", "entails", "entailed", "neutral", "contradicts")
+_REVERSED = [0, 2, 1, 3, 4]
+_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+_MOST_PIECES = 120  # of a text; the rest is not read
+_AT_A_TIME = 16  # pairs, so that the work can be interrupted
+
+
+class PairReaderConfig(ModelConfig):
+    """``config.json`` of a pair reader."""
+
+    task: Literal["pairs"] = "pairs"
+    encoder: SentenceEncoderConfig = SentenceEncoderConfig()
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
+
+
+class PairNetwork(nn.Module):
+    """A few layers of a sentence encoder over ``[CLS] first [SEP] second [SEP]``, and log-odds of the relations."""
+
+    def __init__(self, config: SentenceEncoderConfig) -> None:
+        super().__init__()
+        self.encoder = SentenceEncoder(config)
+        self.segments = nn.Embedding(2, config.width)
+        self.relation = nn.Linear(4 * config.width, len(RELATIONS))
+        nn.init.zeros_(self.segments.weight)
+
+    def forward(self, first: Sequence[Ints32], second: Sequence[Ints32], pieces: WordPieces) -> Tensor:
+        """Log-odds ``[B, C]`` float32, given the piece ids of the two texts of each row."""
+        first, second = ([ids[:_MOST_PIECES] for ids in side] for side in (first, second))
+        start, end = np.array([pieces.first_id]), np.array([pieces.last_id])
+        device = self.relation.weight.device
+        batch = RaggedBatch.of(
+            [np.concatenate([start, one, end, other, end]) for one, other in zip(first, second, strict=True)], device
+        )
+        num_first_B = torch.tensor([len(ids) + 2 for ids in first], device=device)
+        side_T = (batch.positions >= num_first_B[batch.text_numbers]).long()
+        states_TW = self.encoder(batch, self.segments(side_T)).float()
+        sums_XW = states_TW.new_zeros(2 * len(first), states_TW.shape[1])
+        means_XW = sums_XW.index_add(0, 2 * batch.text_numbers + side_T, states_TW)
+        counts_X = torch.stack([num_first_B, batch.lengths - num_first_B], dim=1).flatten()
+        first_BW, second_BW = (means_XW / counts_X[:, None]).unflatten(0, (-1, 2)).unbind(1)
+        starts_BW = states_TW[batch.positions == 0]
+        return self.relation(torch.cat([starts_BW, first_BW, second_BW, (first_BW - second_BW).abs()], dim=1)).float()
+
+
+class PairReader:
+    """Reads pairs of texts; thread-safe."""
+
+    task = "pairs"
+
+    def __init__(
+        self,
+        network: PairNetwork,
+        pieces: WordPieces,
+        config: PairReaderConfig,
+        *,
+        revision: str = "unsaved",
+        device: str = "cpu",
+    ) -> None:
+        target = torch.device(device)
+        self.network = network.to(target, fastest_precision(target)).eval().requires_grad_(False)
+        self.network.relation.float()
+        if wants_int8(target):
+            self.network.encoder.use_int8()
+        self.name, self.revision, self.config, self.pieces = config.name, revision, config, pieces
+
+    @torch.inference_mode()
+    def read(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+        """Probability of each relation, ``[P, C]``; the mean of both orders of the texts."""
+        ids = self.pieces.ids([text for pair in pairs for text in pair])
+        read = [np.empty((0, len(RELATIONS)), dtype=np.float32)]
+        for start in range(0, len(ids), 2 * _AT_A_TIME):
+            check_interrupted()
+            first, second = (ids[start + side : start + 2 * _AT_A_TIME : 2] for side in (0, 1))
+            log_odds_BC, reversed_BC = self.network([*first, *second], [*second, *first], self.pieces).chunk(2)
+            read.append(torch.softmax(both_orders(log_odds_BC, reversed_BC), dim=1).cpu().numpy())
+        return np.concatenate(read)
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
+        """Loads a checkpoint; raises CheckpointError if it is incomplete or damaged."""
+        config = read_config(folder, PairReaderConfig)
+        pieces = read_word_pieces(folder, config.encoder)
+        network = fit_weights(folder, lambda: PairNetwork(config.encoder), read_weights(folder))
+        network.encoder.pieces = read_table(folder, "encoder.pieces.weight")
+        revision = revision_of(*(folder / name for name in _FILES))
+        return cls(network, pieces, config, revision=revision, device=device)
+
+
+def both_orders(log_odds_BC: Tensor, reversed_BC: Tensor) -> Tensor:
+    """The mean of the log-odds of pairs and of the same pairs with their texts swapped, ``[B, C]``."""
+    return (log_odds_BC + reversed_BC[:, _REVERSED]) / 2
+
+
+def load_pair_reader(name_or_path: str | Path = DEFAULT_PAIR_READER, *, device: str = "cpu") -> PairReader:
+    """Loads a pair reader by its name or folder, or shares one that is in use.
+
+    Raises NotFoundError if it is not installed, CheckpointError if damaged.
+
+    Example:
+        >>> probabilities = load_pair_reader().read([("The shop is open.", "The shop is closed.")])[0]
+        >>> RELATIONS[int(probabilities.argmax())]
+        'contradicts'
+    """
+    target = compute_device(device)
+    return shared(partial(PairReader.from_folder, device=target), find_model(name_or_path), _FILES, target)
