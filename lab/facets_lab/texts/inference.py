@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
@@ -25,7 +24,6 @@ from facets.model.pair_reader import RELATIONS, PairNetwork, PairReaderConfig, b
 from facets.model.passage_checkpoint import write_encoder
 from facets.model.shipped import find_model
 from facets.model.word_pieces import WordPieces
-from facets_lab.documents.reader import with_layers
 from facets_lab.training.corpus import clean_paragraph, read_titled_documents
 from facets_lab.training.loop import (
     LOSS,
@@ -95,7 +93,6 @@ class PairTrainingConfig(TrainingConfig):
     edited: Share = 0.15  # of the pairs of a batch
     num_sentences: NonNegativeInt = 40_000  # of the corpus
     start: str = "facets-passages-en"  # passage model, or reader, with whose encoder the training begins
-    start_layers: list[NonNegativeInt] = Field(default_factory=list)  # of its layers, those kept; empty: all
     smoothing: Share = 0.05  # of the labels
     name: str = "facets-pairs-en"
     num_steps: NonNegativeInt = 3_000
@@ -232,8 +229,6 @@ class PairTrainer(Trainer[PairTrainingConfig, list[Pair]]):
         self.pieces = WordPieces.from_json((folder / "tokenizer.json").read_bytes())
         self.network = PairNetwork(config.model)
         weights = read_weights(folder)
-        if config.start_layers:
-            weights = with_layers(weights, config.start_layers)
         if any(name.startswith("encoder.") for name in weights):  # of a reader
             weights = {name.removeprefix("encoder."): v for name, v in weights.items() if name.startswith("encoder.")}
         self.network.encoder.load_state_dict(weights)

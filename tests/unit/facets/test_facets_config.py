@@ -10,6 +10,7 @@ from facets.devices import compute_device
 from facets.errors import ConfigError, InvalidInputError, path_text
 from facets.model.answer_reader import ReaderConfig
 from facets.model.checkpoint import CheckpointConfig, read_config, read_settings
+from facets.model.pair_reader import PairReaderConfig
 from facets.model.passage_checkpoint import PassageModelConfig
 from facets.relations.model import RelationModelConfig
 
@@ -37,6 +38,8 @@ def test_shipped_models_say_the_same_about_themselves_as_before(path: Path) -> N
             assert isinstance(read_config(path.parent, PassageModelConfig).encoder, Settings)
         case "answers":
             assert isinstance(read_config(path.parent, ReaderConfig).encoder, Settings)
+        case "pairs":
+            assert isinstance(read_config(path.parent, PairReaderConfig).encoder, Settings)
         case "relations":
             assert isinstance(read_config(path.parent, RelationModelConfig).network, Settings)
         case _:
