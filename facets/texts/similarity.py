@@ -8,6 +8,7 @@ a curve.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ NUMBERS_AT_A_TIME = 16_000_000
 # Pairs of facets with a smaller share of a score are left out of explanations.
 _MIN_CONTRIBUTION = 1e-4
 _MINUS_DISTANCE = (-2.0, 0.0)
+_pair_reader = cache(load_pair_reader)  # kept, because it loads ten times as long as it reads a pair
 
 
 class SimilarityMethod(StrEnum):
@@ -200,7 +202,7 @@ class PairScorer:
             return ()
         pairs = [(self.texts[first], self.texts[second]) for first, second in self.pairs_P2.tolist()]
         cosines_P = self.cosines(self.states).numpy()
-        return tuple(compare_texts(load_pair_reader(), pairs, cosines_P, self._encoder.embed))
+        return tuple(compare_texts(_pair_reader(), pairs, cosines_P, self._encoder.embed))
 
     def _encoded(self, encode: Callable[[Sequence[str]], Floats]) -> Tensor:
         try:

@@ -1,6 +1,7 @@
 """What two texts say of each other, by the model that answers where none is named: plain cases of people's texts."""
 
 import csv
+import gc
 from collections import Counter
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from facets.model.loading import load
+from facets.model.pair_reader import PairReader
 from facets.model.passage_model import PassageModel
 from facets.texts.comparison import Comparison, InferenceLabel
 from facets.texts.similarity import score_pairs
@@ -109,3 +111,11 @@ def test_long_texts_are_compared_sentence_by_sentence(model: PassageModel) -> No
     assert (found.first, found.second) == ("open", "closed")
     assert changed[found.second_start : found.second_end] == "closed"
     assert same.score > short.score
+
+
+def test_the_reader_is_loaded_once(model: PassageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [("The lake froze.", "The water stayed liquid all winter.")]
+    before = score_pairs(model, pairs)
+    monkeypatch.setattr(PairReader, "from_folder", None)  # loading again would fail
+    gc.collect()
+    np.testing.assert_array_equal(score_pairs(model, pairs).scores, before.scores)
