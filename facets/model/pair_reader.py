@@ -21,6 +21,7 @@ from facets.language.interruption import check_interrupted
 from facets.model.base import ModelConfig
 from facets.model.checkpoint import fit_weights, read_config, read_table, read_weights, revision_of, shared
 from facets.model.passage_checkpoint import read_word_pieces
+from facets.model.passage_encoding import length_batches
 from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.precision import fastest_precision, wants_int8
 from facets.model.shipped import DEFAULT_PAIR_READER, find_model
@@ -31,7 +32,7 @@ RELATIONS = ("equivalent", "entails", "entailed", "neutral", "contradicts")
 _REVERSED = [0, 2, 1, 3, 4]
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _MOST_PIECES = 120  # of a text; the rest is not read
-_AT_A_TIME = 16  # pairs, so that the work can be interrupted
+_BATCH_TOKENS = 192  # of pairs that are read at once, in one order
 
 
 class PairReaderConfig(ModelConfig):
@@ -95,14 +96,15 @@ class PairReader:
     @torch.inference_mode()
     def read(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """Probability of each relation, ``[P, C]``; the mean of both orders of the texts."""
-        ids = self.pieces.ids([text for pair in pairs for text in pair])
-        read = [np.empty((0, len(RELATIONS)), dtype=np.float32)]
-        for start in range(0, len(ids), 2 * _AT_A_TIME):
+        ids = [own[:_MOST_PIECES] for own in self.pieces.ids([text for pair in pairs for text in pair])]
+        read_PC = np.empty((len(pairs), len(RELATIONS)), dtype=np.float32)
+        lengths = [len(one) + len(other) for one, other in zip(ids[::2], ids[1::2], strict=True)]
+        for batch in length_batches(lengths, max_tokens=_BATCH_TOKENS):
             check_interrupted()
-            first, second = (ids[start + side : start + 2 * _AT_A_TIME : 2] for side in (0, 1))
+            first, second = ([ids[2 * number + side] for number in batch.tolist()] for side in (0, 1))
             log_odds_BC, reversed_BC = self.network([*first, *second], [*second, *first], self.pieces).chunk(2)
-            read.append(torch.softmax(both_orders(log_odds_BC, reversed_BC), dim=1).cpu().numpy())
-        return np.concatenate(read)
+            read_PC[batch] = torch.softmax(both_orders(log_odds_BC, reversed_BC), dim=1).cpu().numpy()
+        return read_PC
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
