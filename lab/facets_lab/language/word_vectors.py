@@ -17,6 +17,8 @@ import typer
 from gensim.models import Word2Vec
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
 from tokenizers import Tokenizer as PieceTokenizer
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, Settings
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_SOLVER = "covariance_eigh"  # of principal components
 _CG_STEPS = 30
 _ENCODED_AT_A_TIME = 256
 _PIECE_RIDGE = 0.1  # more makes rare pieces shorter
@@ -97,20 +100,11 @@ def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[ND
     return [np.asarray(corpus.sentence(row)) for row in chosen]
 
 
-def principal_axes(centred: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Principal axes of centred vectors as rows, ``[D, D]``, largest variance first."""
-    covariance = centred.astype(np.float64).T @ centred / len(centred)
-    axes = np.linalg.eigh(covariance)[1].T[::-1]
-    # The sign of an axis is arbitrary; a fixed one makes results repeatable.
-    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
-    return np.ascontiguousarray(axes * signs[:, None], dtype=np.float32)
-
-
 def remove_common(vectors_VD: NDArray[np.floating], num_removed: int) -> NDArray[np.float32]:
     """Unit vectors minus their mean and leading principal components (Mu and Viswanath 2018), not at unit length."""
     units = unit_rows(vectors_VD)
     centred = units - units.mean(axis=0)
-    axes = principal_axes(centred)[:num_removed]
+    axes = PCA(num_removed, svd_solver=_SOLVER).fit(units).components_
     return np.ascontiguousarray(centred - centred @ axes.T @ axes, dtype=np.float32)
 
 
@@ -121,8 +115,7 @@ def blend(first: WordVectors, second: WordVectors, *, second_weight: float, dim:
     weights 1 and ``second_weight ** 2``.
     """
     both = np.hstack([first.unit_vectors, np.float32(second_weight) * second.unit_vectors])
-    centred = both - both.mean(axis=0)
-    return WordVectors(first.vocabulary, unit_rows(centred @ principal_axes(centred)[:dim].T))
+    return WordVectors(first.vocabulary, unit_rows(PCA(dim, svd_solver=_SOLVER).fit_transform(both)))
 
 
 def train_cbow(corpus: PackedCorpus, config: WordVectorsConfig) -> WordVectors:
@@ -176,15 +169,15 @@ def distill(
     embeddings = unit_rows(_encode(model, vocabulary.words))
     if config.dim > embeddings.shape[1]:
         raise ConfigError(f"dim must be <= {embeddings.shape[1]} for this encoder, got {config.dim}")
-    centred = embeddings - embeddings.mean(axis=0)
-    axes = principal_axes(centred)[: config.dim]
-    vectors = unit_rows(centred @ axes.T)
+    axes = PCA(config.dim, svd_solver=_SOLVER).fit(embeddings)
+    vectors = unit_rows(axes.transform(embeddings))
     is_word = np.array([any(map(str.isalnum, word)) for word in vocabulary.words] + [False])
     fitted = [rows[is_word[rows]] for rows in sentences]
     fitted = [rows for rows in fitted if len(rows) >= config.min_sentence_words]
     if fitted:
         logger.info("encoding %d sentences", len(fitted))
-        targets = _encode(model, [" ".join(vocabulary.words[row] for row in rows) for rows in fitted]) @ axes.T
+        texts = [" ".join(vocabulary.words[row] for row in rows) for rows in fitted]
+        targets = _encode(model, texts) @ axes.components_.T
         weights = config.sif_alpha / (config.sif_alpha + vocabulary.probabilities)
         vectors = fit_to_sentences(vectors, fitted, targets, weights=weights, ridge=config.ridge)
     return WordVectors(vocabulary, unit_rows(vectors))
@@ -205,8 +198,6 @@ def fit_to_sentences(
     every target has the length of its sentence's average. Words in no sentence do not change. A larger ``ridge`` keeps
     the vectors closer to the initial ones.
     """
-    from sklearn.linear_model import Ridge
-
     values = np.concatenate([weights[rows] / weights[rows].sum() for rows in sentences]).astype(np.float32)
     starts = np.cumsum([0, *map(len, sentences)])
     averaging_SV = csr_matrix((values, np.concatenate(sentences), starts), shape=(len(sentences), len(weights)))
