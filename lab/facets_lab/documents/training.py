@@ -26,7 +26,7 @@ from facets_lab.documents.head import train_head
 from facets_lab.documents.teacher import Teacher
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.files import parse_count, read_table
-from facets_lab.losses.passages import distillation_loss
+from facets_lab.losses import distillation_loss
 from facets_lab.training.loop import LOSS, Resume, RunOut, Trainer, TrainingResult, train
 
 _DISTANCE_WEIGHT = 5.0  # of the cosine relative to the divergence, so that both count about equally

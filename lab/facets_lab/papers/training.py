@@ -18,7 +18,7 @@ from facets.model.network import WordTable
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.records import CandidateKind
 from facets.scoring import probability_weights
-from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss
+from facets_lab.losses import paper_autoencoder_loss, softmax_loss
 from facets_lab.papers.data import PaperBatch, PaperCorpus, PaperStream, PaperTrainingConfig, word_counts
 from facets_lab.training.loop import LOSS, Trainer
 

@@ -22,7 +22,7 @@ from facets.model.passage_encoding import length_batches
 from facets.relations.model import PatternNetwork, PatternPieces
 from facets.relations.patterns import mirrored
 from facets_lab.evaluation.files import read_texts
-from facets_lab.losses.relations import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss
+from facets_lab.losses import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss
 from facets_lab.relations.catalogue import RelationCatalogue, label_patterns, read_phrases
 from facets_lab.relations.data import (
     PairSample,

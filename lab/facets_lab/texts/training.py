@@ -19,7 +19,7 @@ from facets.model.facet_model import FacetModel
 from facets.model.network import FacetNetwork, WordTable
 from facets.texts.words import fit_common_components
 from facets_lab.language.word_vectors import whole_words
-from facets_lab.losses.texts import nnsc_loss
+from facets_lab.losses import nnsc_loss
 from facets_lab.texts.data import PhraseStream, SentenceBatch, SentenceStream, SentenceTrainingConfig
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import LOSS, ConfigFile, Resume, RunOut, Trainer, TrainingResult, WordsOf, train

@@ -4,10 +4,14 @@ from functools import partial
 
 import pytest
 import torch
-from facets_lab.losses.papers import paper_autoencoder_loss, softmax_loss
-from facets_lab.losses.passages import distillation_loss
-from facets_lab.losses.relations import closest_facet_distance
-from facets_lab.losses.texts import kmeans_coefficients, nnsc_loss
+from facets_lab.losses import (
+    closest_facet_distance,
+    distillation_loss,
+    kmeans_coefficients,
+    nnsc_loss,
+    paper_autoencoder_loss,
+    softmax_loss,
+)
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import normalize

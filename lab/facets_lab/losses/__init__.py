@@ -1,1 +1,0 @@
-"""Training losses of all tasks: pure functions of tensors."""
