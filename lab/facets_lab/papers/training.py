@@ -34,7 +34,6 @@ class MatchedTable(nn.Module):
     """
 
     columns: Tensor
-    is_used: Tensor
     matched: Tensor
     sums: Tensor
     counts: Tensor
@@ -43,20 +42,15 @@ class MatchedTable(nn.Module):
         super().__init__()
         used = is_used_P.float()
         self.register_buffer("columns", columns_P)
-        self.register_buffer("is_used", is_used_P)
         self.register_buffer("matched", (facets_PD * used.unsqueeze(1)).half())
         self.register_buffer("counts", torch.zeros(num_columns).index_add(0, columns_P, used))
-        self.register_buffer("sums", self._summed(num_columns))
+        sums = torch.zeros(num_columns, facets_PD.shape[1]).index_add(0, columns_P, self.matched.float())
+        self.register_buffer("sums", sums)
         self.log_scale = nn.Parameter(torch.zeros(()))  # shared by all vectors
 
     def count_all(self) -> None:
         """Makes every pair count; pairs that did not count must be updated next."""
-        self.is_used.fill_(True)
         self.counts.zero_().index_add_(0, self.columns, torch.ones_like(self.columns, dtype=torch.float32))
-
-    def _summed(self, num_columns: int) -> Tensor:
-        sums = torch.zeros(num_columns, self.matched.shape[1], device=self.matched.device)
-        return sums.index_add(0, self.columns, self.matched.float())
 
     def vectors(self, columns_U: Tensor | None = None) -> Tensor:
         """Vectors of authors, all of the same length, ``[U, D]``; zero without a training paper."""
