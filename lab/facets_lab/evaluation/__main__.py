@@ -15,7 +15,7 @@ COMMANDS = {
     "entailment": ("relations.entailment:evaluate_entailment", "Entailment of patterns."),
     "relations": ("relations.evaluation:evaluate_relations", "Relations of entity pairs."),
     "recommendation": ("papers.evaluation:evaluate_recommendation", "Authors and citations of papers."),
-    "reviewers": ("papers.reviewers:evaluate_reviewers", "Reviewers added by their papers."),
+    "reviewers": ("papers.evaluation:evaluate_reviewers", "Reviewers added by their papers."),
     "retrieval": ("documents.retrieval:evaluate_retrieval", "Search."),
     "calibrate-similarity": ("texts.calibration:calibrate_similarity", "Fit what similarity scores mean."),
     "calibrate-relations": ("relations.calibration:calibrate_relations", "Fit the probabilities of relations."),

@@ -1,14 +1,18 @@
-"""Evaluates cold-start recommendation: which unseen papers an author wrote or a paper cites (Chang 2022, table 3.8).
+"""Evaluates recommendation for unseen papers.
 
-Metrics are computed column by column, over candidates (section 3.4.3.3). Shape suffixes: N papers of the file, J
-authors or citing papers, W dimensions of document vectors, V words.
+Cold start: which papers an author wrote or a paper cites (Chang 2022, table 3.8); metrics are computed column by
+column, over candidates (section 3.4.3.3). Reviewers: authors the model has not seen, added by some of their papers and
+ranked for another one. Shape suffixes: N papers of the file or held out, J authors, citing papers or reviewers, A
+papers of all reviewers.
 """
 
 import copy
 import logging
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import numpy as np
@@ -22,12 +26,14 @@ from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
-from facets.papers.records import CandidateKind, Paper, PaperFacets
+from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperFacets
 from facets.papers.scoring import hybrid_scores
 from facets.papers.tables import CandidateTable, CodedRows
 from facets.papers.trained import change_settings
+from facets_lab.documents.retrieval import Bm25
 from facets_lab.evaluation.comparison import Report, if_installed, load_models, minilm
-from facets_lab.evaluation.options import Baselines, DataFile, Models
+from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
+from facets_lab.evaluation.statistics import Metrics, with_intervals
 from facets_lab.papers.data import read_papers
 
 logger = logging.getLogger(__name__)
@@ -37,6 +43,10 @@ SHARES = (0.3, 0.45, 0.6, 0.75)  # weights of sentence vectors; words have the r
 _RECALL_AT = (50, 200)
 _CANDIDATES_AT_A_TIME = 500
 _TUNED_CANDIDATES = 2_000
+_AUTHORS = CandidateKind.AUTHORS
+_MAX_PAPERS = 20  # of a reviewer, as people give them
+_NEAREST = 3  # papers of a reviewer
+_SEED = 1  # of the sample of reviewers
 
 # Ids of candidates -> scores [N, J] by method, higher is better.
 Score = Callable[[CandidateKind, Sequence[str]], Mapping[str, NDArray[np.float32]]]
@@ -100,17 +110,8 @@ def column_metrics(
     return dict(zip(names, np.array(columns).reshape(-1, len(names)).T, strict=True))
 
 
-class LoadedModel(PaperEngine):
-    """The engine of a model, and the folder of the model, which tuning writes to."""
-
-    def __init__(self, name_or_path: str | None) -> None:
-        self.folder = find_model(name_or_path or TASKS["papers"].default)
-        super().__init__(load(self.folder, PaperModel))
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-        return self.model.name
+def _load(name_or_path: str | None) -> PaperModel:
+    return load(name_or_path, PaperModel)
 
 
 def encode(model: PaperModel, data: PaperData) -> PaperFacets:
@@ -136,12 +137,12 @@ def _rows_of(table: CandidateTable, ids: Sequence[str]) -> NDArray[np.int64]:
     return np.array([table.row_of_id[key] for key in ids], dtype=np.int64)
 
 
-def minilm_systems(loaded: LoadedModel, data: PaperData, train: Path | None) -> Iterator[tuple[str, Score]]:
+def minilm_systems(engine: PaperEngine, data: PaperData, train: Path | None) -> Iterator[tuple[str, Score]]:
     """Greatest cosine of MiniLM's vectors; needs the texts of the training papers."""
     if train is None:
         logger.warning("the baseline minilm is left out: it needs the texts of the training papers (--train FILE)")
         return
-    state = loaded.state
+    state = engine.state
     tables = {kind: state.tables[kind] for kind in CandidateKind}
     of_candidates = [t.papers_of(t.row_of_id[key]) for kind, t in tables.items() for key in data.positives[kind]]
     needed = np.unique(np.concatenate(of_candidates))
@@ -180,19 +181,21 @@ def evaluate_recommendation(
 
     Example: facets-eval recommendation dev.jsonl.xz --baselines --train train.jsonl.xz
     """
-    models = load_models(names_or_paths, (), LoadedModel)
+    engines = [PaperEngine(model) for model in load_models(names_or_paths, (), _load)]
     papers = read_papers(file)
-    known = {kind: set.intersection(*(set(m.state.tables[kind].ids) for m in models)) for kind in CandidateKind}
+    known = {kind: set.intersection(*(set(e.state.tables[kind].ids) for e in engines)) for kind in CandidateKind}
     data = make_data(papers, known)
 
     def systems() -> Iterator[tuple[str, Score]]:
-        for loaded in models:
+        for name_or_path, engine in zip(names_or_paths or (TASKS["papers"].default,), engines, strict=True):
+            current = engine
             if tune:
-                store_best_mixture(loaded, data)
-            current = LoadedModel(str(loaded.folder)) if tune else loaded
-            yield current.name, model_scores(current, encode(current.model, data))
+                folder = find_model(name_or_path)
+                store_best_mixture(folder, engine.model, data)
+                current = PaperEngine(load(folder, PaperModel))
+            yield current.model.name, model_scores(current, encode(current.model, data))
         if baselines:
-            yield from minilm_systems(models[0], data, train)
+            yield from minilm_systems(engines[0], data, train)
 
     columns = {str(kind): len(positives) for kind, positives in data.positives.items()}
     measured = {name: measure_candidates(score, data) for name, score in systems()}
@@ -215,19 +218,19 @@ def measure_candidates(score: Score, data: PaperData) -> dict[str, dict[str, dic
     return report
 
 
-def store_best_mixture(loaded: LoadedModel, data: PaperData) -> None:
-    """Stores the best share of sentences, and the best weights of facets, with a model."""
-    sentences = loaded.model.settings.sentences
+def store_best_mixture(folder: Path, model: PaperModel, data: PaperData) -> None:
+    """Stores the best share of sentences, and the best weights of facets, in the folder of a model."""
+    sentences = model.settings.sentences
     variants = []
     for share in SHARES if sentences is not None else (None,):
-        model = copy.copy(loaded.model)
+        variant = copy.copy(model)
         if share is not None and sentences is not None:
-            model.settings = replace(model.settings, sentences=replace(sentences, share=share))
-        variants.append((*_best_mixture(model, data), model.settings.sentences))
+            variant.settings = replace(model.settings, sentences=replace(sentences, share=share))
+        variants.append((*_best_mixture(variant, data), variant.settings.sentences))
     _, weights, best_sentences = max(variants, key=lambda variant: variant[0])
-    logger.warning("%s: weights of facets %s, %s", loaded.name, weights, best_sentences or "words alone")
+    logger.warning("%s: weights of facets %s, %s", model.name, weights, best_sentences or "words alone")
     change_settings(
-        loaded.folder, {"facet_weights": weights} | ({"sentences": asdict(best_sentences)} if best_sentences else {})
+        folder, {"facet_weights": weights} | ({"sentences": asdict(best_sentences)} if best_sentences else {})
     )
 
 
@@ -247,3 +250,104 @@ def _best_mixture(model: PaperModel, data: PaperData) -> tuple[float, dict[str, 
         best, weights[str(kind)] = max(tried)
         total += best
     return total, weights
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """Reviewers with new ids and papers, and held-out papers of theirs."""
+
+    held_out: Sequence[Paper]
+    reviewers: Sequence[NewAuthor]
+    wrote: NDArray[np.bool_]  # `[N, J]`; co-authors are right answers too
+
+
+def cold_start(papers: Sequence[Paper], *, min_papers: int, num_reviewers: int) -> ColdStart:
+    """A seeded sample of authors with enough papers with abstracts; one paper of each is held out from all of them."""
+    drawing = random.Random(_SEED)
+    papers_of: dict[str, list[Paper]] = {}
+    for paper in papers:
+        for key in dict.fromkeys(author.key for author in paper.authors if paper.abstract):
+            papers_of.setdefault(key, []).append(paper)
+    able = sorted(key for key, own in papers_of.items() if len(own) >= min_papers)
+    chosen = drawing.sample(able, min(num_reviewers, len(able)))
+    held_out = {paper.id: paper for paper in (drawing.choice(papers_of[key]) for key in chosen)}
+    given = {key: [paper for paper in papers_of[key] if paper.id not in held_out] for key in chosen}
+    given = {key: drawing.sample(own, min(_MAX_PAPERS, len(own))) for key, own in given.items() if len(own) > 1}
+    if not given:
+        raise InvalidInputError(f"expected authors of {min_papers} papers with abstract, got none")
+    # New ids, so that nothing that the model knows of a paper or an author is used.
+    reviewers = [
+        NewAuthor(Author(key, f"new:{key}"), tuple(Paper(p.title, p.abstract, f"new:{p.id}") for p in own))
+        for key, own in given.items()
+    ]
+    wrote_NJ = np.array([[key in {a.key for a in paper.authors} for key in given] for paper in held_out.values()])
+    asked = [Paper(paper.title, paper.abstract) for paper in held_out.values()]
+    rows = np.flatnonzero(wrote_NJ.any(axis=1))
+    return ColdStart([asked[row] for row in rows], reviewers, wrote_NJ[rows])
+
+
+def reviewer_scores(model: PaperModel, data: ColdStart) -> Mapping[str, NDArray[np.float32]]:
+    """Scores ``[N, J]`` by method, higher is better.
+
+    ``as_trained``: as authors of the training; ``recommended``: as the model scores them; their parts, and peers.
+    ``passages``, ``bm25``: mean of the three nearest papers.
+    """
+    with TemporaryDirectory() as folder:
+        engine = PaperEngine(model, data_dir=folder)
+        engine.add_authors(data.reviewers)
+        state, encoded = engine.state, engine.encode(data.held_out, passages=True)
+        engine.close()
+    table, bank = state.tables[_AUTHORS], state.bank
+    rows_J = np.array([table.row_of_id[reviewer.author.key] for reviewer in data.reviewers])
+    settings = model.settings
+    weight = settings.facet_weights[_AUTHORS]
+    scores: dict[str, NDArray[np.float32]] = {}
+    as_trained = replace(settings, additions=None)
+    for names, used in (
+        (("as_trained", "facets", "documents"), as_trained),
+        (("recommended", "", "similarity"), settings),
+    ):
+        parts = hybrid_scores(encoded, _AUTHORS, state, rows_J, facet_weight=weight, settings=used)
+        scores |= {name: part for name, part in zip(names, parts, strict=True) if name}
+    members = [table.papers_of(int(row)) - bank.num_trained for row in rows_J]
+    texts = [f"{title}. {text}" for title, text in zip(bank.titles, bank.abstracts, strict=True)][bank.num_trained :]
+    bm25 = Bm25(texts).scores([f"{paper.title}. {paper.abstract}" for paper in data.held_out])
+    for name, similar_NA in (("passages", encoded.passages @ bank.passages.T), ("bm25", bm25)):
+        nearest = [np.sort(similar_NA[:, own], axis=1)[:, -_NEAREST:].mean(axis=1) for own in members]
+        scores[name] = np.stack(nearest, axis=1)
+    return scores
+
+
+def evaluate_reviewers(
+    file: DataFile,
+    names_or_paths: Models = None,
+    *,
+    min_papers: Annotated[int, typer.Option(min=2, help="Fewest papers with abstract of a reviewer.")] = 5,
+    num_reviewers: Annotated[int, typer.Option("--sample", min=1, metavar="N", help="Sample N reviewers.")] = 400,
+    bootstrap: Bootstrap = 0,
+) -> Report:
+    """Rank authors that are added by their papers, for papers of theirs that are held out.
+
+    FILE has papers as for the command recommendation. "papers": reviewers for each paper; "reviewers": papers for each
+    reviewer. Papers and authors that the model was trained on flatter as_trained and facets.
+
+    Example: facets-eval reviewers dev.jsonl.xz --min-papers 4 --bootstrap 1000
+    """
+    data = cold_start(read_papers(file), min_papers=min_papers, num_reviewers=num_reviewers)
+    has_J = data.wrote.any(axis=0)
+
+    def mean_precision(scores_NJ: NDArray[np.float32], wrote_NJ: NDArray[np.bool_]) -> Metrics:
+        precisions_N = column_metrics(scores_NJ.T, [np.flatnonzero(row).tolist() for row in wrote_NJ])["map"]
+        return with_intervals(lambda rows: {"map": float(rows.mean())}, precisions_N, num_resamples=bootstrap)
+
+    measured = {
+        model.name: {
+            method: {
+                "papers": mean_precision(scores_NJ, data.wrote),
+                "reviewers": mean_precision(scores_NJ[:, has_J].T, data.wrote[:, has_J].T),
+            }
+            for method, scores_NJ in reviewer_scores(model, data).items()
+        }
+        for model in load_models(names_or_paths, (), _load)
+    }
+    return {"data": str(file), "rows": len(data.held_out), "columns": len(data.reviewers), "models": measured}

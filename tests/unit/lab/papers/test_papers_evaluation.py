@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
 from facets_lab.papers.data import read_papers
-from facets_lab.papers.evaluation import SHARES, column_metrics
-from facets_lab.papers.reviewers import cold_start, evaluate_reviewers
+from facets_lab.papers.evaluation import SHARES, cold_start, column_metrics, evaluate_reviewers
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 from toy_papers import toy_records, write_toy_papers
 
