@@ -6,6 +6,7 @@ Shape suffixes: P pairs, T texts, D dimensions, C choices, N candidates.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,6 @@ from facets.texts.comparison import InferenceLabel
 from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, method_named
 from facets_lab.evaluation.comparison import (
     Embed,
-    MethodMetrics,
     Report,
     if_installed,
     load_models,
@@ -46,6 +46,7 @@ PAIR_METHODS = (
 )
 BASELINE_MODELS = ("facets-en-k1", "facets-en-kmeans")
 EMBEDDERS: dict[str, Callable[[], Embed]] = {"minilm": minilm, "model2vec": model2vec}
+_OPPOSED_METHODS = (str(SimilarityMethod.CROSS_ENCODER), str(SimilarityMethod.ENCODER))
 _PHRASE_METHODS = (str(SimilarityMethod.CODEBOOK), str(SimilarityMethod.ENCODER))
 _NUM_DISTRACTORS = 4
 _SAME_SCORE = 1e-5  # closer scores count as a tie: rounding depends on the batch in which a text is encoded
@@ -144,10 +145,20 @@ def cosine_scores(embed: Embed, pairs: Pairs) -> Scores:
     return np.einsum("pd,pd->p", units_TD[first_P], units_TD[second_P])
 
 
-def _embedder_scores(pairs: Pairs, baselines: bool) -> Iterator[tuple[str, Scores]]:
+def _measured(
+    models: Sequence[TextModel],
+    pairs: Pairs,
+    methods: Callable[[TextModel], Sequence[str]],
+    baselines: bool,
+    measure: Measure,
+) -> Iterator[tuple[str, dict[str, Metrics]]]:
+    """Metrics of each model by method and, with ``baselines``, of the cosines of the installed embedders."""
+    for model in models:
+        scores = model_scores(model, pairs, methods(model))
+        yield model.name, {method: measure(scores_P) for method, scores_P in scores}
     for name, make in EMBEDDERS.items() if baselines else ():
         for embed in if_installed(name, make):
-            yield name, cosine_scores(embed, pairs)
+            yield name, {"cosine": measure(cosine_scores(embed, pairs))}
 
 
 def evaluate_sts(
@@ -165,18 +176,11 @@ def evaluate_sts(
     data = read_sts(file)
     models = load_text_models(names_or_paths, baselines)
 
-    def measured() -> Iterator[tuple[str, MethodMetrics]]:
-        for model in models:
-            names = available_methods(model, skip_wmd=skip_wmd)
-            metrics = {
-                name: with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)
-                for name, scores_P in model_scores(model, data.pairs, names)
-            }
-            yield model.name, metrics
-        for name, scores_P in _embedder_scores(data.pairs, baselines):
-            yield name, {"cosine": with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)}
+    def measure(scores_P: Scores) -> Metrics:
+        return with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)
 
-    return make_report(file, len(data.pairs), measured())
+    measured = _measured(models, data.pairs, partial(available_methods, skip_wmd=skip_wmd), baselines, measure)
+    return make_report(file, len(data.pairs), measured)
 
 
 def correlations(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64]) -> Metrics:
@@ -211,19 +215,13 @@ def evaluate_opposed_pairs(file: DataFile, names_or_paths: Models = None, *, bas
     def above(scores_P: Scores) -> Metrics:
         return {"above": float((scores_P[is_same][:, None] > scores_P[~is_same]).mean())}
 
-    def measured() -> Iterator[tuple[str, MethodMetrics]]:
-        for model in models:
-            methods = (str(SimilarityMethod.CROSS_ENCODER), str(SimilarityMethod.ENCODER))
-            metrics = {name: above(scores_P) for name, scores_P in model_scores(model, pairs, methods)}
-            labels = np.array([comparison.label for comparison in PairScorer(model, pairs).comparisons])
-            is_denied = labels == InferenceLabel.CONTRADICTS
-            told, denied = float(is_denied[~is_same].mean()), float(is_denied[is_same].mean())
-            metrics[methods[0]] |= {"told": told, "denied": denied}
-            yield model.name, metrics
-        for name, scores_P in _embedder_scores(pairs, baselines):
-            yield name, {"cosine": above(scores_P)}
-
-    return make_report(file, len(pairs), measured())
+    measured = dict(_measured(models, pairs, lambda _: _OPPOSED_METHODS, baselines, above))
+    for model in models:
+        labels = np.array([comparison.label for comparison in PairScorer(model, pairs).comparisons])
+        is_denied = labels == InferenceLabel.CONTRADICTS
+        told, denied = float(is_denied[~is_same].mean()), float(is_denied[is_same].mean())
+        measured[model.name][_OPPOSED_METHODS[0]] |= {"told": told, "denied": denied}
+    return make_report(file, len(pairs), measured.items())
 
 
 def _phrase_report(
@@ -231,18 +229,11 @@ def _phrase_report(
 ) -> Report:
     """Measures models, embedders, and the word average of the first model (GloVe Avg of table 3.4)."""
     models = load_text_models(names_or_paths, baselines)
-
-    def measured() -> Iterator[tuple[str, MethodMetrics]]:
-        for model in models:
-            scores = model_scores(model, pairs, _PHRASE_METHODS)
-            yield model.name, {method: measure(scores_P) for method, scores_P in scores}
-        for name, scores_P in _embedder_scores(pairs, baselines):
-            yield name, {"cosine": measure(scores_P)}
-        if baselines:
-            ((method, scores_P),) = model_scores(models[0], pairs, (str(SimilarityMethod.AVERAGE),))
-            yield "words", {method: measure(scores_P)}
-
-    return make_report(file, num_rows, measured())
+    measured = dict(_measured(models, pairs, lambda _: _PHRASE_METHODS, baselines, measure))
+    if baselines:
+        words = model_scores(models[0], pairs, (str(SimilarityMethod.AVERAGE),))
+        measured["words"] = {method: measure(scores_P) for method, scores_P in words}
+    return make_report(file, num_rows, measured.items())
 
 
 def evaluate_phrase_pairs(
