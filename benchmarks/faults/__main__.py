@@ -20,8 +20,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.faults.failovers import Failovers
-from benchmarks.faults.server_kills import ServerKills
+from benchmarks.faults.kills import Failovers, ServerKills
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,335 @@
+"""Kills real servers in the middle of real calls: one on SQLite, or two on PostgreSQL and its primary."""
+
+import os
+import random
+import shutil
+import sys
+import threading
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import numpy as np
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_server.runtime.upkeep import verify_directory
+from forked_server import ForkedServer
+from postgres_server import PostgresPair
+from toys import untrained_model
+
+from benchmarks.faults.linearizability import Access, is_linearizable
+from benchmarks.faults.shadows import (
+    MODELS,
+    WORDS,
+    RegisterShadow,
+    all_shadows,
+    end_pending,
+    is_unavailable,
+    start_callers,
+)
+from benchmarks.measuring import percentiles
+from benchmarks.server import free_port, server_arguments, wait_until_serving
+from facets.config import FacetModelConfig
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
+from facets.model.checkpoint import CheckpointConfig
+
+_KILLS_PER_TARGET = 25
+_LONGEST_S = 1.5  # maximum time from serving to the kill
+_SHARE_WHILE_STARTING = 0.08  # share of kills of a server during its startup
+_WRITES_CONTINUE_WITHIN_S = 10.0  # after a promotion, or after the other server was killed
+_GIVEN_UP_S = 60.0
+_KINDS = {"server": 9, "primary": 9, "both": 2}
+_PROBED = "probed"
+_SETTINGS = {
+    "FACETS_SERVER_ENGINE_EXACT_MAX_FACETS": "60",
+    "FACETS_SERVER_ENGINE_SNAPSHOT_EVERY_WRITES": "20",
+    "FACETS_SERVER_LOG_LEVEL": "WARNING",
+}
+_CHANNEL_OPTIONS = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
+
+
+class Target(ABC):
+    """Servers on one store, kept through many kills, and their callers."""
+
+    def __init__(self, path: Path, models: list[Path], rng: random.Random) -> None:
+        self.path, self._models, self._rng = path, models, rng
+        shutil.rmtree(path, ignore_errors=True)
+        self.histories: list[list[Access]] = [[] for _ in range(RegisterShadow.NUM_REGISTERS)]
+        self._shadows = all_shadows(rng, self.histories)
+
+    @abstractmethod
+    def kill(self, counts: Counter[str]) -> str:
+        """Lets all callers work, kills something and checks; returns what went wrong."""
+
+    def verify(self) -> str:
+        """Checks the store one last time; returns what is wrong."""
+        return ""
+
+    def close(self) -> None:
+        """Ends what still runs, and deletes the data."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _check(self, channels: Sequence[grpc.Channel]) -> str:
+        try:
+            create_registers(channels[0])
+            found = (shadow.check(channel) for shadow in self._shadows for channel in channels)
+            return "; ".join(filter(None, found))
+        except (AssertionError, grpc.RpcError):
+            return traceback.format_exc()
+
+
+class FaultRun(ABC):
+    """Kills servers during calls and collects the outcomes; the seed does not control process timing."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self._folder = folder
+        self._rng = random.Random(seed)
+        self._models = make_models(folder / "models")
+        self._num_checked_calls = 0
+        self.counts: Counter[str] = Counter()
+        self.failures: list[str] = []
+
+    @abstractmethod
+    def new_target(self) -> Target:
+        """Servers on an empty store."""
+
+    def kill(self, count: int) -> None:
+        """Kills ``count`` times, with an empty store from time to time."""
+        while count:
+            target, problem = self.new_target(), ""
+            try:
+                for _ in range(min(count, _KILLS_PER_TARGET)):
+                    count -= 1
+                    problem = target.kill(self.counts)
+                    if problem:
+                        break
+                else:
+                    problem = "; ".join(filter(None, [target.verify(), self._check_histories(target.histories)]))
+                if problem:
+                    self.counts["failed"] += 1
+                    self.failures.append(problem[:6000])
+                    shutil.copytree(target.path, self._folder / f"failed-{len(self.failures)}", dirs_exist_ok=True)
+            finally:
+                target.close()
+
+    def report(self) -> dict[str, object]:
+        """Counts as plain values."""
+        return {"linearizability_checked_calls": self._num_checked_calls, **dict(sorted(self.counts.items()))}
+
+    def _check_histories(self, histories: Sequence[Sequence[Access]]) -> str:
+        """Names the registers whose history is not linearizable; empty if all are."""
+        self._num_checked_calls += sum(map(len, histories))
+        wrong = [number for number, history in enumerate(histories) if not is_linearizable(history)]
+        return "; ".join(f"register {number} is not linearizable: {histories[number]}" for number in wrong)
+
+
+class ServerKills(FaultRun):
+    """Kills one server on SQLite."""
+
+    def new_target(self) -> Target:
+        """A server on an empty directory."""
+        return _Directory(self._folder / "data", self._models, self._rng)
+
+
+class Failovers(FaultRun):
+    """Kills two servers on a primary with a synchronous standby, and the primary."""
+
+    def kill(self, count: int) -> None:
+        """See ``FaultRun``."""
+        self._pair = PostgresPair()
+        self._pauses_s: list[float] = []  # of each primary, from the promotion until every server accepted a write
+        try:
+            super().kill(count)
+        finally:
+            self._pair.remove()
+
+    def new_target(self) -> Target:
+        """Two servers on an empty database."""
+        return _Cluster(self._folder / "data", self._models, self._rng, self._pair, self._pauses_s)
+
+    def report(self) -> dict[str, object]:
+        """Counts and pauses as plain values."""
+        return {"writes_continue_after": percentiles(self._pauses_s, (50, 99, 100), unit="_s"), **super().report()}
+
+
+class _Directory(Target):
+    """A server on one data directory."""
+
+    def kill(self, counts: Counter[str]) -> str:
+        """Starts a server, checks what it holds, calls it and kills it; returns what went wrong."""
+        counts["killed"] += 1
+        if self._rng.random() < _SHARE_WHILE_STARTING:
+            server = self._start(free_port())
+            time.sleep(self._rng.uniform(0, 2))
+            server.kill()
+            server.wait(30)
+            counts["killed while starting"] += 1
+            return ""
+        with self._serving() as (server, channel):
+            return self._check([channel]) or self._call_and_kill(server, channel, counts)
+
+    def verify(self) -> str:
+        """Checks the directory one last time, including every checksum; returns what is wrong."""
+        with self._serving() as (server, channel):
+            problem = self._check([channel])
+            server.kill()
+            server.wait(30)
+        messages: list[str] = []
+        return problem if verify_directory(self.path, messages.append) else f"{problem}; verify says {messages}"
+
+    def _call_and_kill(self, server: ForkedServer, channel: grpc.Channel, counts: Counter[str]) -> str:
+        killed, problems = threading.Event(), list[str]()
+        threads = start_callers(self._shadows, [channel], killed, problems, counts, expected=lambda _: True)
+        time.sleep(self._rng.uniform(0, _LONGEST_S))
+        if server.poll() is not None:
+            problems.append(f"the server ended by itself with {server.poll()}")
+        server.kill()
+        killed.set()
+        server.wait(30)
+        killed_at = time.monotonic()
+        for thread in threads:
+            thread.join(60)
+        counts["killed in a call"] += any(len(shadow.may_hold) > 1 for shadow in self._shadows)
+        end_pending(self.histories, killed_at)
+        return "; ".join(problems)
+
+    def _start(self, port: int) -> ForkedServer:
+        arguments = server_arguments(port, self.path, self._models)
+        return ForkedServer(arguments, environment(), self.path.with_name("server.log"))
+
+    @contextmanager
+    def _serving(self) -> Iterator[tuple[ForkedServer, grpc.Channel]]:
+        port = free_port()
+        server = self._start(port)
+        try:
+            with grpc.insecure_channel(f"127.0.0.1:{port}", options=_CHANNEL_OPTIONS) as channel:
+                wait_until_serving(channel, server, log=self.path.with_name("server.log"))
+                yield server, channel
+        finally:
+            server.kill()
+            server.wait(30)
+
+
+class _Cluster(Target):
+    """Two servers on one database."""
+
+    def __init__(
+        self, path: Path, models: list[Path], rng: random.Random, pair: PostgresPair, pauses_s: list[float]
+    ) -> None:
+        super().__init__(path, models, rng)
+        path.mkdir(parents=True)
+        self._pair, self._url, self._pauses_s = pair, pair.new_database(), pauses_s
+        self._servers = [self._start(number) for number in range(2)]
+        self._wait_until_serving()
+        channel = self._servers[0][1]
+        create_registers(channel)
+        request = documents_pb2.CreateCollectionRequest(name=_PROBED, model=MODELS[0])
+        documents_pb2_grpc.CollectionServiceStub(channel).CreateCollection(request, timeout=60)
+
+    def close(self) -> None:
+        """See ``Target``."""
+        for server, channel in self._servers:
+            channel.close()
+            server.kill()
+            server.wait(30)
+        super().close()
+
+    def kill(self, counts: Counter[str]) -> str:
+        """Kills a server, the primary or both while all callers work, and checks; returns what went wrong."""
+        [kind] = self._rng.choices(list(_KINDS), list(_KINDS.values()))
+        counts[f"killed: {kind}"] += 1
+        killed, problems = threading.Event(), list[str]()
+        channels = [channel for _, channel in self._servers]
+        threads = start_callers(self._shadows, channels, killed, problems, counts, expected=is_unavailable)
+        time.sleep(self._rng.uniform(0, _LONGEST_S))
+        victim = self._rng.randrange(2)
+        killed.set()
+        if kind != "primary":
+            self._servers[victim][0].kill()
+        promoted = self._pair.fail_over(pause_s=self._rng.uniform(0, 1)) if kind != "server" else time.monotonic()
+        writing = [number for number in range(2) if kind == "primary" or number != victim]
+        pause_s = max(self._first_write(number, problems) for number in writing) - promoted
+        if kind != "server":
+            self._pauses_s.append(pause_s)
+            self._pair.restore_standby()
+        if pause_s > _WRITES_CONTINUE_WITHIN_S:
+            problems.append(f"writes continued after {pause_s:.1f} s")
+        for thread in threads:
+            thread.join(_GIVEN_UP_S)
+        counts["killed in a call"] += any(len(shadow.may_hold) > 1 for shadow in self._shadows)
+        if kind != "primary":
+            self._servers[victim][0].wait(30)
+            self._servers[victim][1].close()
+            self._servers[victim] = self._start(victim)
+        self._wait_until_serving()
+        end_pending(self.histories, time.monotonic())  # the writes above have waited for any commit in progress
+        problems.append(self._check([channel for _, channel in self._servers]))
+        return "; ".join(filter(None, problems))
+
+    def _first_write(self, number: int, problems: list[str]) -> float:
+        """Time of the first accepted write (monotonic seconds); until then only UNAVAILABLE is allowed."""
+        stub = documents_pb2_grpc.DocumentServiceStub(self._servers[number][1])
+        deadline = time.monotonic() + _GIVEN_UP_S
+        document = documents_pb2.Document(id=f"of {number}", text="a cat and a dog")
+        request = documents_pb2.UpsertRequest(collection=_PROBED, documents=[document])
+        while time.monotonic() < deadline:
+            try:
+                stub.Upsert(request, timeout=_GIVEN_UP_S)
+                break
+            except grpc.RpcError as error:
+                if not is_unavailable(error):
+                    problems.append(traceback.format_exc())
+                time.sleep(0.05)
+        return time.monotonic()
+
+    def _start(self, number: int) -> tuple[ForkedServer, grpc.Channel]:
+        port, folder = free_port(), self.path / f"server{number}"
+        arguments = server_arguments(port, folder, self._models)
+        settings = {**environment(), "FACETS_SERVER_ENGINE_STORE": self._url}
+        channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_CHANNEL_OPTIONS)
+        return ForkedServer(arguments, settings, folder.with_suffix(".log")), channel
+
+    def _wait_until_serving(self) -> None:
+        for number, (server, channel) in enumerate(self._servers):
+            wait_until_serving(channel, server, log=(self.path / f"server{number}").with_suffix(".log"))
+
+
+def create_registers(channel: grpc.Channel) -> None:
+    """Creates the collection of the registers unless it exists."""
+    request = documents_pb2.CreateCollectionRequest(name=RegisterShadow.name, model=MODELS[0])
+    try:
+        documents_pb2_grpc.CollectionServiceStub(channel).CreateCollection(request, timeout=60)
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+            raise
+
+
+def make_models(folder: Path) -> list[Path]:
+    """Writes small models for sentences, papers and relations; their answers do not matter."""
+    from relation_toys import make_toy_relation_checkpoint
+    from toy_papers import toy_paper_model
+
+    (folder / "papers").mkdir(parents=True)
+    known = sorted(set(WORDS))
+    vectors = np.random.default_rng(1).normal(size=(len(known), 32)).astype(np.float32)
+    words = WordVectors(Vocabulary(known, np.arange(len(known), 0, -1) * 10), vectors)
+    for number, name in enumerate(MODELS):
+        config = FacetModelConfig(
+            num_facets=4 - number, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=64, max_tokens=32
+        )
+        model = CheckpointConfig(name=name, task="sentences", model=config)
+        untrained_model(model, words, seed=number).save(folder / name)
+    toy_paper_model(folder / "papers")
+    make_toy_relation_checkpoint(folder / "relations", num_steps=2)
+    return [*(folder / name for name in MODELS), folder / "papers" / "run" / "model", folder / "relations"]
+
+
+def environment() -> Mapping[str, str]:
+    """Environment variables of a server: small limits, so that it writes indexes and snapshots often."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
+    return {**inherited, **_SETTINGS, "PYTHONPATH": os.pathsep.join(sys.path)}
