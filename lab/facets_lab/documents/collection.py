@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from tempfile import TemporaryDirectory
 
 from facets.documents.collections import Collections
@@ -10,28 +11,20 @@ from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoders import ModelEncoder
 from facets.documents.queries import DocumentQuery
 from facets.documents.types import Document, SearchHit, SearchMode
-from facets.errors import InvalidInputError
 from facets.index.config import EngineConfig
 from facets.model.answer_reader import AnswerReader
 from facets.model.contract import is_foreign
-from facets.model.facet_model import FacetModel
-from facets.model.loading import TASKS, load
+from facets.model.loading import TASKS
 from facets.model.passage_checkpoint import TASK
 from facets.model.passage_model import PassageModel
+from facets_lab.evaluation.comparison import ModelOfTexts, load_text_model
 
-SearchedModel = FacetModel | PassageModel
+SearchedModel = ModelOfTexts  # whose facets a collection can store
+load_searched = partial(load_text_model, default=TASKS[TASK].default)
 
 NAME = "evaluation"
 _DOCUMENT_BATCH = 1_000
 _QUERY_BATCH = 64
-
-
-def load_searched(name_or_path: str | None) -> SearchedModel:
-    """Loads a model whose facets a collection can store; None: the default model of collections."""
-    model = load(name_or_path or TASKS[TASK].default)
-    if not isinstance(model, SearchedModel):
-        raise InvalidInputError(f"{name_or_path}: expected a model for sentences or passages, got one for {model.task}")
-    return model
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,17 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import ConfigError, NotFoundError
+from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets.extras import require_extra
+from facets.model.contract import ModelInfo
+from facets.model.facet_model import FacetModel
+from facets.model.loading import DEFAULT_MODEL, load
+from facets.model.passage_model import PassageModel
 from facets_lab.evaluation.statistics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -18,18 +22,9 @@ logger = logging.getLogger(__name__)
 Report = dict[str, object]
 MethodMetrics = Mapping[str, Metrics]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+ModelOfTexts = FacetModel | PassageModel
 T = TypeVar("T")
-
-
-class Named(Protocol):
-    """Anything with a name, which is its key in the report."""
-
-    @property
-    def name(self) -> str:  # noqa: D102
-        ...
-
-
-NamedT = TypeVar("NamedT", bound=Named)
+ModelT = TypeVar("ModelT", bound=ModelInfo)
 
 
 def make_report(file: Path, num_rows: int, measured: Iterable[tuple[str, MethodMetrics]]) -> Report:
@@ -38,10 +33,10 @@ def make_report(file: Path, num_rows: int, measured: Iterable[tuple[str, MethodM
 
 
 def load_models(
-    names_or_paths: Sequence[str] | None, baselines: Sequence[str], load: Callable[[str | None], NamedT]
-) -> list[NamedT]:
+    names_or_paths: Sequence[str] | None, baselines: Sequence[str], load: Callable[[str | None], ModelT]
+) -> list[ModelT]:
     """The requested models, or the shipped one (``load(None)``), then the baselines that exist."""
-    models: dict[str, NamedT] = {}
+    models: dict[str, ModelT] = {}
     for name_or_path in names_or_paths or (None,):
         model = load(name_or_path)
         if model.name in models:
@@ -54,6 +49,14 @@ def load_models(
             except NotFoundError as error:
                 logger.warning("the baseline %s is left out: %s", name, error)
     return list(models.values())
+
+
+def load_text_model(name_or_path: str | None, *, default: str = DEFAULT_MODEL) -> ModelOfTexts:
+    """A model of sentences or passages; None: the default one."""
+    model = load(name_or_path or default)
+    if not isinstance(model, ModelOfTexts):
+        raise InvalidInputError(f"{name_or_path}: expected a model for sentences or passages, got one for {model.task}")
+    return model
 
 
 def if_installed(name: str, make: Callable[[], T]) -> list[T]:

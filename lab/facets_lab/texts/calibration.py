@@ -14,9 +14,9 @@ from facets.errors import InvalidInputError
 from facets.model.loading import DEFAULT_MODEL
 from facets.model.score_curves import apply_curve, write_score_curves
 from facets.model.shipped import find_model
-from facets_lab.evaluation.comparison import Report
+from facets_lab.evaluation.comparison import Report, load_text_model
 from facets_lab.evaluation.options import CalibratedModel, DataFile, DryRun, Source
-from facets_lab.texts.pairs import available_methods, load_text_model, method_of, model_scores, read_sts
+from facets_lab.texts.pairs import available_methods, method_of, model_scores, read_sts
 
 HIGHEST_GOLD = 5.0  # of the STS data sets
 _NUM_BINS = 32  # fewer bins lose shape, more add noise (STS dev)

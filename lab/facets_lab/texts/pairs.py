@@ -19,16 +19,15 @@ from facets.errors import InvalidInputError
 from facets.extras import missing_modules
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
-from facets.model.facet_model import FacetModel
-from facets.model.loading import DEFAULT_MODEL, load
-from facets.model.passage_model import PassageModel
 from facets.texts.comparison import InferenceLabel
 from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, method_named
 from facets_lab.evaluation.comparison import (
     Embed,
+    ModelOfTexts,
     Report,
     if_installed,
     load_models,
+    load_text_model,
     make_report,
     minilm,
     model2vec,
@@ -96,15 +95,7 @@ def read_phrase_choices(path: Path) -> tuple[list[tuple[str, str]], list[tuple[s
     return phrases, [(answer, *distractors) for _, answer, _, _, *distractors in rows]
 
 
-def load_text_model(name_or_path: str | None) -> TextModel:
-    """A model of sentences or passages; None: the default model of sentences."""
-    model = load(name_or_path or DEFAULT_MODEL)
-    if not isinstance(model, FacetModel | PassageModel):
-        raise InvalidInputError(f"{name_or_path}: expected a model for sentences or passages, got one for {model.task}")
-    return model
-
-
-def load_text_models(names_or_paths: Sequence[str] | None, baselines: bool) -> list[TextModel]:
+def load_text_models(names_or_paths: Sequence[str] | None, baselines: bool) -> list[ModelOfTexts]:
     """The requested models and, with ``baselines``, the ablations of the shipped one."""
     return load_models(names_or_paths, BASELINE_MODELS if baselines else (), load_text_model)
 
