@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator
 
 from facets.language.vectors import unit_rows
-from facets.model.contract import TextEncoder, TextModel
-from facets.scoring import ALPHA
+from facets.model.contract import TextModel
 from facets.texts.coverage import CoverageConfig
 from facets.texts.summarization import summarize
 from facets.texts.words import TextWords
@@ -98,9 +97,6 @@ def evaluate_summarization(
     max_words: Annotated[
         int | None, typer.Option("--words", min=1, metavar="N", help="Or: maximum words of a summary.")
     ] = None,
-    as_in_paper: Annotated[
-        bool, typer.Option("--paper", help="Coverage as printed in eq. 3.7: facets only, no credit for repetition.")
-    ] = False,
 ) -> Report:
     """Evaluate summaries by ROUGE. FILE has JSON lines {"id", "sentences", "references"}.
 
@@ -110,34 +106,18 @@ def evaluate_summarization(
         raise typer.BadParameter("--sentences and --words exclude each other")
     documents, references = read_summaries(file)
     models = load_text_models(names_or_paths, baselines)
-    coverage = None
-    if as_in_paper:
-        coverage = CoverageConfig(
-            word_share=0.0, power=1.0, repetition=0.0, count_power=1.0, alpha=ALPHA, stop_words=True
-        )
-
-    def covering(model: TextModel, config: CoverageConfig | None, encoder: TextEncoder | None = None) -> list[str]:
-        """Greedy coverage of the document's words (eq. 3.7); ``config`` None: the library's default."""
-        found = summarize(
-            model,
-            documents,
-            num_sentences=num_sentences,
-            max_words=max_words,
-            coverage=config,
-            encoder=encoder,
-            prose_only=config is None,
-        )
-        return [summary.text for summary in found]
+    best = partial(best_ranked, num_sentences=num_sentences, max_words=max_words)
+    covering = partial(summarize, documents=documents, num_sentences=num_sentences, max_words=max_words)
 
     def summaries() -> Iterator[tuple[str, str, list[str]]]:
         """Name and method of each system, and its summaries; baselines: those of table 3.3, and MiniLM's centroid."""
         for model in models:
-            yield model.name, "coverage", covering(model, coverage)
+            yield model.name, "coverage", [summary.text for summary in covering(model)]
         if baselines:
-            best = partial(best_ranked, num_sentences=num_sentences, max_words=max_words)
             yield "first", "ranking", [best(document, range(len(document))) for document in documents]
-            average = AverageEncoder(models[0])
-            yield "sentence-average", "coverage", covering(models[0], coverage or CoverageConfig(), average)
+            # Eq. 3.7 alone.
+            found = covering(models[0], coverage=CoverageConfig(), encoder=AverageEncoder(models[0]), prose_only=False)
+            yield "sentence-average", "coverage", [summary.text for summary in found]
             for embed in if_installed("minilm-centroid", minilm):
                 centroid = partial(by_centroid, embed)
                 yield "minilm-centroid", "ranking", [best(document, centroid(document)) for document in documents]
