@@ -15,6 +15,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from glob import glob
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -245,24 +246,16 @@ def _tokenizer() -> Tokenizer:
 def _tokenize_block(documents: list[list[str]]) -> _Block:
     numbers: dict[str, int] = {}
     tokens: list[int] = []
-    of_sentences: list[int] = []
-    of_paragraphs: list[int] = []
-    of_documents: list[int] = []
-    num_chars = 0
+    lengths: tuple[list[int], list[int], list[int]] = ([], [], [])
     for document in documents:
-        num_before_document = len(of_sentences)
-        for paragraph in document:
-            num_before_paragraph = len(of_sentences)
-            num_chars += len(paragraph)
-            texts = [sentence.text for sentence in _tokenizer().sentences(clean_paragraph(paragraph))]
-            for words in filter(_is_sentence, _tokenizer().words(texts)):
-                tokens += [numbers.setdefault(word, len(numbers)) for word in words]
-                of_sentences.append(len(words))
-            if (length := len(of_sentences) - num_before_paragraph) > 0:
-                of_paragraphs.append(length)
-        if (length := len(of_sentences) - num_before_document) > 0:
-            of_documents.append(length)
-    lengths = of_sentences, of_paragraphs, of_documents
+        texts = ([sentence.text for sentence in _tokenizer().sentences(clean_paragraph(text))] for text in document)
+        paragraphs = [list(filter(_is_sentence, _tokenizer().words(of_paragraph))) for of_paragraph in texts]
+        sentences = list(chain.from_iterable(paragraphs))
+        tokens += [numbers.setdefault(word, len(numbers)) for words in sentences for word in words]
+        lengths[0].extend(map(len, sentences))
+        lengths[1].extend(filter(None, map(len, paragraphs)))
+        lengths[2].extend(filter(None, [len(sentences)]))
+    num_chars = sum(map(len, chain.from_iterable(documents)))
     return _Block(list(numbers), np.array(tokens, np.uint32), lengths, num_chars)
 
 
