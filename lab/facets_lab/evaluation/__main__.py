@@ -17,8 +17,8 @@ COMMANDS = {
     "recommendation": ("papers.evaluation:evaluate_recommendation", "Authors and citations of papers."),
     "reviewers": ("papers.evaluation:evaluate_reviewers", "Reviewers added by their papers."),
     "retrieval": ("documents.retrieval:evaluate_retrieval", "Search."),
-    "calibrate-similarity": ("texts.calibration:calibrate_similarity", "Fit what similarity scores mean."),
-    "calibrate-relations": ("relations.calibration:calibrate_relations", "Fit the probabilities of relations."),
+    "calibrate-similarity": ("texts.pairs:calibrate_similarity", "Fit what similarity scores mean."),
+    "calibrate-relations": ("relations.evaluation:calibrate_relations", "Fit the probabilities of relations."),
     "calibrate-search": ("documents.calibration:calibrate_search", "Fit the probability that a hit is relevant."),
     "calibrate-reader": ("documents.reader_calibration:calibrate_reader", "Fit the confidence of hits that were read."),
 }

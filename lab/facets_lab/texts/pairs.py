@@ -1,6 +1,7 @@
 """Evaluates pairs of texts: sentences (Chang 2022, table 3.2), phrases (table 3.4), paraphrases and contradictions.
 
-Shape suffixes: P pairs, T texts, D dimensions, C choices, N candidates.
+Also fits what similarity scores mean. Shape suffixes: P pairs, T texts, D dimensions, C choices, N candidates or points
+of a curve, B bins.
 """
 
 import logging
@@ -19,6 +20,9 @@ from facets.errors import InvalidInputError
 from facets.extras import missing_modules
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
+from facets.model.loading import DEFAULT_MODEL
+from facets.model.score_curves import apply_curve, write_score_curves
+from facets.model.shipped import find_model
 from facets.texts.comparison import InferenceLabel
 from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, method_named
 from facets_lab.evaluation.comparison import (
@@ -33,7 +37,7 @@ from facets_lab.evaluation.comparison import (
     model2vec,
 )
 from facets_lab.evaluation.files import parse_number, read_table, require_rows
-from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
+from facets_lab.evaluation.options import Baselines, Bootstrap, CalibratedModel, DataFile, DryRun, Models, Source
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 
 logger = logging.getLogger(__name__)
@@ -48,6 +52,8 @@ EMBEDDERS: dict[str, Callable[[], Embed]] = {"minilm": minilm, "model2vec": mode
 _OPPOSED_METHODS = (str(SimilarityMethod.CROSS_ENCODER), str(SimilarityMethod.ENCODER))
 _PHRASE_METHODS = (str(SimilarityMethod.CODEBOOK), str(SimilarityMethod.ENCODER))
 _NUM_DISTRACTORS = 4
+HIGHEST_GOLD = 5.0  # of the STS data sets
+_NUM_BINS = 32  # fewer bins lose shape, more add noise (STS dev)
 _SAME_SCORE = 1e-5  # closer scores count as a tie: rounding depends on the batch in which a text is encoded
 
 Pairs = Sequence[tuple[str, str]]
@@ -290,3 +296,54 @@ def choice_accuracy(scores_CN: NDArray[np.floating]) -> NDArray[np.float64]:
     """
     is_best_CN = scores_CN >= scores_CN.max(axis=1, keepdims=True) - _SAME_SCORE
     return is_best_CN[:, 0] / is_best_CN.sum(axis=1)
+
+
+def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, highest: float) -> NDArray[np.float64]:
+    """Isotonic regression of human scores in ``[0, 1]`` on a method's, up to ``highest``, ``[2, N]``, N <= 33."""
+    from sklearn.isotonic import IsotonicRegression
+
+    bins = [rows for rows in np.array_split(np.argsort(scores_P, kind="stable"), _NUM_BINS) if len(rows)]
+    scores_B = np.array([np.mean(scores_P[rows], dtype=np.float64) for rows in bins]).round(6)
+    gold_B = np.array([gold_P[rows].mean() for rows in bins])
+    weights_B = np.array([len(rows) for rows in bins], dtype=np.float64)
+    regression = IsotonicRegression(y_min=0.0, y_max=1.0)
+    calibrated_B = regression.fit(scores_B, gold_B, sample_weight=weights_B).predict(scores_B).round(6)
+    scores_N, first = np.unique(scores_B, return_index=True)
+    below = scores_N < highest - 1e-6
+    if not below.any():  # all pairs score as identical, so nothing is known about others
+        return np.array([[highest - 1.0, highest], [0.0, 1.0]])
+    return np.array([[*scores_N[below], highest], [*calibrated_B[first][below], 1.0]])
+
+
+def calibrate_similarity(
+    file: DataFile,
+    test: Annotated[Path | None, typer.Option(metavar="FILE", help="Other pairs, used to measure the curves.")] = None,
+    name_or_path: CalibratedModel = None,
+    source: Source = "STS Benchmark, training pairs (Cer et al. 2017)",
+    dry_run: DryRun = False,
+) -> Report:
+    """Fit what similarity scores mean. Tab-separated columns: score 0 to 5, sentence, sentence.
+
+    Example: facets-eval calibrate-similarity stsb-train.tsv --test stsb-dev.tsv --model models/facets-en
+    """
+    train = read_sts(file)
+    tested = None if test is None else read_sts(test)
+    low, high = train.gold.min(), train.gold.max()
+    if low < 0 or high > HIGHEST_GOLD:
+        raise InvalidInputError(f"scores must be in [0, {HIGHEST_GOLD:g}], got {low:g} to {high:g}")
+    folder = find_model(name_or_path or DEFAULT_MODEL)
+    model = load_text_model(str(folder))
+    names = available_methods(model)
+    curves = {
+        name: fit_curve(scores_P, train.gold / HIGHEST_GOLD, highest=method_of(name).row.range[1])
+        for name, scores_P in model_scores(model, train.pairs, names)
+    }
+    if not dry_run:
+        write_score_curves(folder, model.revision, {**model.score_curves, **curves}, source=source or "")
+    report: dict[str, object] = {name: {"points": curve_2N.shape[1]} for name, curve_2N in curves.items()}
+    if tested is not None:
+        of_mean = float(np.abs(train.gold.mean() - tested.gold).mean())  # of always predicting the mean
+        for name, scores_P in model_scores(model, tested.pairs, names):
+            calibrated_P = apply_curve(curves[name], scores_P) * HIGHEST_GOLD
+            report[name] = {"mae": float(np.abs(calibrated_P - tested.gold).mean()), "mae_of_mean": of_mean}
+    return {"data": str(test or file), "rows": len((tested or train).pairs), "models": {model.name: report}}

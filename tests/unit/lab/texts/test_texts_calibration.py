@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.texts.calibration import fit_curve
+from facets_lab.texts.pairs import fit_curve
 from numpy.typing import NDArray
 from toys import toy_model
 
