@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from importlib.metadata import distributions
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from facets_client import FacetsClient
@@ -112,21 +112,17 @@ def report(name: str, model: str | None = None, *, with_peers: bool = False) -> 
     return {"questions": len(found), "systems": figures}
 
 
-def questions(name: str) -> list[Question]:
-    """All questions of a set in the order of the file."""
-    lines = SETS[name].questions.read_text(encoding="utf-8").splitlines()
-    return [Question(**json.loads(line)) for line in lines]
-
-
 @contextmanager
 def asked(name: str, model: str | None = None) -> Iterator[tuple[FacetsClient, list[Question]]]:
     """A client of a server that holds the collections of a set, and their questions."""
     with tempfile.TemporaryDirectory(prefix="facets-questions-") as directory:
-        collections = SETS[name].write(Path(directory) / "files")
+        questions, write_files = SETS[name]
+        found = [Question(**json.loads(line)) for line in questions.read_text(encoding="utf-8").splitlines()]
+        collections = write_files(Path(directory) / "files")
         with serving(model, Path(directory) / "data") as server, FacetsClient(server.target) as client:
             for collection, path in collections.items():
                 index_files(server.target, collection, path, model or "", _COLUMNS.get(path, ()))
-            yield client, [one for one in questions(name) if one.collection in collections]
+            yield client, [one for one in found if one.collection in collections]
 
 
 def write_everyday_files(folder: Path) -> dict[str, Path]:
@@ -250,7 +246,7 @@ def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, float]:
             counts[f"{one.kind}_hidden"] += is_hidden
             continue
         right = [name in map(name_of, one.documents) for name in answer.names]
-        is_first, answers = right[:1] == [True], any(holds(answer.evidence, [text]) for text in one.answers)
+        is_first, answers = right[:1] == [True], any(holds(answer.evidence, text) for text in one.answers)
         counts["asked"] += 1
         counts["first"] += is_first
         counts["five"] += any(right)
@@ -263,22 +259,16 @@ def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, float]:
     return {**counts, "auc": round(float(auc), 3)}
 
 
-def holds(text: str, words: Sequence[str]) -> bool:
-    """Whether a text contains all words, ignoring line breaks."""
+def holds(text: str, part: str) -> bool:
+    """Whether a text contains a part, ignoring line breaks."""
     plain = " ".join(re.sub(r"(?<=[a-z])-\n\s*(?=[a-z])", "", text).split()).casefold()
-    return all(word.casefold() in plain for word in words)
+    return part.casefold() in plain
 
 
-class QuestionSet(NamedTuple):
-    """Questions, and what writes the files that they are about: by collection, a file or folder."""
-
-    questions: Path
-    write: Callable[[Path], dict[str, Path]]
-
-
-SETS = {
-    "people": QuestionSet(PEOPLE / "questions.jsonl", write_people),
-    "files": QuestionSet(_ANSWERS / "people_questions.jsonl", write_everyday_files),
+# Questions, and what writes the files that they are about: by collection, a file or folder.
+SETS: dict[str, tuple[Path, Callable[[Path], dict[str, Path]]]] = {
+    "people": (PEOPLE / "questions.jsonl", write_people),
+    "files": (_ANSWERS / "people_questions.jsonl", write_everyday_files),
 }
 
 if __name__ == "__main__":

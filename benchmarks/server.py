@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import grpc
 import numpy as np
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
-from grpc_health.v1 import health_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.measuring import percentiles, print_report, spent
 from facets.model.facet_model import FacetModel
@@ -234,15 +234,11 @@ def serving(model: str | None, data_dir: Path, settings: Mapping[str, str] | Non
 
 def wait_until_serving(channel: grpc.Channel, process: Any, *, log: Path | None = None) -> None:
     """Waits until health says SERVING; RuntimeError with the end of the log if the process ends or is too slow."""
-    check = channel.unary_unary(
-        "/grpc.health.v1.Health/Check",
-        request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
-        response_deserializer=health_pb2.HealthCheckResponse.FromString,
-    )
+    health = health_pb2_grpc.HealthStub(channel)
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(grpc.RpcError):
-            reply = check(health_pb2.HealthCheckRequest(), timeout=5)
+            reply = health.Check(health_pb2.HealthCheckRequest(), timeout=5)
             if reply.status == health_pb2.HealthCheckResponse.SERVING:
                 return
         time.sleep(0.02)
