@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from facets_server.gateway.protobuf_json import Rpc, rpcs
+from facets_client.core.channel import Rpc, rpcs
 from facets_server.runtime.config import MAX_VALUES
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from server_process import ServerProcess, free_port

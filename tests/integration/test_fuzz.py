@@ -6,8 +6,8 @@ from typing import Any
 
 import grpc
 import pytest
+from facets_client.core.channel import Rpc, rpcs
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
-from facets_server.gateway.protobuf_json import Rpc, rpcs
 from google.protobuf import message_factory
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message

@@ -4,13 +4,14 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import grpc
 from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
 from facets_proto.v1.services import SERVICES as SERVICES
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
@@ -53,29 +54,38 @@ SLOW_RPCS = frozenset(
 
 
 class Rpc(NamedTuple):
-    """An rpc: its path on the wire, the class of its replies, and its default timeout."""
+    """An rpc: its path (``/facets.v1.EmbeddingService/Embed``), descriptor, message classes, if it streams."""
 
     path: str
-    response: type[Message]
-    timeout_s: float
+    descriptor: MethodDescriptor
+    request: type[Message]
+    reply: type[Message]
+    is_stream: bool
+
+
+@functools.cache
+def rpcs() -> Mapping[str, Rpc]:
+    """All rpcs by path: those of our services, and health's ``Check``."""
+    files = (documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2)
+    services = [service for file in files for service in file.DESCRIPTOR.services_by_name.values()]
+    methods = [method for service in services for method in service.methods]
+    methods.append(health_pb2.DESCRIPTOR.services_by_name["Health"].methods_by_name["Check"])
+    found = {}
+    for method in methods:
+        path = f"/{method.containing_service.full_name}/{method.name}"
+        request, reply = map(GetMessageClass, (method.input_type, method.output_type))
+        found[path] = Rpc(path, method, request, reply, method.client_streaming or method.server_streaming)
+    return found
 
 
 def rpc_of(request: type[Message]) -> Rpc:
     """The rpc that takes a request of this class; each rpc has its own request class."""
-    return _rpcs()[request.DESCRIPTOR.full_name]
+    return _rpcs_by_request()[request.DESCRIPTOR.full_name]
 
 
 @functools.cache
-def _rpcs() -> dict[str, Rpc]:
-    """Name of a request message -> the rpc that takes it."""
-    rpcs: dict[str, Rpc] = {}
-    for module in (documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2, health_pb2):
-        for service in module.DESCRIPTOR.services_by_name.values():
-            for method in service.methods:
-                timeout_s = SLOW_TIMEOUT_S if method.name in SLOW_RPCS else DEFAULT_TIMEOUT_S
-                rpc = Rpc(f"/{service.full_name}/{method.name}", GetMessageClass(method.output_type), timeout_s)
-                rpcs.setdefault(method.input_type.full_name, rpc)  # in health, Check comes before Watch
-    return rpcs
+def _rpcs_by_request() -> dict[str, Rpc]:
+    return {rpc.descriptor.input_type.full_name: rpc for rpc in rpcs().values()}
 
 
 # Only transient failures of calls that had no effect (AIP-194). gRPC waits longer when the server asks for it
@@ -163,12 +173,14 @@ class Connection:
         """The method of a channel that takes requests of this class."""
         rpc = rpc_of(request)
         return (channel.stream_stream if is_stream else channel.unary_unary)(
-            rpc.path, request_serializer=request.SerializeToString, response_deserializer=rpc.response.FromString
+            rpc.path, request_serializer=request.SerializeToString, response_deserializer=rpc.reply.FromString
         )
 
     def timeout_s(self, request: type[Message]) -> float:
         """Seconds for one request of this class."""
-        return rpc_of(request).timeout_s if self._timeout_s is None else self._timeout_s
+        if self._timeout_s is not None:
+            return self._timeout_s
+        return SLOW_TIMEOUT_S if rpc_of(request).descriptor.name in SLOW_RPCS else DEFAULT_TIMEOUT_S
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Metadata of one call: the client's own, and the caller's trace context if the program uses OpenTelemetry."""

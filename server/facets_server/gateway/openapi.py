@@ -6,12 +6,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from facets_client.core.channel import Rpc, rpcs
 from facets_proto import v1
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 import facets
 from facets_server.gateway.openai import OPENAI_ROUTES
-from facets_server.gateway.protobuf_json import Rpc, rpcs
 from facets_server.gateway.rpc_routes import NDJSON
 from facets_server.gateway.tei import TEI_ROUTES
 from facets_server.gateway.uploads import FILE_TYPE, UPLOAD_DESCRIPTION, UPLOAD_PATH

@@ -1,19 +1,12 @@
-"""The rpcs of the protos, and their messages as JSON or protobuf bodies."""
+"""Messages of the protos as JSON or protobuf bodies."""
 
 import json
 import re
-from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-# Importing a module registers its services.
-from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2  # noqa: F401
-from facets_proto.v1.services import SERVICES
-from google.protobuf import descriptor_pool, json_format, message_factory
-from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf import json_format
 from google.protobuf.message import Message
-from grpc_health.v1 import health_pb2
 
 from facets.index.config import MAX_PAYLOAD_DEPTH
 from facets_server.gateway.errors import bad_request
@@ -36,30 +29,6 @@ _REWORDED = {  # how a message of protobuf about a field begins, and ours
     "('\\w+' object is not iterable|Struct must be)": "must be an object",
 }
 _MAX_MESSAGE_CHARS = 300  # protobuf's messages quote the caller's input
-
-
-class Rpc(NamedTuple):
-    """One rpc: its path (``/facets.v1.EmbeddingService/Embed``), descriptor, message classes, if it streams."""
-
-    path: str
-    descriptor: MethodDescriptor
-    request: type[Message]
-    reply: type[Message]
-    is_stream: bool
-
-
-@cache
-def rpcs() -> Mapping[str, Rpc]:
-    """All rpcs by path: those of our services, and health's ``Check``."""
-    descriptors = [descriptor_pool.Default().FindServiceByName(name) for name in SERVICES]
-    methods: list[Any] = [method for service in descriptors for method in service.methods]
-    methods.append(health_pb2.DESCRIPTOR.services_by_name["Health"].methods_by_name["Check"])
-    found = {}
-    for method in methods:
-        path = f"/{method.containing_service.full_name}/{method.name}"
-        request, reply = map(message_factory.GetMessageClass, (method.input_type, method.output_type))
-        found[path] = Rpc(path, method, request, reply, method.client_streaming or method.server_streaming)
-    return found
 
 
 def parse_json(body: bytes) -> Any:

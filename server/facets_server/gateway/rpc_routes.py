@@ -4,13 +4,14 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import partial
 
+from facets_client.core.channel import Rpc, rpcs
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from facets_server.gateway.errors import CallError, bad_request
-from facets_server.gateway.protobuf_json import Rpc, json_line, json_to_proto, proto_to_json, rpcs
+from facets_server.gateway.protobuf_json import json_line, json_to_proto, proto_to_json
 from facets_server.gateway.upstream import Backend, caller_of
 
 JSON, PROTO, NDJSON = "application/json", "application/proto", "application/x-ndjson"

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import grpc
 from facets_client import AsyncFacetsClient
+from facets_client.core.channel import rpcs
 from google.protobuf.message import Message
 from starlette.requests import Request
 
 from facets_server.gateway.errors import CallError, bad_request
-from facets_server.gateway.protobuf_json import rpcs
 from facets_server.gateway.request_body import BodyReader, caller_address
 from facets_server.runtime.call_context import valid_request_id
 from facets_server.runtime.keys import ADDRESS_METADATA

@@ -65,7 +65,7 @@ class Recorder(FacetsClient):
             limits |= {"max_patterns_per_request": 4, "max_relation_scores": 20, "max_evidence_hits": 30}
             return models_pb2.GetModelResponse(model=models_pb2.Model(limits=models_pb2.Limits(**limits)))
         self.requests.append(request)
-        return rpc_of(type(request)).response()
+        return rpc_of(type(request)).reply()
 
 
 PATTERNS = [f"$ARG1 {i} $ARG2" for i in range(5)]

@@ -3,8 +3,8 @@
 import json
 import re
 
+from facets_client.core.channel import rpcs
 from facets_server.gateway.openapi import openapi
-from facets_server.gateway.protobuf_json import rpcs
 from server_gateway_fakes import browser
 
 

@@ -7,9 +7,10 @@ import time
 
 import grpc
 import pytest
+from facets_client.core.channel import rpcs
 from facets_proto.v1 import common_pb2, texts_pb2
 from facets_server.gateway.errors import CallError
-from facets_server.gateway.protobuf_json import parse_json, rpcs
+from facets_server.gateway.protobuf_json import parse_json
 from google.rpc import error_details_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
