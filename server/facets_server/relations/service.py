@@ -11,12 +11,12 @@ from facets.errors import InvalidInputError
 from facets.relations.assertion import AssertionStatus
 from facets.relations.engine import RelationEngine
 from facets.relations.results import EntityMention, EntityPair, PatternScore
-from facets_server.relations.entities import EntityFinders
 from facets_server.relations.requests import (
     DEFAULT_TOP_K,
     FIELDS,
     MAX_NAME_BYTES,
     Entities,
+    EntityFinders,
     check_slots,
     entities_of,
     num_scores_of,

@@ -222,7 +222,7 @@ def services(
 
     @_once
     def relations() -> Sequence[object]:
-        from facets_server.relations.entities import EntityFinders
+        from facets_server.relations.requests import EntityFinders
         from facets_server.relations.service import RelationService
 
         return (RelationService(models.of("relations"), EntityFinders(config.relations), limits),)
