@@ -1,7 +1,7 @@
 """Generates the Python code of facets.v1 from its ``.proto`` files: ``python -m facets_proto.generate``.
 
-Besides protoc's output it writes ``services.py``, with the names of the services, and ``comments.json``, which maps the
-full name of every service, rpc, message, field and enum value to its comment.
+Besides protoc's output it writes ``comments.json``, which maps the full name of every service, rpc, message, field and
+enum value to its comment.
 
 Needs ``grpcio-tools`` (extra ``dev``) and ``googleapis-common-protos`` (a dependency of ``grpcio-status``).
 """
@@ -15,11 +15,6 @@ from typing import Any
 
 PACKAGE_FOLDER = Path(__file__).resolve().parent
 
-_SERVICES = '''"""Names of the services of facets.v1, generated; see facets_proto.generate."""
-
-SERVICES: tuple[str, ...] = (
-{})
-'''
 # Descriptor fields that hold named parts.
 _PARTS = ("service", "method", "message_type", "nested_type", "field", "oneof_decl", "enum_type", "value")
 
@@ -51,12 +46,8 @@ def generate(out: Path) -> None:
         if status != 0:
             raise RuntimeError(f"protoc failed with status {status}, expected 0")
         files = FileDescriptorSet.FromString(descriptors.read_bytes()).file
-    names = [f"{file.package}.{service.name}" for file in files for service in file.service]
-    lines = "".join(f'    "{name}",\n' for name in names)
-    folder_v1 = out / "facets_proto" / "v1"
-    (folder_v1 / "services.py").write_text(_SERVICES.format(lines), encoding="utf-8")
     comments = dict(sorted(_comments_of(files)))
-    (folder_v1 / "comments.json").write_text(json.dumps(comments, indent=0) + "\n", encoding="utf-8")
+    (out / "facets_proto" / "v1" / "comments.json").write_text(json.dumps(comments, indent=0) + "\n", encoding="utf-8")
 
 
 def _comments_of(files: Iterable[Any]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import grpc
 from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
-from facets_proto.v1.services import SERVICES as SERVICES
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -53,6 +52,11 @@ SLOW_RPCS = frozenset(
 )
 
 
+_FILES = (documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2)
+_SERVICES = [service for file in _FILES for service in file.DESCRIPTOR.services_by_name.values()]
+SERVICES = tuple(service.full_name for service in _SERVICES)
+
+
 class Rpc(NamedTuple):
     """An rpc: its path (``/facets.v1.EmbeddingService/Embed``), descriptor, message classes, if it streams."""
 
@@ -66,9 +70,7 @@ class Rpc(NamedTuple):
 @functools.cache
 def rpcs() -> Mapping[str, Rpc]:
     """All rpcs by path: those of our services, and health's ``Check``."""
-    files = (documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2)
-    services = [service for file in files for service in file.DESCRIPTOR.services_by_name.values()]
-    methods = [method for service in services for method in service.methods]
+    methods = [method for service in _SERVICES for method in service.methods]
     methods.append(health_pb2.DESCRIPTOR.services_by_name["Health"].methods_by_name["Check"])
     found = {}
     for method in methods:

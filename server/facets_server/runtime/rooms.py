@@ -12,10 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import grpc
-
-# Importing a module registers its services.
-from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2  # noqa: F401
-from facets_proto.v1.services import SERVICES
+from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
@@ -39,7 +36,7 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics
 from facets_server.runtime.model_service import ModelService
-from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel
+from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel, TaskModels
 from facets_server.texts.served import ServedPassages, ServedReader, ServedSentences, TextModels, encoders_for
 
 QUICK_CALLS = ("/facets.v1.EmbeddingService/Embed",)  # whose service says which small requests the event loop may begin
@@ -236,17 +233,15 @@ def services(
         return (RecommendationService(models.of("papers"), ranked, limits),)
 
     server = _once(lambda: (ModelService(models, config, admission, metrics),))
-    rooms = {
-        "texts": (texts, for_sentences),
-        "documents": (documents, for_passages),
-        "relations": (relations, models.of("relations")),
-        "papers": (papers, models.of("papers")),
-        "models": (server, models),
+    rooms: tuple[tuple[Any, Callable[[str], object], TaskModels[Any]], ...] = (
+        (documents_pb2, documents, for_passages),
+        (models_pb2, server, models),
+        (papers_pb2, papers, models.of("papers")),
+        (relations_pb2, relations, models.of("relations")),
+        (texts_pb2, texts, for_sentences),
+    )
+    return {
+        service.full_name: Service(service.full_name, partial(servicer, service.name), served.checks())
+        for file, servicer, served in rooms
+        for service in file.DESCRIPTOR.services_by_name.values()
     }
-
-    def service(name: str) -> Service:
-        descriptor = descriptor_pool.Default().FindServiceByName(name)
-        servicer, served = rooms[Path(descriptor.file.name).stem]
-        return Service(name, partial(servicer, descriptor.name), served.checks())
-
-    return {name: service(name) for name in SERVICES}
