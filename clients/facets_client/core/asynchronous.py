@@ -1,7 +1,7 @@
 """Calls and streams over an asyncio channel; ``core/blocking.py`` has the same for threads."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,7 +13,6 @@ from facets_client.core.channel import Connection
 from facets_client.core.status import client_error
 from facets_client.errors import DeadlineExceededError, UnavailableError
 
-T = TypeVar("T")
 ItemT = TypeVar("ItemT")
 AnyIterable: TypeAlias = Iterable[ItemT] | AsyncIterable[ItemT]
 
@@ -109,9 +108,7 @@ class AsyncStream:
             raise client_error(error) from error
 
 
-async def in_thread(work: Callable[..., T], *arguments: Any) -> T:
-    """The result of work that blocks, done in a thread."""
-    return await asyncio.to_thread(work, *arguments)
+in_thread = asyncio.to_thread
 
 
 async def iterate(items: AnyIterable[ItemT]) -> AsyncIterator[ItemT]:

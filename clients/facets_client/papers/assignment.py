@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from facets_client.core.extras import require_extra
 from facets_client.generated.types import Author, NewAuthor, Paper
 
-_FIRST_PAIRS = 20  # best reviewers of a paper, and best papers of a reviewer, that are tried first
+_FIRST_PAIRS = 20  # best reviewers of a paper that are tried first
 _TOLERANCE = 1e-9
 
 
@@ -117,7 +117,8 @@ def _solved(
     # One variable a pair, then one a paper and one a reviewer for what they lack.
     lacks_N, lacks_R = eye_array(num_papers), eye_array(num_reviewers)
     nothing, num_lacks = csr_matrix((num_reviewers, num_papers)), num_papers + num_reviewers
-    tried_NR = allowed_NR & (scores_NR >= _nth_best(scores_NR, per_paper + _FIRST_PAIRS, axis=1))
+    num_tried = min(per_paper + _FIRST_PAIRS, num_reviewers)
+    tried_NR = allowed_NR & (scores_NR >= -np.partition(-scores_NR, num_tried - 1, axis=1)[:, [num_tried - 1]])
     while True:
         papers_P, reviewers_P = np.nonzero(tried_NR)
         pairs_P, ones_P = np.arange(len(papers_P)), np.ones(len(papers_P))
@@ -141,9 +142,3 @@ def _solved(
     pairs_P, unfilled_N, missing_R = np.split(np.rint(solved.x).astype(np.int64), [len(pairs_P), -num_reviewers])
     tried_NR[tried_NR] = pairs_P > 0
     return tried_NR, unfilled_N, missing_R
-
-
-def _nth_best(scores_NR: NDArray[np.float64], n: int, *, axis: int) -> NDArray[np.float64]:
-    """The ``n``-th greatest score along an axis, or the least, with that axis of length 1."""
-    n = min(n, scores_NR.shape[axis])
-    return np.take(np.partition(-scores_NR, n - 1, axis=axis), [n - 1], axis=axis) * -1
