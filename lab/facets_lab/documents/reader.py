@@ -16,8 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig
-from facets.model.answer_network import AnswerNetwork, ReadRow, asked, read_row
-from facets.model.answer_reader import AnswerReader, ReaderConfig, load_reader
+from facets.model.answer_reader import AnswerNetwork, AnswerReader, ReaderConfig, ReadRow, asked, load_reader, read_row
 from facets.model.checkpoint import read_settings, read_weights
 from facets.model.passage_checkpoint import write_encoder
 from facets.model.shipped import find_model

@@ -14,8 +14,7 @@ from facets.documents import RelevanceCurve
 from facets.documents.encoders import Encoded, Encoders, equal_facets, token_stats
 from facets.documents.types import TokenStats
 from facets.errors import NotReadyError
-from facets.model.answer_network import ReadRow
-from facets.model.answer_reader import AnswerReader
+from facets.model.answer_reader import AnswerReader, ReadRow
 from facets.model.contract import SentenceModel, TextModel
 from facets.model.passage_model import PassageModel, QueryFacets
 from facets_server.runtime.batcher import Batcher, Columns, PendingRows

@@ -10,8 +10,7 @@ from toys import toy_word_pieces
 
 from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError, NotFoundError
-from facets.model.answer_network import AnswerNetwork
-from facets.model.answer_reader import AnswerReader, ReaderConfig, counted, load_reader
+from facets.model.answer_reader import AnswerNetwork, AnswerReader, ReaderConfig, counted, load_reader
 from facets.model.passage_checkpoint import write_encoder
 
 QUESTION = "who was in the lake?"
