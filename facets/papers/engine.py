@@ -4,7 +4,6 @@ Shape letters: N papers, C candidates, K facets, D dimensions, W width of docume
 """
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -30,7 +29,7 @@ from facets.papers.records import (
     check_papers,
     check_top_k,
 )
-from facets.papers.scoring import best_columns, candidate_evidence, contenders, diverse_columns, hybrid_scores
+from facets.papers.scoring import Scorer, best_columns, diverse_columns
 from facets.papers.tables import EngineState
 from facets.storage.sql import SqlDatabase
 
@@ -117,7 +116,7 @@ class PaperEngine:
     ) -> BulkCandidates:
         """``recommend_authors`` or ``recommend_citations`` as arrays, without evidence and diversity."""
         options, state = options or PaperOptions(), self.state
-        table = state.tables[kind]
+        scorer, table = self._scorer(state, kind, options), state.tables[kind]
         allowed = table.allowed(options)
         encoded = self.encode(papers, passages=state.compares_passages(kind, allowed))
         width = min(options.top_k, len(allowed))
@@ -127,7 +126,7 @@ class PaperEngine:
         for first in range(0, len(encoded) if width else 0, step):
             check_interrupted()
             part = slice(first, first + step)
-            total = self._scores(state, kind, encoded.part(part), options, allowed)[0]
+            total = scorer.scores(encoded.part(part), allowed)[0]
             for row, paper in enumerate(papers[part]):
                 total[row, np.isin(allowed, table.rows(paper.excluded_ids))] = -np.inf
             columns, scores[part] = best_columns(total, width, ranks=lambda: table.id_ranks[allowed])
@@ -149,8 +148,8 @@ class PaperEngine:
         (``resource_type`` is ``author`` or ``citing_paper``) for an unknown id, which lists similar ones, and
         InvalidInputError for a paper without a title or two of one id.
         """
-        options = options or PaperOptions()
-        state = self.state
+        options, state = options or PaperOptions(), self.state
+        scorer = self._scorer(state, kind, options)
         columns = np.array([state.tables[kind].row_of(kind, key) for key in ids], dtype=np.int64)
         if isinstance(papers, PaperFacets):
             encoded = papers
@@ -160,7 +159,7 @@ class PaperEngine:
         if not len(allowed) or not len(columns):
             return [[] for _ in columns]
         chosen = encoded.part(allowed)
-        total, facets, documents = self._scores(state, kind, chosen, options, columns)
+        total, facets, documents = scorer.scores(chosen, columns)
         transposed = np.ascontiguousarray(total.T)
         best, best_scores = best_columns(transposed, options.top_k, ranks=lambda: np.arange(len(allowed)))
         return [
@@ -171,9 +170,9 @@ class PaperEngine:
                     score=float(score),
                     facet_score=float(facets[row, place]),
                     document_score=float(documents[row, place]),
-                    evidence=candidate_evidence(
-                        self.model, state, kind, chosen.part(slice(row, row + 1)), column, options
-                    ),
+                    evidence=scorer.evidence(self.model, chosen.part(slice(row, row + 1)), column)
+                    if options.evidence
+                    else None,
                 )
                 for row, score in zip(best[place], best_scores[place], strict=True)
             ]
@@ -201,44 +200,34 @@ class PaperEngine:
         self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions
     ) -> list[list[RankedCandidate]]:
         state = self.state
-        allowed = state.tables[kind].allowed(options)
+        scorer, allowed = self._scorer(state, kind, options), state.tables[kind].allowed(options)
         encoded = self.encode(papers, passages=state.compares_passages(kind, allowed))
         rankings = []
         for number, paper in enumerate(papers):
             check_interrupted()
             rows_C = allowed
             if paper.excluded_ids:
-                rows_C = rows_C[~np.isin(rows_C, state.tables[kind].rows(paper.excluded_ids))]
+                rows_C = rows_C[~np.isin(rows_C, scorer.table.rows(paper.excluded_ids))]
             own = encoded.part(slice(number, number + 1))
-            rankings.append(self._ranking(state, kind, paper, own, rows_C, options) if len(rows_C) else [])
+            rankings.append(self._ranking(scorer, paper, own, rows_C, options) if len(rows_C) else [])
         return rankings
 
     def _ranking(
-        self,
-        state: EngineState,
-        kind: CandidateKind,
-        paper: Paper,
-        encoded: PaperFacets,
-        rows_C: Ints,
-        options: PaperOptions,
+        self, scorer: Scorer, paper: Paper, encoded: PaperFacets, rows_C: Ints, options: PaperOptions
     ) -> list[RankedCandidate]:
         """The best of the given candidates for one paper."""
-        table = state.tables[kind]
+        table = scorer.table
         pool = max(_DIVERSITY_POOL, _DIVERSITY_POOL_FOR_EACH * options.top_k) if options.diversify else options.top_k
-        scores_of = partial(self._scores, state, kind, encoded, options)
-        weight = self._facet_weight(kind, options)
-        rows_C = contenders(
-            encoded, kind, state, rows_C, pool, facet_weight=weight, score=lambda rows: scores_of(rows)[0][0]
-        )
-        total, facets, documents = scores_of(rows_C)
+        rows_C = scorer.contenders(encoded, rows_C, pool)
+        total, facets, documents = scorer.scores(encoded, rows_C)
         best, scores = (array[0] for array in best_columns(total, pool, ranks=lambda: table.id_ranks[rows_C]))
         if options.diversify:
             chosen = diverse_columns(table, rows_C[best], scores, options)
             best, scores = best[chosen], scores[chosen]
         similar = documents[:, best]
         if encoded.passages.size:  # the curve is fitted to the same similarity for all candidates
-            similar = table.document_scores(encoded.documents, rows_C[best], state.bank)
-        confidence = self._confidence(kind, paper, similar[0], facets[0, best])
+            similar = table.document_scores(encoded.documents, rows_C[best], scorer.state.bank)
+        confidence = self._confidence(scorer.kind, paper, similar[0], facets[0, best])
         return [
             RankedCandidate(
                 id=table.ids[rows_C[column]],
@@ -246,7 +235,7 @@ class PaperEngine:
                 score=float(score),
                 facet_score=float(facets[0, column]),
                 document_score=float(documents[0, column]),
-                evidence=candidate_evidence(self.model, state, kind, encoded, rows_C[column], options),
+                evidence=scorer.evidence(self.model, encoded, rows_C[column]) if options.evidence else None,
                 confidence=None if confidence is None else float(confidence[place]),
             )
             for place, (column, score) in enumerate(zip(best, scores, strict=True))
@@ -260,14 +249,9 @@ class PaperEngine:
         facets_C = facets_C.astype(np.float64)
         return self.model.confidence.confidence(kind, features_of(documents_C, facets_C, known=known, words=words))
 
-    def _scores(
-        self, state: EngineState, kind: CandidateKind, papers: PaperFacets, options: PaperOptions, rows_C: Ints
-    ) -> tuple[Floats, Floats, Floats]:
-        weight = self._facet_weight(kind, options)
-        return hybrid_scores(papers, kind, state, rows_C, facet_weight=weight, settings=self.model.settings)
-
-    def _facet_weight(self, kind: CandidateKind, options: PaperOptions) -> float:
-        return self.model.settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
+    def _scorer(self, state: EngineState, kind: CandidateKind, options: PaperOptions) -> Scorer:
+        settings, weight = self.model.settings, options.facet_weight
+        return Scorer(state, kind, settings, settings.facet_weights[kind] if weight is None else weight)
 
 
 def _allowed_papers(papers: Sequence[Paper], options: PaperOptions) -> Ints:

@@ -5,6 +5,7 @@ T top_k, V words.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,60 +31,70 @@ def relevance_score(facets_NKD: Floats, table_JD: Floats) -> Floats:
     return scores
 
 
-def hybrid_scores(
-    papers: PaperFacets,
-    kind: CandidateKind,
-    state: EngineState,
-    rows_C: Ints,
-    *,
-    facet_weight: float,
-    settings: ScoringSettings,
-) -> tuple[Floats, Floats, Floats]:
-    """``w relevance + (1 - w) document similarity``, relevance (eq. 3.13) and document similarity, ``[N, C]`` each.
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """Scores papers for the candidates of one kind."""
 
-    Document similarity is the greatest cosine with a candidate's papers (Chang 2022, section 3.4.3.2); for authors
-    added after training, the mean of the three greatest similarities of text, rescaled in the sum.
-    """
-    table = state.tables[kind]
-    vectors_CD = table.vectors[slice(None) if len(rows_C) == len(table) else rows_C]
-    facets = relevance_score(papers.scaled(kind), vectors_CD)
-    documents = table.document_scores(papers.documents, rows_C, state.bank)
-    total = np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents
-    additions = settings.additions
-    if additions is not None and kind is CandidateKind.AUTHORS and papers.passages.size:
-        added = table.added(rows_C, state.bank)
-        own = table.added_scores(papers, rows_C[added], state.bank, words_share=additions.words_share)
-        documents[:, added] = own
-        rescaled = np.float32(additions.offset) + np.float32(additions.scale) * own
-        total[:, added] = facet_weight * facets[:, added] + (1.0 - facet_weight) * rescaled
-    return total, facets, documents
+    state: EngineState
+    kind: CandidateKind
+    settings: ScoringSettings
+    facet_weight: float  # share of the facets in a score, in [0, 1]
 
+    @property
+    def table(self) -> CandidateTable:
+        """The candidates."""
+        return self.state.tables[self.kind]
 
-def contenders(
-    papers: PaperFacets,
-    kind: CandidateKind,
-    state: EngineState,
-    rows_C: Ints,
-    num_best: int,
-    *,
-    facet_weight: float,
-    score: Callable[[Ints], Floats],
-) -> Ints:
-    """The candidates among ``rows_C`` that may be one of the ``num_best`` for a single paper, or tie with one of them.
+    def scores(self, papers: PaperFacets, rows_C: Ints) -> tuple[Floats, Floats, Floats]:
+        """``w relevance + (1 - w) document similarity``, relevance (eq. 3.13) and document similarity, ``[N, C]`` each.
 
-    ``score``: gives the scores of some candidates; those with the highest upper bounds show what a bound must reach.
-    """
-    if len(rows_C) <= max(FEW_CANDIDATES, 2 * num_best):
-        return rows_C
-    table = state.tables[kind]
-    facets_J = np.maximum(table.coded.bounds(papers.scaled(kind)[0]), 0.0)
-    bounds_J = facet_weight * facets_J + (1.0 - facet_weight) * table.document_bounds(papers.documents[0], state.bank)
-    bounds_C = bounds_J if len(rows_C) == len(table) else bounds_J[rows_C]
-    if kind is CandidateKind.AUTHORS:
-        bounds_C[table.added(rows_C, state.bank)] = np.inf
-    lowest = np.partition(bounds_C, -2 * num_best)[-2 * num_best]
-    highest = np.flatnonzero(bounds_C >= lowest)[: 2 * num_best]
-    return rows_C[bounds_C >= np.partition(score(rows_C[highest]), -num_best)[-num_best]]
+        Document similarity is the greatest cosine with a candidate's papers (Chang 2022, section 3.4.3.2); for authors
+        added after training, the mean of the three greatest similarities of text, rescaled in the sum.
+        """
+        table, bank, additions = self.table, self.state.bank, self.settings.additions
+        vectors_CD = table.vectors[slice(None) if len(rows_C) == len(table) else rows_C]
+        facets = relevance_score(papers.scaled(self.kind), vectors_CD)
+        documents = table.document_scores(papers.documents, rows_C, bank)
+        total = np.float32(self.facet_weight) * facets + np.float32(1.0 - self.facet_weight) * documents
+        if additions is not None and self.kind is CandidateKind.AUTHORS and papers.passages.size:
+            added = table.added(rows_C, bank)
+            own = table.added_scores(papers, rows_C[added], bank, words_share=additions.words_share)
+            documents[:, added] = own
+            rescaled = np.float32(additions.offset) + np.float32(additions.scale) * own
+            total[:, added] = self.facet_weight * facets[:, added] + (1.0 - self.facet_weight) * rescaled
+        return total, facets, documents
+
+    def contenders(self, paper: PaperFacets, rows_C: Ints, num_best: int) -> Ints:
+        """The candidates among ``rows_C`` that may be one of the ``num_best`` for one paper, or tie with one of them.
+
+        The scores of those with the highest upper bounds show what a bound must reach.
+        """
+        if len(rows_C) <= max(FEW_CANDIDATES, 2 * num_best):
+            return rows_C
+        table, weight = self.table, self.facet_weight
+        facets_J = np.maximum(table.coded.bounds(paper.scaled(self.kind)[0]), 0.0)
+        bounds_J = weight * facets_J + (1.0 - weight) * table.document_bounds(paper.documents[0], self.state.bank)
+        bounds_C = bounds_J if len(rows_C) == len(table) else bounds_J[rows_C]
+        if self.kind is CandidateKind.AUTHORS:
+            bounds_C[table.added(rows_C, self.state.bank)] = np.inf
+        lowest = np.partition(bounds_C, -2 * num_best)[-2 * num_best]
+        highest = np.flatnonzero(bounds_C >= lowest)[: 2 * num_best]
+        scores = self.scores(paper, rows_C[highest])[0][0]
+        return rows_C[bounds_C >= np.partition(scores, -num_best)[-num_best]]
+
+    def evidence(self, model: PaperModel, paper: PaperFacets, row: int) -> CandidateEvidence:
+        """Why a candidate, ``row`` of the table, is recommended for one paper."""
+        bank, facets_KD = self.state.bank, paper.scaled(self.kind)[0]
+        facet = int((facets_KD @ self.table.vectors[row]).argmax())
+        papers = self.table.papers_of(row)
+        cosines = bank.documents.products(papers, paper.documents)[:, 0]
+        nearest = np.argsort(-cosines, kind="stable")
+        titles = [bank.titles[papers[n]] for n in nearest[:_MAX_TITLES]]
+        return CandidateEvidence(
+            facet,
+            _nearest_words(model, titles, unit_rows(facets_KD[facet : facet + 1])[0]),
+            tuple((bank.ids[papers[n]], bank.titles[papers[n]], float(cosines[n])) for n in nearest[:_NEAREST_PAPERS]),
+        )
 
 
 def best_columns(scores_NC: Floats, top_k: int, *, ranks: Callable[[], Ints]) -> tuple[Ints, Floats]:
@@ -121,25 +132,6 @@ def diverse_columns(table: CandidateTable, rows_C: Ints, scores_C: Floats, optio
     similarities_CC = (has_CP @ has_CP.T) / np.maximum(1, np.minimum(counts_C[:, None], counts_C))
     no_facets = np.empty((len(papers), 0))  # facets of a query that diversity should cover
     return select_diverse(scores_C, no_facets, similarities_CC, diversify=options.diversify, top_k=options.top_k)
-
-
-def candidate_evidence(
-    model: PaperModel, state: EngineState, kind: CandidateKind, paper: PaperFacets, row: int, options: PaperOptions
-) -> CandidateEvidence | None:
-    """Why a candidate, ``row`` of the table, is recommended for one paper; None: not requested."""
-    if not options.evidence:
-        return None
-    table, bank, facets_KD = state.tables[kind], state.bank, paper.scaled(kind)[0]
-    facet = int((facets_KD @ table.vectors[row]).argmax())
-    papers = table.papers_of(row)
-    cosines = bank.documents.products(papers, paper.documents)[:, 0]
-    nearest = np.argsort(-cosines, kind="stable")
-    titles = [bank.titles[papers[n]] for n in nearest[:_MAX_TITLES]]
-    return CandidateEvidence(
-        facet,
-        _nearest_words(model, titles, unit_rows(facets_KD[facet : facet + 1])[0]),
-        tuple((bank.ids[papers[n]], bank.titles[papers[n]], float(cosines[n])) for n in nearest[:_NEAREST_PAPERS]),
-    )
 
 
 def _nearest_words(model: PaperModel, titles: Sequence[str], facet_D: Floats) -> tuple[tuple[str, float], ...]:

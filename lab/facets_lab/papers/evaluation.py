@@ -27,7 +27,7 @@ from facets.model.shipped import find_model
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperFacets
-from facets.papers.scoring import hybrid_scores
+from facets.papers.scoring import Scorer
 from facets.papers.tables import CandidateTable, CodedRows
 from facets.papers.trained import change_settings
 from facets_lab.documents.retrieval import Bm25
@@ -127,7 +127,7 @@ def model_scores(engine: PaperEngine, encoded: PaperFacets) -> Score:
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         state = engine.state
         rows_C, weight = _rows_of(state.tables[kind], ids), settings.facet_weights[kind]
-        total, facets, documents = hybrid_scores(encoded, kind, state, rows_C, facet_weight=weight, settings=settings)
+        total, facets, documents = Scorer(state, kind, settings, weight).scores(encoded, rows_C)
         return {"facets": facets, "documents": documents, "facets+documents": total}
 
     return score
@@ -307,7 +307,7 @@ def reviewer_scores(model: PaperModel, data: ColdStart) -> Mapping[str, NDArray[
         (("as_trained", "facets", "documents"), as_trained),
         (("recommended", "", "similarity"), settings),
     ):
-        parts = hybrid_scores(encoded, _AUTHORS, state, rows_J, facet_weight=weight, settings=used)
+        parts = Scorer(state, _AUTHORS, used, weight).scores(encoded, rows_J)
         scores |= {name: part for name, part in zip(names, parts, strict=True) if name}
     members = [table.papers_of(int(row)) - bank.num_trained for row in rows_J]
     texts = [f"{title}. {text}" for title, text in zip(bank.titles, bank.abstracts, strict=True)][bank.num_trained :]
