@@ -37,11 +37,19 @@ from facets.model.checkpoint import (
 )
 from facets.model.contract import EncoderSettings, ModelInfo
 from facets.model.facet_reduction import ALIKE
-from facets.model.passage_checkpoint import PASSAGE_FILES, PIECES, PassageModelConfig, read_word_pieces, write_encoder
+from facets.model.passage_checkpoint import (
+    HEAD,
+    PASSAGE_FILES,
+    PIECES,
+    FacetHeadConfig,
+    PassageModelConfig,
+    read_word_pieces,
+    write_encoder,
+)
 from facets.model.passage_encoding import Cut, PassageEncoder, PassageFacets, WindowEncoder, cut_text
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.score_curves import ScoreCurves, read_score_curves
-from facets.model.shipped import borrowed_folder
+from facets.model.shipped import ENCODER_PREFIX, borrowed_folder, find_model
 from facets.model.word_pieces import Pieces
 
 _FIRST_CHARS = 200  # nearly every text without letters has a word piece here
@@ -313,9 +321,8 @@ class PassageModel:
 
         ``of_encoder``: settings of ``facets.load`` for the encoder of a head.
         """
-        if "encoder_of" in read_settings(folder):  # by name, because it imports this module
-            load_head: Callable[..., PassageModel] = resolve_name("facets.model.facet_head:load_facet_head")
-            return load_head(folder, device=device, **of_encoder)
+        if "encoder_of" in read_settings(folder):
+            return _load_head(folder, device=device, **of_encoder)
         config = read_config(folder, PassageModelConfig)
         queries = cls.shared(borrowed_folder(folder, config.queries), device=device) if config.queries else None
         if queries is not None and queries.space != config.space:
@@ -337,3 +344,24 @@ class PassageModel:
             score_curves=read_score_curves(folder, revision),
             queries=queries,
         )
+
+
+def _load_head(folder: Path, **settings: Any) -> PassageModel:
+    """The model with its head; raises as ``facets.load``, and CheckpointError if the two do not fit.
+
+    ``settings``: of ``facets.load``, for the model.
+    """
+    config = read_config(folder, FacetHeadConfig)
+    head = read_weights(folder).get(HEAD)
+    name = config.encoder_of
+    if not name.startswith(ENCODER_PREFIX) and "encoder_of" in read_settings(find_model(name)):
+        raise CheckpointError(f"{folder}: expected encoder_of to name an encoder or a model without a head, got {name}")
+    load: Callable[..., PassageModel] = resolve_name("facets.model.loading:load")  # by name: it imports this module
+    model = load(name, PassageModel, **settings)
+    if model.revision != config.encoder_revision:
+        expected = f"revision {config.encoder_revision} of {config.encoder_of}"
+        raise CheckpointError(f"{folder}: the head is for {expected}, found {model.revision}; train it again")
+    if head is None or head.shape != (model.dim, model.dim):
+        raise CheckpointError(f"{folder}: expected a head of shape [{model.dim}, {model.dim}]")
+    revision = revision_of(folder / "config.json", folder / "model.safetensors")
+    return model.with_head(head.numpy(), name=config.name, revision=revision)

@@ -16,7 +16,7 @@ from torch.optim import AdamW
 
 from facets.arrays import Doubles, Floats, Ints
 from facets.model.checkpoint import write_parts
-from facets.model.facet_head import HEAD, FacetHeadConfig
+from facets.model.passage_checkpoint import HEAD, FacetHeadConfig
 from facets.model.passage_model import PassageModel
 from facets_lab.documents.beir import DEPTH, RetrievalData, read_beir, read_pairs, sampled
 from facets_lab.documents.collection import indexed
