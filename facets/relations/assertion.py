@@ -12,7 +12,6 @@ from enum import StrEnum
 from itertools import pairwise
 
 from facets.language import lexicon
-from facets.language.negation import negations
 from facets.relations.patterns import ARG1, ARG2, ENTITY, PHRASE_BORDERS
 
 
@@ -73,9 +72,23 @@ _HEARSAY_NOUNS = frozenset(
 )
 
 # Other verbs that deny their complement form separate relations in a pattern: "$ARG1 prevented $ARG2".
-_NEGATION_CUES = lexicon.NOT - {"non"} | {"failed", "refused"}
+_FAILED, _COMPLEMENT = frozenset(["failed", "refused"]), frozenset("to from in that of using".split())
+_NEGATION_CUES = _FAILED | frozenset(
+    "not n't n\u2019t never no neither nor none nobody nothing nowhere without cannot hardly scarcely barely".split()
+)
+# These stand for "all ... not" and "somewhere ... not": they negate the whole clause.
+_WHOLE_CLAUSE = frozenset("no nobody none nothing neither nor nowhere".split())
+_SCOPE_ENDS = frozenset(", ; : . ! ? ( ) -- \u2013 \u2014 but although though while whereas because since so".split())
+_PHRASE_ENDS = _SCOPE_ENDS | lexicon.PREPOSITIONS | {"-", "and"}
 _DENIALS = frozenset(["denied", "denies", "deny"])
-_NOT_NEGATIVE = frozenset([("not", "far"), ("not", "until")])
+# Pairs of tokens that look like a negation but are not.
+_NOT_NEGATIVE = frozenset(
+    tuple(pair.split())
+    for pair in (
+        *("not far", "not until", "not only", "not just", "not merely", "not simply", "not least", "no doubt"),
+        *("no later", "no more", "no less", "no sooner", "without doubt", "nothing but"),
+    )
+)
 _NEGATIVE_PHRASES = frozenset([("rather", "than"), ("instead", "of")])
 # A negation ends with its clause ("not the man who"); suppositions and reports reach further ("may be the man who").
 _NEGATION_BORDERS = _CLAUSE_BORDERS | frozenset("however until who which that".split())
@@ -116,15 +129,36 @@ def negation_cue(tokens: Sequence[str], *, before: Sequence[str] = ()) -> str:
     A cue counts if its scope reaches the last argument, or the end of a pattern that continues after it.
     """
     end = len(tokens) - 1 if tokens and tokens[-1] in _ARGUMENTS else len(tokens)
-    found = negations(tokens[:end])
-    cues = [other.cue for other in found if tokens[other.cue] in _NEGATION_CUES and other.scope.stop == end]
-    pairs = list(pairwise(tokens[:end]))
-    cues = [cue for cue in cues if cue == end - 1 or pairs[cue] not in _NOT_NEGATIVE]
-    cues += [index for index, pair in enumerate(pairs) if pair in _NEGATIVE_PHRASES]
+    cues = [cue for cue, scope_end in _negations(tokens[:end]).items() if scope_end == end]
+    cues += [index for index, pair in enumerate(pairwise(tokens[:end])) if pair in _NEGATIVE_PHRASES]
     cues += [index for index, token in enumerate(tokens[:end]) if token in _DENIALS]
     reaching = [tokens[cue] for cue in sorted(cues) if _NEGATION_BORDERS.isdisjoint(tokens[cue + 1 : end])]
     reaching += _outer_negation(before)
     return reaching[0] if len(reaching) % 2 == 1 else ""
+
+
+def _negations(tokens: Sequence[str]) -> dict[int, int]:
+    """Index of each cue, and the end of what it negates.
+
+    "neither ... nor" is one cue, and in "no room without a balcony" the two cancel out.
+    """
+    found: dict[int, int] = {}
+    for index, token in enumerate(tokens):
+        following = "".join(tokens[index + 1 : index + 2])
+        if token not in _NEGATION_CUES or (token, following) in _NOT_NEGATIVE:
+            continue
+        if token in _FAILED and following not in _COMPLEMENT and not following.endswith("ing"):
+            continue
+        if token == "nor" and "neither" in tokens[:index]:
+            continue
+        if token == "without":
+            outer = [cue for cue, end in found.items() if index < end and tokens[cue] in _WHOLE_CLAUSE]
+            if outer:
+                found = {cue: end for cue, end in found.items() if cue not in outer}
+                continue
+        borders = _PHRASE_ENDS if token == "without" else _SCOPE_ENDS
+        found[index] = next((end for end in range(index + 1, len(tokens)) if tokens[end] in borders), len(tokens))
+    return found
 
 
 def _outer_negation(before: Sequence[str]) -> list[str]:
