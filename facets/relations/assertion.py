@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from facets.language import lexicon
 from facets.relations.patterns import ARG1, ARG2, ENTITY, PHRASE_BORDERS
 
 
@@ -43,14 +42,14 @@ _CLOSING = frozenset(['"', "\u201d", "\u00bb", "''", ")", "'", "\u2019"])
 _MAX_SCOPE = 12  # tokens
 
 _INVERTED = frozenset("is are was were am do does did has have can could will would may might must".split())
-_QUESTION_WORDS = lexicon.RELATIVE - {"that"} | {"what", "why", "how"}
+_QUESTION_WORDS = frozenset("who which whom whose where when what why how".split())
 _INVERTED_CONDITIONS = frozenset("had were should".split())
 _SUPPOSITIONS = frozenset(
     "if unless whether suppose supposing imagine assuming provided lest wish wishes wished hope hopes hoped hoping "
     "dreamed dreamt pretend pretended pretends perhaps maybe possibly probably presumably likely unlikely potentially "
     "conceivably".split()
 )
-MODALS = lexicon.MODALS - {"need", "sha"} | {"cannot"}
+MODALS = frozenset("may might can could would should must will shall ought 'll \u2019ll wo ca cannot".split())
 _CAME_TO_PASS = frozenset("later eventually subsequently soon go become again ultimately finally".split())
 _BEFORE_MONTHS = frozenset("in of since on from until by late early mid".split())
 _BEFORE_NOUNS = frozenset("the a his her their its my our your last good free 's".split())
@@ -78,8 +77,13 @@ _NEGATION_CUES = _FAILED | frozenset(
 )
 # These stand for "all ... not" and "somewhere ... not": they negate the whole clause.
 _WHOLE_CLAUSE = frozenset("no nobody none nothing neither nor nowhere".split())
+PREPOSITIONS = frozenset(
+    "in on at of by to from with for into onto against over under about between among as near through during within "
+    "around across after before upon off out up down via toward towards inside outside behind beyond above below "
+    "until since without along beside next than despite like except per".split()
+)
 _SCOPE_ENDS = frozenset(", ; : . ! ? ( ) -- \u2013 \u2014 but although though while whereas because since so".split())
-_PHRASE_ENDS = _SCOPE_ENDS | lexicon.PREPOSITIONS | {"-", "and"}
+_PHRASE_ENDS = _SCOPE_ENDS | PREPOSITIONS | {"-", "and"}
 _DENIALS = frozenset(["denied", "denies", "deny"])
 # Pairs of tokens that look like a negation but are not.
 _NOT_NEGATIVE = frozenset(

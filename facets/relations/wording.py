@@ -6,15 +6,15 @@ Patterns are short, so lists of function words replace a parser. Tokens are in l
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from facets.language import lexicon
-from facets.language.lexicon import BE, DO, HAVE
 from facets.language.wordnet import WordNet
-from facets.relations.assertion import HEARSAY, MODALS, negation_cue
+from facets.relations.assertion import HEARSAY, MODALS, PREPOSITIONS, negation_cue
 from facets.relations.patterns import ARG1, ARG2, ENTITY, POSSESSIVE
 
 _MAX_CONTENT = 64  # each word is compared with each word of another pattern; real patterns have fewer than ten
-_GET = frozenset("got get gets getting".split())
-_AUXILIARIES = lexicon.BE | lexicon.HAVE | lexicon.DO | _GET
+_BE = frozenset("is are was were be been being am 's 're 'm \u2019s \u2019re \u2019m".split())
+_HAVE = frozenset("have has had having 've 'd \u2019ve \u2019d".split())
+_DO = frozenset("do does did done doing".split())
+_AUXILIARIES = _BE | _HAVE | _DO | frozenset("got get gets getting".split())
 _DOUBTS = frozenset("perhaps possibly probably likely".split()) | HEARSAY
 _DOUBTFUL_MODALS = frozenset("may might could".split())
 # Followed by "to": what was tried or planned need not have happened.
@@ -29,18 +29,23 @@ _ACHIEVED = frozenset(
     "manage manages managed begin begins began begun start starts started continue continues continued come came comes "
     "happen happened used go going went gone helped help".split()
 )
-_PREPOSITIONS = lexicon.PREPOSITIONS - {"like", "than"}
+_PREPOSITIONS = PREPOSITIONS - {"like", "than"}
 # Words that introduce something other than the subject of a clause.
 LINKS = _PREPOSITIONS | {"than", "because", "beneath", "underneath"}
-_DETERMINERS = lexicon.DETERMINERS | {"any", "one", "of's"}
+_DETERMINERS = frozenset(
+    "a an the this that these those my your his her its our their some any each every another either one of's".split()
+)
 # Left out of a clause: they change neither the relation nor its arguments.
-_LIGHT = lexicon.RELATIVE - {"that", "where", "when"} | frozenset(
-    "also now later then however just often usually commonly eventually soon finally once again still already even so "
-    "it he she they there not n't never no both together , ; : \" '' `` -".split()
+_LIGHT = frozenset(
+    "who which whom whose also now later then however just often usually commonly eventually soon finally once again "
+    "still already even so it he she they there not n't never no both together , ; : \" '' `` -".split()
 )
-_FILLERS = (
-    (lexicon.FILLERS - {"than", "where"}) | _DETERMINERS | _LIGHT | {"another", "first", "only", "widely", "generally"}
+_FILLERS = frozenset(
+    "there here also then very just even still already too quite rather really so as and or if such same own please "
+    "kindly 's \u2019s s now it its itself themselves himself herself who which that what whom whose when how why get "
+    "gets got getting both much more most less least any some another first only widely generally".split()
 )
+_FILLERS |= _DETERMINERS | _LIGHT
 _FORMER = frozenset("former ex formerly previously once late previous erstwhile".split())
 OTHER = "."  # the second argument in a clause
 
@@ -108,7 +113,7 @@ def _preposition_of_participle(tokens: Sequence[str], words: WordNet) -> str:
     before = between[:preposition]
     # Stricter without "by": "husband" is a verb too, but not a participle.
     is_participle = any(_is_inflected(word, words) for word in before)
-    return between[preposition] if before and before[0] in BE and is_participle else ""
+    return between[preposition] if before and before[0] in _BE and is_participle else ""
 
 
 def _may_be_participle(word: str, words: WordNet) -> bool:
@@ -125,9 +130,9 @@ def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
     is_exchanged = tokens[first] == ARG2
     inner, behind = list(tokens[first + 1 : last]), list(tokens[last + 1 :])
     tense = _tense(inner or behind, words)
-    if inner and inner[0] in POSSESSIVE and len(inner) > 1 and inner[1] not in BE:
+    if inner and inner[0] in POSSESSIVE and len(inner) > 1 and inner[1] not in _BE:
         # "$ARG1 's wife is $ARG2"
-        inner, behind, is_exchanged = [*(token for token in inner[1:] if token not in BE), "of"], [], not is_exchanged
+        inner, behind, is_exchanged = [*(token for token in inner[1:] if token not in _BE), "of"], [], not is_exchanged
     elif behind and behind[0] in POSSESSIVE and len(behind) > 1:
         inner, behind = [*inner, *behind[1:], "of"], []
     elif inner == ["and"] and behind:
@@ -164,9 +169,9 @@ def _without_copula(tokens: list[str]) -> tuple[bool, list[str]]:
     is_copular = False
     while tokens:
         token, rest = tokens[0], tokens[1:]
-        if token in BE:
+        if token in _BE:
             is_copular = True
-        elif not rest or not (token in HAVE or token in DO or token == "to"):
+        elif not rest or not (token in _HAVE or token in _DO or token == "to"):
             break
         tokens = rest
     return is_copular, [token for token in tokens if token not in _FORMER]
@@ -189,7 +194,7 @@ def _tense(tokens: Sequence[str], words: WordNet) -> str:
     for index, token in enumerate(tokens):
         if token in _FORMER or token in ("was", "were", "had", "did", "used", "became"):
             return "past"
-        if token in HAVE:
+        if token in _HAVE:
             following = next((other for other in tokens[index + 1 :] if other not in _LIGHT), "")
             is_perfect = following == "been" or (_is_inflected(following, words) and not following.endswith("s"))
             return "past" if is_perfect else "present"

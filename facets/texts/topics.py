@@ -11,7 +11,6 @@ import numpy as np
 
 from facets.arrays import Bools, Floats
 from facets.errors import InvalidInputError
-from facets.language import lexicon
 from facets.language.reading import read
 from facets.language.tokenizer import check_text, check_texts
 from facets.language.vectors import WordVectors, unit_rows
@@ -25,6 +24,10 @@ CURVE = "topic"  # name of the curve that maps a topic's cohesion to its likelih
 _SAME = 0.8  # cosine above which two topics are the same
 _ABOUT = 0.55  # a topic is about a word if their cosine is above this
 _CONTEXT = 0.5  # weight of the words of the text beside each facet, chosen on twenty prompts
+_NUMBERS = frozenset(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety".split()
+)
 _RARE = 2e-6  # least probability of a word that describes a topic
 
 
@@ -103,7 +106,7 @@ def suggest_topics(
 @lru_cache(4)
 def _not_topics(vocabulary: Vocabulary) -> Bools:
     """Words that people would not use for a topic: all but frequent nouns in their base form."""
-    is_noun = [word not in lexicon.NUMBERS and wordnet().is_noun(word) for word in vocabulary.words]
+    is_noun = [word not in _NUMBERS and wordnet().is_noun(word) for word in vocabulary.words]
     is_rare = vocabulary.probabilities < _RARE
     excluded: Bools = vocabulary.is_stop | ~np.append(np.array(is_noun, dtype=np.bool_) & ~is_rare, False)
     return excluded
