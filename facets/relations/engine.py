@@ -15,7 +15,7 @@ from facets.model.loading import load
 from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
 from facets.relations.entailment import Entailment, background_facets, detect_entailment
-from facets.relations.entities import EntitySpan, EntityType
+from facets.relations.entities import EntitySpan
 from facets.relations.extraction import (
     PairMention,
     asserted_relations,
@@ -104,7 +104,7 @@ class RelationEngine:
         """
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
         names = [relation.name for relation in self.relations()] if relations is None else relations
-        return self._arrays(tokens, self._additions.chosen(names))
+        return score_arrays(self.model, tokens, self._additions.chosen(names))
 
     def extract(
         self,
@@ -209,20 +209,12 @@ class RelationEngine:
         mirror_images = {m.pattern: (mirrored(m.tokens), m.tail.type, m.head.type) for m in mentions}
         rows = {pattern: row for row, pattern in enumerate(mirror_images)}
         types = [(head, tail) for _, head, tail in mirror_images]
-        arrays = self._arrays([tokens for tokens, _, _ in mirror_images], chosen, types)
+        arrays = score_arrays(self.model, [tokens for tokens, _, _ in mirror_images], chosen, types)
         symmetric_R = np.array([name in self.model.relations.symmetric_names for name in chosen.names], dtype=np.bool_)
         arrays = symmetrised(arrays, mirror_images, symmetric_R)
         rows_M = np.array([rows[mention.pattern] for mention in mentions], dtype=np.int64)
-        asserted_MR = asserted_relations(
-            mentions,
-            arrays.accepted[rows_M],
-            arrays.probabilities[rows_M],
-            symmetric_R=symmetric_R,
-            max_per_pair=max_per_pair,
-        )
-        decisions = PatternDecisions(
-            chosen, arrays, top_k=top_k, training_patterns=self._training_patterns if evidence else None
-        )
+        asserted_MR = asserted_relations(mentions, arrays, rows_M, symmetric_R=symmetric_R, max_per_pair=max_per_pair)
+        decisions = PatternDecisions(chosen, arrays, self._training_patterns if evidence else None, top_k=top_k)
         pairs: list[list[EntityPair]] = [[] for _ in texts]
         for mention, row, accepted_R in zip(mentions, rows_M.tolist(), asserted_MR, strict=True):
             check_interrupted()
@@ -233,19 +225,9 @@ class RelationEngine:
     def _scores(
         self, tokens: Sequence[Sequence[str]], chosen: RelationFacets, *, top_k: int | None, evidence: bool
     ) -> list[PatternScore]:
-        arrays = self._arrays(tokens, chosen)
-        decisions = PatternDecisions(
-            chosen, arrays, top_k=top_k, training_patterns=self._training_patterns if evidence else None
-        )
+        arrays = score_arrays(self.model, tokens, chosen)
+        decisions = PatternDecisions(chosen, arrays, self._training_patterns if evidence else None, top_k=top_k)
         return [decisions.result(row, pattern, assertion=assertion_of(pattern)) for row, pattern in enumerate(tokens)]
-
-    def _arrays(
-        self,
-        tokens: Sequence[Sequence[str]],
-        chosen: RelationFacets,
-        types: Sequence[tuple[EntityType, EntityType]] | None = None,
-    ) -> ScoreArrays:
-        return score_arrays(self.model, tokens, chosen, facets_PKD=self.model.encode_patterns(tokens), types=types)
 
 
 def _in_range(number: int | None, name: str, limit: int = MAX_TOP_K) -> int | None:

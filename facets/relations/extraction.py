@@ -204,17 +204,17 @@ def symmetrised(
 
 def asserted_relations(
     mentions: Sequence[PairMention],
-    accepted_MR: Bools,
-    probabilities_MR: Floats,
+    arrays: ScoreArrays,
+    rows_M: Ints,
     *,
     symmetric_R: Bools,
     max_per_pair: int | None,
 ) -> Bools:
     """Which relations of the mentions are asserted, ``[M, R]``.
 
-    ``accepted_MR``: relations that reach their thresholds. ``max_per_pair``: as for ``best_of_pairs``.
+    ``rows_M``: rows of their patterns in the arrays. ``max_per_pair``: as for ``best_of_pairs``.
     """
-    possible_MR = accepted_MR.copy()
+    possible_MR = arrays.accepted[rows_M]
     possible_MR[[mention.assertion.status is not AssertionStatus.ASSERTED for mention in mentions]] = False
     backwards_M = np.array([mention.tail < mention.head for mention in mentions], dtype=np.bool_)
     possible_MR[np.ix_(backwards_M, symmetric_R)] = False
@@ -222,7 +222,7 @@ def asserted_relations(
         [(mention.text_position, mention.head, mention.tail) for mention in mentions],
         [(mention.text_position, mention.tail, mention.head) for mention in mentions],
     )
-    return best_of_pairs(possible_MR, probabilities_MR, partners_M, max_per_pair=max_per_pair)
+    return best_of_pairs(possible_MR, arrays.probabilities[rows_M], partners_M, max_per_pair=max_per_pair)
 
 
 def partners_of(keys: Sequence[tuple[object, ...]], mirrored_keys: Sequence[tuple[object, ...]]) -> Ints:

@@ -126,14 +126,10 @@ def score_arrays(
     model: RelationModel,
     patterns: Sequence[Sequence[str]],
     relations: RelationFacets,
-    *,
-    facets_PKD: Floats,
     types: Sequence[tuple[EntityType, EntityType]] | None = None,
 ) -> ScoreArrays:
-    """Scores tokenized patterns against relations.
-
-    ``facets_PKD``: facets of the patterns. ``types``: types of each pattern's head and tail; None: unknown.
-    """
+    """Scores tokenized patterns against relations; ``types``: of each pattern's head and tail; None: unknown."""
+    facets_PKD = model.encode_patterns(patterns)
     forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), torch.from_numpy(relations.facets))
     symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
     schema_PR = _look_up(model, patterns, relations)
@@ -224,22 +220,17 @@ class TrainingPatterns:
 class PatternDecisions:
     """Builds the results of scored patterns, one at a time.
 
-    ``top_k``: maximum number of relations in a result; None: all. ``training_patterns``: adds evidence, which takes
-    longer than scoring; None: no evidence.
+    ``patterns``: those of the training add evidence, which takes longer than scoring; None: no evidence. ``top_k``:
+    maximum number of relations in a result; None: all.
     """
 
     def __init__(
-        self,
-        relations: RelationFacets,
-        arrays: ScoreArrays,
-        *,
-        top_k: int | None,
-        training_patterns: TrainingPatterns | None,
+        self, relations: RelationFacets, arrays: ScoreArrays, patterns: TrainingPatterns | None, *, top_k: int | None
     ) -> None:
         self._relations = relations
         self._arrays = arrays
         self._top_k = top_k or len(relations.names)
-        self._training_patterns = training_patterns
+        self._training_patterns = patterns
         # A stable sort over alphabetical columns breaks ties by name.
         self._by_name_R = np.array(sorted(range(len(relations.names)), key=relations.names.__getitem__))
         self._facets_MD = relations.facets.reshape(-1, relations.facets.shape[-1])
