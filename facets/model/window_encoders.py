@@ -121,10 +121,7 @@ class TokenEncoder:
             return vectors_BD, None
         pairs = [(row, a, b) for row, own in enumerate(bounds) for a, b in pairwise((own + num_before).tolist())]
         rows_S, places_SP, is_own_SP = self._places(pairs, states_BLD.shape[1])
-        of_sentences = {
-            "token_embeddings": states_BLD[rows_S[:, None], places_SP],
-            "attention_mask": is_own_SP.long(),
-        }
+        of_sentences = {"token_embeddings": states_BLD[rows_S[:, None], places_SP], "attention_mask": is_own_SP.long()}
         return vectors_BD, self._pooled(of_sentences)
 
     def _places(self, spans: Sequence[tuple[int, int, int]], num_tokens: int) -> tuple[Tensor, Tensor, Tensor]:

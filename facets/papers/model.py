@@ -127,10 +127,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
     @torch.inference_mode()
     def encode_papers(
-        self,
-        rows: Sequence[NDArray[np.uint16]],
-        sentences: Floats | None = None,
-        passages: Floats | None = None,
+        self, rows: Sequence[NDArray[np.uint16]], sentences: Floats | None = None, passages: Floats | None = None
     ) -> PaperFacets:
         """Facets, magnitudes and documents of papers, given their typed rows.
 

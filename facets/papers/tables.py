@@ -314,11 +314,7 @@ class EngineState:
         return EngineState(bank, tables, state.row_of_paper)
 
     def with_papers(
-        self,
-        papers: Sequence[Paper],
-        documents_AW: Floats,
-        passages_AE: Floats,
-        words_AM: NDArray[np.void],
+        self, papers: Sequence[Paper], documents_AW: Floats, passages_AE: Floats, words_AM: NDArray[np.void]
     ) -> "EngineState":
         """A state with more papers, or new versions, at the end of the bank; the arrays are theirs.
 

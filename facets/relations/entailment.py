@@ -156,10 +156,7 @@ _LAPSE = 0.06  # share of pairs judged by something that no feature captures; bo
 _BACKGROUND_PATTERNS = 500
 _NEGATED = "one is negated and the other is not"
 LABELS = tuple(EntailmentLabel)[:4]  # in the order of the columns of probabilities
-_REVERSED = {
-    EntailmentLabel.ENTAILS: EntailmentLabel.ENTAILED_BY,
-    EntailmentLabel.ENTAILED_BY: EntailmentLabel.ENTAILS,
-}
+_REVERSED = {EntailmentLabel.ENTAILS: EntailmentLabel.ENTAILED_BY, EntailmentLabel.ENTAILED_BY: EntailmentLabel.ENTAILS}
 
 
 @dataclass(frozen=True, slots=True)

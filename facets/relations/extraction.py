@@ -19,14 +19,7 @@ from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import Assertion, AssertionStatus, assertion_of, quotations
 from facets.relations.entities import VALUES, EntitySpan, EntityType, check_spans
-from facets.relations.patterns import (
-    ARG1,
-    ARG2,
-    ENTITY,
-    SentencePattern,
-    sentence_groups,
-    sentence_patterns,
-)
+from facets.relations.patterns import ARG1, ARG2, ENTITY, SentencePattern, sentence_groups, sentence_patterns
 from facets.relations.results import EntityMention, EntityPair, PatternScore, RankedTail, TailMention
 from facets.relations.scoring import ScoreArrays
 
@@ -203,12 +196,7 @@ def symmetrised(
 
 
 def asserted_relations(
-    mentions: Sequence[PairMention],
-    arrays: ScoreArrays,
-    rows_M: Ints,
-    *,
-    symmetric_R: Bools,
-    max_per_pair: int | None,
+    mentions: Sequence[PairMention], arrays: ScoreArrays, rows_M: Ints, *, symmetric_R: Bools, max_per_pair: int | None
 ) -> Bools:
     """Which relations of the mentions are asserted, ``[M, R]``.
 

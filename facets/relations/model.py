@@ -43,12 +43,7 @@ from facets.model.checkpoint import (
 )
 from facets.model.contract import ModelDescription
 from facets.model.network import FacetDecoder, WordTable
-from facets.model.passage_checkpoint import (
-    PASSAGE_FILES,
-    PIECES,
-    PassageModelConfig,
-    read_word_pieces,
-)
+from facets.model.passage_checkpoint import PASSAGE_FILES, PIECES, PassageModelConfig, read_word_pieces
 from facets.model.passage_encoding import length_batches
 from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.precision import fastest_precision
