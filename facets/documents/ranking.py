@@ -13,12 +13,12 @@ import numpy as np
 from facets.arrays import Doubles, Floats, Ints, Vectors, products, take_groups
 from facets.documents.answers import MAX_READ_HITS, QueryWords, Sentences, read_answers, sentences_in
 from facets.documents.confidence import SIGNALS, features_of
-from facets.documents.encoding import StoredFacets, starts_of
+from facets.documents.encoding import starts_of
 from facets.documents.fields import SearchedText, hash_terms
 from facets.documents.queries import PreparedSearch
 from facets.documents.records import CollectionRecord
 from facets.documents.types import FacetMatch, RankedText, SearchHit, Span
-from facets.documents.view import Passage, StoreView
+from facets.documents.view import StoreView
 from facets.index.candidates import Meetings, meet, select_diverse
 from facets.index.lexical import LexicalScores, TermCounts
 from facets.index.live import LiveIndex
@@ -138,7 +138,44 @@ def rank(
     passages, explained = view.passages(rows, times, max_bytes=request.max_bytes), request.reasons
     document_terms = view.terms(record, rows)[1] if explained and search.terms else []
     stored = view.facets(record, rows if explained else rows[:0])
-    return lambda: _hits(record, search, best, word_scores, rows, passages, document_terms, stored)
+
+    def hits_of_queries() -> tuple[tuple[SearchHit, ...], ...]:
+        units = unit_rows(stored.units.astype(np.float32))
+        hits: list[list[SearchHit]] = [[] for _ in best]
+        for query, (scored, words) in enumerate(zip(best, word_scores, strict=True)):
+            terms = search.terms[query] if search.terms else None
+            places = np.searchsorted(rows, scored.rows).tolist()
+            reasons = [Reasons((), None)] * len(places)
+            if explained:
+                searched = [passages[row].searched(record.search_fields) for row in scored.rows.tolist()]
+                found = [
+                    FoundText(text, units[stored.starts[index] : stored.starts[index + 1]], stored.spans[index])
+                    for text, index in zip(searched, places, strict=True)
+                ]
+                reasons = explain(search, query, found, scored.met, words)
+            for place, (row, index) in enumerate(zip(scored.rows.tolist(), places, strict=True)):
+                passage, is_part = passages[row], passages[row].num_parts > 1
+                found_words = () if terms is None or not explained else matched_words(terms, document_terms[index])
+                hits[query].append(
+                    SearchHit(
+                        **scored.numbers_of(place),
+                        id=passage.id,
+                        matched_words=found_words,
+                        text=passage.text,
+                        payload=passage.payload,
+                        evidence=reasons[place].matches,
+                        answer=reasons[place].answer,
+                        signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
+                        revision=passage.revision,
+                        part=passage.part if is_part else None,
+                        part_number=passage.number if is_part else 0,
+                        num_parts=passage.num_parts,
+                    )
+                )
+            hits[query] = judged(hits[query], reasons, search, query)
+        return tuple(map(tuple, hits))
+
+    return hits_of_queries
 
 
 def score(
@@ -232,57 +269,6 @@ def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], s
         kept = np.flatnonzero(scores >= last_score)
     ids = [first_rows_and_ids[row][1] for row in scored.rows[kept].tolist()]
     return scored[kept[np.lexsort((np.array(ids, dtype=np.str_), -scores[kept]))[:num_ranked]]]
-
-
-def _hits(
-    record: CollectionRecord,
-    search: PreparedSearch,
-    best: Sequence[Scored],
-    word_scores: Sequence[LexicalScores | None],
-    rows: Ints,
-    passages: Mapping[int, Passage],
-    document_terms: Sequence[TermCounts],
-    stored: StoredFacets,
-) -> tuple[tuple[SearchHit, ...], ...]:
-    """Hits for the best candidates of each query, with the reasons if the request asks for them.
-
-    ``rows``: of all of them, ascending; the next arguments are what the store has there.
-    """
-    explained = search.request.reasons
-    units = unit_rows(stored.units.astype(np.float32))
-    hits: list[list[SearchHit]] = [[] for _ in best]
-    for query, (scored, words) in enumerate(zip(best, word_scores, strict=True)):
-        terms = search.terms[query] if search.terms else None
-        places = np.searchsorted(rows, scored.rows).tolist()
-        reasons = [Reasons((), None)] * len(places)
-        if explained:
-            searched = [passages[row].searched(record.search_fields) for row in scored.rows.tolist()]
-            found = [
-                FoundText(text, units[stored.starts[index] : stored.starts[index + 1]], stored.spans[index])
-                for text, index in zip(searched, places, strict=True)
-            ]
-            reasons = explain(search, query, found, scored.met, words)
-        for place, (row, index) in enumerate(zip(scored.rows.tolist(), places, strict=True)):
-            passage, is_part = passages[row], passages[row].num_parts > 1
-            found_words = () if terms is None or not explained else matched_words(terms, document_terms[index])
-            hits[query].append(
-                SearchHit(
-                    **scored.numbers_of(place),
-                    id=passage.id,
-                    matched_words=found_words,
-                    text=passage.text,
-                    payload=passage.payload,
-                    evidence=reasons[place].matches,
-                    answer=reasons[place].answer,
-                    signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
-                    revision=passage.revision,
-                    part=passage.part if is_part else None,
-                    part_number=passage.number if is_part else 0,
-                    num_parts=passage.num_parts,
-                )
-            )
-        hits[query] = judged(hits[query], reasons, search, query)
-    return tuple(map(tuple, hits))
 
 
 def explain(
