@@ -199,17 +199,9 @@ def detect_entailment(
     # If the table says that each implies the other, neither is more specific, whatever the other features say. Only
     # the label depends on this: scores that ignore it rank pairs better.
     both_implied_P = np.minimum(*features.column("implied"))
-    return [
-        _result(
-            premise,
-            hypothesis,
-            probabilities_P4[row],
-            both_implied=both_implied_P[row],
-            facet_score=float(forward_P[row] + backward_P[row]) / 2,
-            threshold=weights.threshold,
-        )
-        for row, (premise, hypothesis) in enumerate(zip(first, second, strict=True))
-    ]
+    facet_scores = ((forward_P + backward_P) / 2).tolist()
+    pairs = zip(first, second, probabilities_P4, both_implied_P, facet_scores, strict=True)
+    return [_result(*pair, threshold=weights.threshold) for pair in pairs]
 
 
 def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> Doubles:
@@ -273,9 +265,9 @@ def _result(
     premise: tuple[str, ...],
     hypothesis: tuple[str, ...],
     shares_4: Doubles,
-    *,
     both_implied: float,
     facet_score: float,
+    *,
     threshold: float,
 ) -> Entailment:
     first, second = (read_wording(tokens, wordnet()) for tokens in (premise, hypothesis))
