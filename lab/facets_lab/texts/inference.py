@@ -56,6 +56,7 @@ _JOINED = 0.2  # share of the pairs of which each side has two statements
 _LONGEST_EDITED = 30  # words
 _EDITED_WRITTEN = 0.15  # share of the pairs that mean the same of which one side is then contradicted
 _NO_STOP, _MISTYPED = 0.3, 0.1  # shares of texts
+_SAME = 0.06  # share of the pairs that are one statement, mistyped on one side
 _VALUES = [
     values.split()
     for values in (
@@ -188,14 +189,18 @@ def _other_values(word: str, random: np.random.Generator) -> list[str]:
 
 
 def noised(text: str, random: np.random.Generator) -> str:
-    """The text as somebody may type it: without its last stop, or with a letter missing or doubled."""
+    """The text as somebody may type it: without its last stop, or mistyped."""
     if random.random() < _NO_STOP:
         text = text.rstrip(".")
-    if random.random() < _MISTYPED:
-        place = int(random.integers(len(text)))
-        if text[place].isalpha():
-            text = text[:place] + (text[place] * 2 if random.random() < 0.5 else "") + text[place + 1 :]
-    return text
+    return mistyped(text, random) if random.random() < _MISTYPED else text
+
+
+def mistyped(text: str, random: np.random.Generator) -> str:
+    """The text with a letter missing, doubled, or before the one in front of it."""
+    place = int(random.integers(1, len(text)))
+    before, letters, behind = text[: place - 1], text[place - 1 : place + 1], text[place + 1 :]
+    others = (letters[0], letters + letters[1], letters[::-1])
+    return before + others[random.integers(len(others))] + behind if letters.isalpha() else text
 
 
 def corpus_sentences(file: Path, size: int, random: np.random.Generator) -> list[tuple[str, str]]:
@@ -261,6 +266,8 @@ class PairTrainer(Trainer[PairTrainingConfig, list[Pair]]):
                     pair = Pair(pair.first, edited, _CONTRADICTS) if edited else pair
                 if random.random() < _JOINED:
                     pair = joined(pair, other, random)
+                if random.random() < _SAME:
+                    pair = Pair(pair.first, mistyped(pair.first, random), _EQUIVALENT)
             if pair is not None:
                 pair = Pair(noised(pair.first, random), noised(pair.second, random), pair.relation)
                 yield pair if random.random() < 0.5 else pair.reversed()
