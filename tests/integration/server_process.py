@@ -92,6 +92,7 @@ def _started(
         return subprocess.Popen(server_command(*arguments), stdout=file, stderr=file, env=dict(environment))
 
 
+_PATHS = os.pathsep.join(str(ROOT / room) for room in ("", "proto", "clients", "server"))
 NO_BACKGROUND = {"FACETS_TARGET": "127.0.0.1:1"}  # where no server listens
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]  # `facets` without installing it
 
@@ -99,8 +100,7 @@ COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]  
 def client_environment(folder: Path, **more: str) -> dict[str, str]:
     """Environment of a program that finds all packages and keeps its state below ``folder``."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
-    paths = os.pathsep.join(str(ROOT / room) for room in ("", "proto", "clients", "server"))
-    return {**kept, "PYTHONPATH": paths, "XDG_DATA_HOME": str(folder), **NO_BACKGROUND, **more}
+    return {**kept, "PYTHONPATH": _PATHS, "XDG_DATA_HOME": str(folder), **NO_BACKGROUND, **more}
 
 
 def server_command(*arguments: str) -> list[str]:
@@ -108,11 +108,10 @@ def server_command(*arguments: str) -> list[str]:
 
 
 def server_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    paths = [str(ROOT), str(ROOT / "proto"), str(ROOT / "server")]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
     return {
         **inherited,
-        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONPATH": _PATHS,
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
         **(extra or {}),
     }
