@@ -13,6 +13,7 @@ from facets.storage.backup import backups_in
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.fair_queue import without_turn
 from facets_server.runtime.metrics import CallMetrics, disk_of
 from facets_server.runtime.models import AnyModel, ModelRegistry
 from facets_server.runtime.requests import page_of
@@ -65,7 +66,9 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
         """Copies the data directory into the backup folder."""
         from facets_server.runtime.upkeep import take_backup  # it imports every room
 
-        return to_message(take_backup(self.config), pb.TakeBackupResponse)
+        with without_turn():  # the disk works, for one call at a time
+            taken = take_backup(self.config)
+        return to_message(taken, pb.TakeBackupResponse)
 
     def _message(self, served: AnyModel) -> pb.Model:
         limits = to_message(self.config.limits, pb.Limits, max_stream_window=self.config.admission.max_stream_window)
