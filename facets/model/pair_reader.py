@@ -96,7 +96,7 @@ class PairReader:
     @torch.inference_mode()
     def read(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """Probability of each relation, ``[P, C]``; the mean of both orders of the texts."""
-        ids = [own[:_MOST_PIECES] for own in self.pieces.ids([text for pair in pairs for text in pair])]
+        ids = self.pieces.ids([text for pair in pairs for text in pair])
         read_PC = np.empty((len(pairs), len(RELATIONS)), dtype=np.float32)
         lengths = [len(one) + len(other) for one, other in zip(ids[::2], ids[1::2], strict=True)]
         for batch in length_batches(lengths, max_tokens=_BATCH_TOKENS):
