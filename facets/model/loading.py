@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Protocol, Self, TypeVar, overload
+from typing import Protocol, Self, TypeVar, overload
 
 from facets.devices import compute_device
 from facets.errors import CheckpointError, InvalidInputError
@@ -81,7 +81,7 @@ def load(
     ``PaperModel``; None: any, and ``FacetModel`` when ``name_or_path`` is None too. ``device``: ``cpu``, ``cuda``,
     ``cuda:1`` and so on, or ``auto``: ``cuda`` if there is one.
 
-    The other arguments are for encoders only, also for that of a head. ``allow_downloads``: download an encoder that is
+    The other arguments are for encoders only. ``allow_downloads``: download an encoder that is
     not in the local cache.
     ``trust_remote_code``: run the Python code that the encoder brings. ``backend``: ``torch``, ``onnx`` or
     ``openvino``.
@@ -100,24 +100,25 @@ def load(
     """
     expected = _task_of(kind or FacetModel)
     device = compute_device(device)
-    of_encoder: dict[str, Any] = {
-        "allow_downloads": allow_downloads,
-        "trust_remote_code": trust_remote_code,
-        "backend": backend,
-    }
     if str(name_or_path).startswith(ENCODER_PREFIX):
         if kind is not None and expected != "passages":
             raise InvalidInputError(f"{name_or_path}: expected a model for {expected}, encoders are for passages")
         require_extra("backbone", "sentence_transformers")
         from facets.model.sentence_transformer import load_sentence_transformer
 
-        return load_sentence_transformer(str(name_or_path).removeprefix(ENCODER_PREFIX), device=device, **of_encoder)
+        return load_sentence_transformer(
+            str(name_or_path).removeprefix(ENCODER_PREFIX),
+            device=device,
+            allow_downloads=allow_downloads,
+            trust_remote_code=trust_remote_code,
+            backend=backend,
+        )
     folder = find_model(TASKS[expected].default if name_or_path is None else name_or_path)
     task = task_of(folder)
     if kind is not None and task != expected:
         raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}")
     model_class: type[_Loadable] = kind or resolve_name(TASKS[task].model)
-    return model_class.from_folder(folder, device=device, **of_encoder if task == "passages" else {})
+    return model_class.from_folder(folder, device=device)
 
 
 def describe(folder: Path) -> ModelInfo:

@@ -8,9 +8,6 @@ r"""The checkpoint folder of a passage model, which is self-contained.
     vocabulary.tsv       words and counts      \\  words with vectors in the space of the facets
     vectors.safetensors  1 byte per number     /
     README.md            model card
-
-That of a facet head, a linear map on the facets of another passage model (``facets-train passages``), has only
-``config.json``, which names that model, and ``model.safetensors`` with the tensor ``head``, ``[D, D]``.
 """
 
 from collections.abc import Mapping
@@ -30,7 +27,6 @@ from facets.storage.files import write_whole
 
 TASK: Literal["passages"] = "passages"
 PIECES = "pieces.weight"  # the vectors of word pieces, among the weights
-HEAD = "head"  # name of the tensor of a facet head
 PASSAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json", "vectors.safetensors", "vocabulary.tsv")
 _word_pieces = lru_cache(4)(WordPieces.from_json)  # models share equal ones
 
@@ -52,15 +48,6 @@ class PassageModelConfig(ModelConfig):
         most = self.encoder.max_tokens
         self.require("window_tokens", self.window_tokens <= most, f"in [3, {most}]")
         return self
-
-
-class FacetHeadConfig(ModelConfig):
-    """``config.json`` of a facet head."""
-
-    task: Literal["passages"] = TASK
-    encoder_of: Name  # the model, as `facets.load` takes it
-    encoder_revision: str  # that the head was trained for
-    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
 
 def write_encoder(folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], pieces: WordPieces) -> None:

@@ -6,13 +6,10 @@ Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries,
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +25,6 @@ from facets.model.base import shared_tokenizer
 from facets.model.checkpoint import (
     fit_weights,
     read_config,
-    read_settings,
     read_table,
     read_weights,
     read_words,
@@ -38,10 +34,8 @@ from facets.model.checkpoint import (
 from facets.model.contract import EncoderSettings, ModelInfo
 from facets.model.facet_reduction import ALIKE
 from facets.model.passage_checkpoint import (
-    HEAD,
     PASSAGE_FILES,
     PIECES,
-    FacetHeadConfig,
     PassageModelConfig,
     read_word_pieces,
     write_encoder,
@@ -49,7 +43,7 @@ from facets.model.passage_checkpoint import (
 from facets.model.passage_encoding import Cut, PassageEncoder, PassageFacets, WindowEncoder, cut_text
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.score_curves import ScoreCurves, read_score_curves
-from facets.model.shipped import ENCODER_PREFIX, borrowed_folder, find_model
+from facets.model.shipped import borrowed_folder
 from facets.model.word_pieces import Pieces
 
 _FIRST_CHARS = 200  # nearly every text without letters has a word piece here
@@ -136,7 +130,6 @@ class PassageModel:
         self.score_curves: ScoreCurves = score_curves or {}
         self.encoder_settings = encoder_settings
         self._facets = PassageEncoder(encoder, num_facets, reads_windows=reads_windows)
-        self._head: Floats | None = None  # `[D, D]`
         if not isinstance(encoder, NetworkEncoder):  # the unrelated texts of others are rarely orthogonal
             alike = 1 - (1 - ALIKE) * (1 - background_cosine(self._facets))
             self._facets = replace(self._facets, alike=alike)
@@ -152,13 +145,6 @@ class PassageModel:
             return None
         asked = self.encode_queries(QUESTIONS)
         return score_scale(asked.facets * asked.weights[:, :, None], self.encode(SENTENCES))
-
-    def with_head(self, head_DD: Floats, *, name: str, revision: str) -> "PassageModel":
-        """The same model, with ``head_DD @ facet`` added to each facet of a document; queries do not change."""
-        model = copy(self)
-        model.__dict__.pop("score_scale", None)
-        model._head, model.name, model.revision, model.score_curves = head_DD, name, revision, {}
-        return model
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.
@@ -186,10 +172,6 @@ class PassageModel:
         cuts = [self._cut(*pair) for pair in zip(texts, pieces, strict=True)]
         encoded = self._facets.facets(pieces, cuts)
         self._mix_in_headings(texts, encoded)
-        if self._head is not None:
-            for facets in (encoded.facets, *(facets for facets, _ in encoded.kept.values())):
-                rows = facets.reshape(-1, self.dim)
-                rows[:] = unit_rows(rows + rows @ self._head.T)
         return encoded
 
     def _pieces(self, texts: Sequence[str], *, query: bool = False) -> list[Pieces]:
@@ -284,7 +266,7 @@ class PassageModel:
 
     def save(self, folder: Path, **training: object) -> None:
         """Writes a checkpoint folder, except its README; ``training``: facts about the training run."""
-        if not isinstance(self.encoder, NetworkEncoder) or self._head is not None:
+        if not isinstance(self.encoder, NetworkEncoder):
             raise TypeError(f"{self.name}: only models of checkpoints can be saved as one")
         config = PassageModelConfig(
             name=self.name,
@@ -303,8 +285,6 @@ class PassageModel:
     @classmethod
     def describe(cls, folder: Path) -> ModelInfo:
         """The description of the model in a folder, without its weights; raises CheckpointError."""
-        if "encoder_of" in read_settings(folder):
-            return cls.from_folder(folder)  # a head, whose encoder may be of any kind
         config = read_config(folder, PassageModelConfig)
         revision = revision_of(*(folder / name for name in PASSAGE_FILES))
         sizes = config.num_facets, config.encoder.width, config.window_tokens
@@ -316,13 +296,8 @@ class PassageModel:
         return shared(partial(cls.from_folder, device=device), folder, PASSAGE_FILES, device)
 
     @classmethod
-    def from_folder(cls, folder: Path, *, device: str = "cpu", **of_encoder: Any) -> "PassageModel":
-        """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name.
-
-        ``of_encoder``: settings of ``facets.load`` for the encoder of a head.
-        """
-        if "encoder_of" in read_settings(folder):
-            return _load_head(folder, device=device, **of_encoder)
+    def from_folder(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
+        """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
         config = read_config(folder, PassageModelConfig)
         queries = cls.shared(borrowed_folder(folder, config.queries), device=device) if config.queries else None
         if queries is not None and queries.space != config.space:
@@ -344,24 +319,3 @@ class PassageModel:
             score_curves=read_score_curves(folder, revision),
             queries=queries,
         )
-
-
-def _load_head(folder: Path, **settings: Any) -> PassageModel:
-    """The model with its head; raises as ``facets.load``, and CheckpointError if the two do not fit.
-
-    ``settings``: of ``facets.load``, for the model.
-    """
-    config = read_config(folder, FacetHeadConfig)
-    head = read_weights(folder).get(HEAD)
-    name = config.encoder_of
-    if not name.startswith(ENCODER_PREFIX) and "encoder_of" in read_settings(find_model(name)):
-        raise CheckpointError(f"{folder}: expected encoder_of to name an encoder or a model without a head, got {name}")
-    load: Callable[..., PassageModel] = resolve_name("facets.model.loading:load")  # by name: it imports this module
-    model = load(name, PassageModel, **settings)
-    if model.revision != config.encoder_revision:
-        expected = f"revision {config.encoder_revision} of {config.encoder_of}"
-        raise CheckpointError(f"{folder}: the head is for {expected}, found {model.revision}; train it again")
-    if head is None or head.shape != (model.dim, model.dim):
-        raise CheckpointError(f"{folder}: expected a head of shape [{model.dim}, {model.dim}]")
-    revision = revision_of(folder / "config.json", folder / "model.safetensors")
-    return model.with_head(head.numpy(), name=config.name, revision=revision)

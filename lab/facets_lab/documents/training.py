@@ -1,4 +1,4 @@
-"""Trains passage models: encoders by distillation from a teacher, and heads on the facets of any encoder.
+"""Trains the encoders of passage models by distillation from a teacher.
 
 Shape suffixes: W width, N texts, G groups.
 """
@@ -6,7 +6,6 @@ Shape suffixes: W width, N texts, G groups.
 from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import torch
@@ -17,17 +16,13 @@ from torch import Tensor
 from facets.errors import ConfigError
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
-from facets.model.loading import load
 from facets.model.passage_checkpoint import PassageModelConfig, write_encoder
-from facets.model.passage_model import PassageModel
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, vectors_of
-from facets_lab.documents.head import train_head
 from facets_lab.documents.teacher import Teacher
-from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.files import parse_count, read_table
 from facets_lab.losses import distillation_loss
-from facets_lab.training.loop import LOSS, Resume, RunOut, Trainer, TrainingResult, train
+from facets_lab.training.loop import LOSS, ConfigFile, Resume, RunOut, Trainer, TrainingResult, train
 
 _DISTANCE_WEIGHT = 5.0  # of the cosine relative to the divergence, so that both count about equally
 _MAX_WORD_TOKENS = 32
@@ -100,42 +95,15 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
         return {LOSS: _DISTANCE_WEIGHT * distance + divergence, "distance": distance, "divergence": divergence}
 
 
-def passages(
-    out: RunOut,
-    config: Annotated[Path | None, typer.Option(help="TOML file: distil an encoder; see lab/configs/.")] = None,
-    resume: Resume = False,
-    encoder: Annotated[str | None, typer.Option(help="Passage model whose facets get a head.")] = None,
-    pairs: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="For the head: lines of query and positive; the last file is held out."),
-    ] = None,
-    dev: Annotated[
-        list[Path] | None, typer.Option(metavar="DIR", help="For the head: BEIR folders, of which samples are used.")
-    ] = None,
-) -> Report | None:
-    """Distil a small encoder (--config), or fit a head to the facets of a passage model (--encoder).
-
-    A distillation can be interrupted: Ctrl-C saves a checkpoint. A head is written only if the mean gain over the
-    development sets is above zero by its 95 % interval, and if no set loses more than 0.5 points of nDCG@10.
+def passages(config: ConfigFile, out: RunOut, resume: Resume = False) -> None:
+    """Distil a small encoder; Ctrl-C saves a checkpoint.
 
     Example: facets-train passages --config lab/configs/facets-passages-en.toml --out runs/facets-passages-en
     """
-    folder = out / "model"
-    if (config is None) == (encoder is None):
-        raise ConfigError("expected either --config, to distil an encoder, or --encoder, to fit a head")
-    if config is not None:
-        settings = PassageTrainingConfig.from_toml(config)
-        trainer, result = train(lambda: PassageTrainer(settings), out, resume=resume)
-        export_passage_model(trainer, result, folder)
-        typer.echo(f"{settings.name}: model in {folder}", err=True)
-        return None
-    if encoder is None or not pairs or len(pairs) < 2 or not dev:
-        raise ConfigError("a head needs two or more files --pairs, the last one held out, and folders --dev")
-    model = load(encoder, PassageModel)
-    report = train_head(model, encoder, folder, pairs, dev)
-    said = f"is in {folder}" if report["written"] else "did not beat the untrained facets: nothing is written"
-    typer.echo(f"the head of {model.name} {said}", err=True)
-    return report
+    settings = PassageTrainingConfig.from_toml(config)
+    trainer, result = train(lambda: PassageTrainer(settings), out, resume=resume)
+    export_passage_model(trainer, result, out / "model")
+    typer.echo(f"{settings.name}: model in {out / 'model'}", err=True)
 
 
 def export_passage_model(trainer: PassageTrainer, result: TrainingResult, out: Path) -> None:

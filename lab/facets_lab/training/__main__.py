@@ -10,7 +10,7 @@ COMMANDS = {
     "words": ("language.word_vectors:words", "Make the word vectors of a packed corpus."),
     "sentences": ("texts.training:sentences", "Train a model of sentences or phrases."),
     "prepare-passages": ("documents.data:prepare_passages", "Prepare data for a model of passages."),
-    "passages": ("documents.training:passages", "Distil a model of passages, or fit a head to one."),
+    "passages": ("documents.training:passages", "Distil a model of passages."),
     "prepare-reader": ("documents.reader_data:prepare_reader", "Prepare data for the answer reader."),
     "reader": ("documents.reader:reader", "Train the answer reader."),
     "pairs": ("texts.inference:pairs", "Train the pair reader."),
