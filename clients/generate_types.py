@@ -20,10 +20,10 @@ WIDTH = 120
 _RECORDS = """
     ModelVersion Timings TokenStats TruncatedDocument NearestWord Span AttendedToken FacetWords TokenAttention
     FacetMatch EncoderSettings Limits Model Backup TakenBackup ServerStatus
-    Difference PairExplanation PairScoreFields ScoresFields
-    EmbeddingsFields ExplanationFields SummarySentence SummaryFields Topic TextTopics
+    Difference PairExplanation PairScore Scores
+    Embeddings Explanation SummarySentence Summary Topic TextTopics
     SearchField FilterWarning Neighbours VectorReport MapTheme Collection RankedText ReindexProgress DocumentPart
-    Document FoundDocuments SearchHit SearchResultFields SearchFields CollectionDiagnosis CollectionMap RerankedTexts
+    Document FoundDocuments SearchHit SearchResult SearchResults CollectionDiagnosis CollectionMap RerankedTexts
     EntityMention FacetMeeting SimilarPattern RelationScore NearRelation FacetRelations PatternScore
     EntityPair TextRelations TailMention RankedTail Entailment Relation
     Author Paper NewAuthor PaperOptions NearestPaper CandidateEvidence RankedCandidate RankedPaper Candidate
@@ -36,37 +36,38 @@ _MESSAGES = {
     "CandidateRankings": "RecommendAuthorsResponse",
     "CollectionDiagnosis": "DiagnoseCollectionResponse",
     "CollectionMap": "MapCollectionResponse",
-    "EmbeddingsFields": "EmbedResponse",
-    "ExplanationFields": "TextExplanation",
+    "Embeddings": "EmbedResponse",
+    "Explanation": "TextExplanation",
     "FoundCandidates": "FindCandidatesResponse",
     "FoundDocuments": "GetDocumentsResponse",
-    "PairScoreFields": "PairScore",
     "PaperRankings": "RankPapersResponse",
     "ReindexProgress": "ReindexCollectionResponse",
     "RerankedTexts": "RerankResponse",
-    "ScoresFields": "ScoreResponse",
-    "SearchFields": "SearchResponse",
-    "SearchResultFields": "SearchResult",
+    "Scores": "ScoreResponse",
+    "SearchResults": "SearchResponse",
     "ServerStatus": "GetServerStatusResponse",
-    "SummaryFields": "Summary",
     "TakenBackup": "TakeBackupResponse",
 }
-# Record -> its base class in core/rows.py.
+# Record -> its base class in core/drawing.py or core/rows.py.
 _BASES = {
     "CandidateRankings": "Listed[tuple[RankedCandidate, ...]]",
     "Collection": "Record",
     "CollectionDiagnosis": "Record",
     "Document": "Record",
+    "Embeddings": "ArrayOfFacets",
     "EntityPair": "OfPair[RelationScore]",
+    "Explanation": "Drawn",
     "FoundCandidates": "Listed[tuple[Candidate, ...]]",
     "FoundDocuments": "Listed[Document]",
     "Model": "Record",
+    "PairScore": "Drawn",
     "PaperRankings": "Listed[tuple[RankedPaper, ...]]",
     "Relation": "Record",
     "RerankedTexts": "Listed[RankedText]",
-    "ScoresFields": "Listed[PairScoreFields]",
-    "SearchFields": "Listed[SearchResultFields]",
-    "SearchResultFields": "Listed[SearchHit]",
+    "Scores": "Listed[PairScore]",
+    "SearchResult": "Listed[SearchHit]",
+    "SearchResults": "Listed[SearchResult]",
+    "Summary": "OfSentences",
     "TextRelations": "Listed[EntityPair]",
     "TextTopics": "Listed[Topic]",
 }
@@ -119,7 +120,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from facets_client.core.rows import FacetsArray, Listed, OfPair, Record
+from facets_client.core.drawing import Drawn
+from facets_client.core.rows import ArrayOfFacets, FacetsArray, Listed, OfPair, OfSentences, Record
 '''
 
 
@@ -155,7 +157,7 @@ def _record_source(name: str, message, comments: dict[str, str]) -> str:
     first_default = _CREATED.get(name, len(types) - len(list(takewhile(_may_be_none, reversed(types)))))
     words = " ".join(re.findall("[A-Z][a-z]+", name)).capitalize()
     base = _BASES.get(name, "")
-    has_repr = ", repr=False" if base.startswith("Listed") else ""
+    has_repr = ", repr=False" if base.startswith(("Drawn", "Listed", "OfSentences")) else ""
     lines = [f"@dataclass(frozen=True, slots=True{has_repr})", f"class {name}{f'({base})' if base else ''}:"]
     summary, *paragraphs = re.split(r"(?<=\.) ", comments.get(message.full_name, f"{words}."), maxsplit=1)
     for text in (f'"""{summary}', *paragraphs, "Attributes:"):

@@ -1,5 +1,6 @@
 """The two clients: blocking, and for asyncio with the same methods."""
 
+import facets_client.texts.results  # noqa: F401  # how results are shown
 from facets_client.core.model_calls import AsyncModelCalls
 from facets_client.documents.calls import AsyncDocumentCalls
 from facets_client.generated.document_calls import DocumentCalls

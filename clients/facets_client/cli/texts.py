@@ -24,8 +24,8 @@ from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import ask, call_with, settings_of
 from facets_client.core.drawing import count_of, line, progress_bar, shortened
 from facets_client.core.rows import FacetsArray
-from facets_client.generated.types import Method, TextTopics
-from facets_client.texts.results import Scores, Summary, differing
+from facets_client.generated.types import Method, Scores, Summary, TextTopics
+from facets_client.texts.results import differing
 
 
 def embed(

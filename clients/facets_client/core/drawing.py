@@ -1,10 +1,11 @@
 """Results as people see them, drawn once, by rich: on a terminal, as text, and as HTML in notebooks."""
 
+import functools
 import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -22,16 +23,19 @@ _WIDTH = 120
 _PRE = '<pre style="white-space:pre;overflow-x:auto;font-family:monospace;line-height:1.4">{code}</pre>'
 
 
+@functools.singledispatch
+def parts_of(shown: Any, max_rows: int) -> Iterable[RenderableType]:
+    """The lines and tables that show a result; each class of results has its own."""
+    raise NotImplementedError
+
+
 class Drawn:
-    """Base of a result that a terminal and a notebook show as its parts: lines and tables."""
+    """Base of a result that a terminal and a notebook show as its parts."""
 
     __slots__ = ()
 
-    def _parts(self, max_rows: int) -> Iterable[RenderableType]:
-        raise NotImplementedError
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[RenderableType]:
-        return self._parts(_MAX_ROWS if console.record else sys.maxsize)
+        return parts_of(self, _MAX_ROWS if console.record else sys.maxsize)
 
     def __repr__(self) -> str:
         return "\n".join(map(str.rstrip, _rendered(self).export_text().splitlines())).strip("\n")

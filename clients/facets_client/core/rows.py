@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.console import RenderableType
 from rich.rule import Rule
 
-from facets_client.core.drawing import Drawn, line, more, table_of
+from facets_client.core.drawing import Drawn, line, more, parts_of, table_of
 from facets_client.core.extras import require_extra
 
 if TYPE_CHECKING:
@@ -43,14 +43,47 @@ class OfPair(Generic[ScoreT]):
         return tuple(score for score in self.pattern_score.relations if score.accepted)
 
 
+class OfSentences(Drawn):
+    """Base of a summary; ``str()`` is its text."""
+
+    __slots__ = ()
+    sentences: tuple[Any, ...]
+
+    @property
+    def text(self) -> str:
+        """The sentences joined by one space."""
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ArrayOfFacets:
+    """Base of facet embeddings, which ``np.asarray()`` takes as their array."""
+
+    __slots__ = ()
+    facet_embeddings: FacetsArray
+
+    def __array__(self, dtype: np.dtype[np.generic] | None = None, copy: bool | None = None) -> FacetsArray:
+        return np.array(self.facet_embeddings, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.facet_embeddings)
+
+    def __getitem__(self, index: int) -> FacetsArray:
+        return self.facet_embeddings[index]
+
+
 class Record(Drawn):
     """Base of a record that is shown as a table of its fields."""
 
     __slots__ = ()
 
-    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
-        row = columns_of(self)
-        yield table_of(("field", "value"), [(name, row[name]) for name in _shown_columns([row], _SHOWN_PARTS)])
+
+@parts_of.register
+def _parts_of_record(record: Record, max_rows: int) -> Iterator[RenderableType]:
+    row = columns_of(record)
+    yield table_of(("field", "value"), [(name, row[name]) for name in _shown_columns([row], _SHOWN_PARTS)])
 
 
 class Rows(Drawn):
@@ -77,22 +110,24 @@ class Rows(Drawn):
 
         return pandas.DataFrame(self.to_dicts())
 
-    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
-        is_drawn = any(isinstance(entry, Drawn) and not isinstance(entry, Record | Rows) for entry in self._entries)
-        items = self._entries if is_drawn else self.to_dicts()
-        shown = items[:max_rows]
-        if not shown:
-            yield line("nothing")
-        elif is_drawn:
-            for place, entry in enumerate(shown):
-                yield from (Rule(style="dim"), entry) if place else (entry,)
-        else:
-            columns = _shown_columns(shown, _SHOWN_PARTS[:1])
-            if len(self._entries) == 1 and "input" in columns:
-                columns.remove("input")
-            heads = [re.sub(r"^(evidence\.|pattern_score\.|num_)", "", name).replace("_", " ") for name in columns]
-            yield table_of(heads, [[row.get(name) for name in columns] for row in shown])
-        yield from more(len(items) - max_rows)
+
+@parts_of.register
+def _parts_of_rows(rows: Rows, max_rows: int) -> Iterator[RenderableType]:
+    is_drawn = any(isinstance(entry, Drawn) and not isinstance(entry, Record | Rows) for entry in rows._entries)
+    items = rows._entries if is_drawn else rows.to_dicts()
+    shown = items[:max_rows]
+    if not shown:
+        yield line("nothing")
+    elif is_drawn:
+        for place, entry in enumerate(shown):
+            yield from (Rule(style="dim"), entry) if place else (entry,)
+    else:
+        columns = _shown_columns(shown, _SHOWN_PARTS[:1])
+        if len(rows._entries) == 1 and "input" in columns:
+            columns.remove("input")
+        heads = [re.sub(r"^(evidence\.|pattern_score\.|num_)", "", name).replace("_", " ") for name in columns]
+        yield table_of(heads, [[row.get(name) for name in columns] for row in shown])
+    yield from more(len(items) - max_rows)
 
 
 class Results(Rows, list[EntryT]):

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import Any, TypedDict, Unpack, cast, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 from facets_proto.codec import from_message
@@ -31,7 +31,7 @@ from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, num
 from facets_client.documents.bulk import AsyncIndexTask, AsyncUpsertSession
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document
-from facets_client.documents.results import AddedFiles, SearchResult, SearchResults, StreamAck, WriteResult
+from facets_client.documents.results import AddedFiles, StreamAck, WriteResult
 from facets_client.errors import AlreadyExistsError, NotFoundError
 from facets_client.filters import Filter, filter_message
 from facets_client.generated.types import (
@@ -45,6 +45,8 @@ from facets_client.generated.types import (
     ReindexProgress,
     RerankedTexts,
     SearchMode,
+    SearchResult,
+    SearchResults,
 )
 from facets_client.load.formats import find_files
 from facets_client.load.rows import ReadOptions, Rejection
@@ -389,12 +391,9 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
             request, "queries", "max_queries_per_search", lambda limits: max_with_evidence(limits, request)
         )
         warn_of(parts[0].warnings)
-        results = [
-            from_message(part, SearchResults, results=tuple(from_message(item, SearchResult) for item in part.results))
-            for part in parts
-        ]
+        results = [from_message(part, SearchResults) for part in parts]
         if is_one:
-            return cast(SearchResult, results[0][0])
+            return results[0][0]
         return replace(join(results), exhaustive=all(part.exhaustive for part in parts), warnings=results[0].warnings)
 
     async def rerank(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 from rich.text import Text
 
-from facets_client.core.drawing import RowOfTable, clean, count_of, indented, line, more, shortened
+from facets_client.core.drawing import RowOfTable, clean, count_of, indented, line, more, parts_of, shortened
 from facets_client.core.evidence import ANSWER_STYLE, marked, match_line
-from facets_client.generated.types import SearchFields, SearchHit, SearchResultFields, Span, TruncatedDocument
+from facets_client.generated.types import SearchHit, SearchResult, SearchResults, Span, TruncatedDocument
 from facets_client.load.rows import Rejection
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
@@ -56,28 +56,20 @@ class AddedFiles:
         return "\n".join(lines + ["..."] * (self.num_rejected > _REJECTED_SHOWN))
 
 
-class SearchResult(SearchResultFields):
-    """Hits of one query, best first."""
-
-    __slots__ = ()
-
-    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
-        if not self.hits:
-            yield line("nothing found")
-        for rank, hit in enumerate(self.hits[:max_rows], start=1):
-            yield from hit_parts(rank, hit, explain=True)
-        yield from more(len(self.hits) - max_rows)
+@parts_of.register
+def _parts_of_result(result: SearchResult, max_rows: int) -> Iterator[RenderableType]:
+    if not result.hits:
+        yield line("nothing found")
+    for rank, hit in enumerate(result.hits[:max_rows], start=1):
+        yield from hit_parts(rank, hit, explain=True)
+    yield from more(len(result.hits) - max_rows)
 
 
-class SearchResults(SearchFields):
-    """Results of some queries; entry i belongs to queries[i]."""
-
-    __slots__ = ()
-
-    def _parts(self, max_rows: int) -> Iterator[RenderableType]:
-        for number, result in enumerate(self.results[:max_rows], start=1):
-            yield from (line(f"query {number}"), result)
-        yield from more(len(self.results) - max_rows)
+@parts_of.register
+def _parts_of_results(found: SearchResults, max_rows: int) -> Iterator[RenderableType]:
+    for number, result in enumerate(found.results[:max_rows], start=1):
+        yield from (line(f"query {number}"), result)
+    yield from more(len(found.results) - max_rows)
 
 
 @dataclass(frozen=True, slots=True)

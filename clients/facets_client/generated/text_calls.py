@@ -13,8 +13,7 @@ from facets_client.core.requests import check_iterable, join, move_indices, requ
 from facets_client.core.rows import FacetsArray, Results
 from facets_client.errors import FacetsClientError
 from facets_client.generated.calls import Calls
-from facets_client.generated.types import DTypeName, Method, TextTopics
-from facets_client.texts.results import Embeddings, Explanation, PairScore, Scores, Summary
+from facets_client.generated.types import DTypeName, Embeddings, Explanation, Method, Scores, Summary, TextTopics
 
 
 class TextCalls(Calls):
@@ -114,12 +113,7 @@ class TextCalls(Calls):
         """
         request = request_from(pb.ScoreRequest, locals())
         parts = self._call_parts(request, "pairs", "max_pairs_per_request")
-        return join(
-            [
-                from_message(part, Scores, scores=tuple(from_message(score, PairScore) for score in part.scores))
-                for part in parts
-            ]
-        )
+        return join([from_message(part, Scores) for part in parts])
 
     def summarize(
         self,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from facets_client.core.rows import FacetsArray, Listed, OfPair, Record
+from facets_client.core.drawing import Drawn
+from facets_client.core.rows import ArrayOfFacets, FacetsArray, Listed, OfPair, OfSentences, Record
 
 DTypeName = Literal["float32", "float16"]
 Method = Literal[
@@ -392,9 +393,9 @@ class PairExplanation:
     second_tokens: tuple[TokenAttention, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PairScoreFields:
-    """Pair score fields.
+@dataclass(frozen=True, slots=True, repr=False)
+class PairScore(Drawn):
+    """Pair score.
 
     Attributes:
         score: The score, with the range of the method.
@@ -414,8 +415,8 @@ class PairScoreFields:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ScoresFields(Listed[PairScoreFields]):
-    """Scores fields.
+class Scores(Listed[PairScore]):
+    """Scores.
 
     Attributes:
         scores: Entry i belongs to pairs[i].
@@ -425,7 +426,7 @@ class ScoresFields(Listed[PairScoreFields]):
         timings: Timings of the call.
     """
 
-    scores: tuple[PairScoreFields, ...]
+    scores: tuple[PairScore, ...]
     method: str
     attention: bool
     model: ModelVersion
@@ -433,8 +434,8 @@ class ScoresFields(Listed[PairScoreFields]):
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingsFields:
-    """Embeddings fields.
+class Embeddings(ArrayOfFacets):
+    """Embeddings.
 
     Attributes:
         facet_embeddings: Facet embeddings, shape [texts, num_facets, dim]; row i belongs to texts[i]. Models of
@@ -455,9 +456,9 @@ class EmbeddingsFields:
     vectors: FacetsArray | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExplanationFields:
-    """Explanation fields.
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Drawn):
+    """Explanation.
 
     Attributes:
         tokens: Tokens that the model read, in text order.
@@ -491,9 +492,9 @@ class SummarySentence:
     gain: float
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryFields:
-    """Summary fields.
+@dataclass(frozen=True, slots=True, repr=False)
+class Summary(OfSentences):
+    """Summary.
 
     Attributes:
         sentences: The selected sentences in document order, at least one.
@@ -812,8 +813,8 @@ class SearchHit:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SearchResultFields(Listed[SearchHit]):
-    """Search result fields.
+class SearchResult(Listed[SearchHit]):
+    """Search result.
 
     Attributes:
         hits: Best first, ties in the order of ids; fewer than top_k if no more documents match.
@@ -823,8 +824,8 @@ class SearchResultFields(Listed[SearchHit]):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SearchFields(Listed[SearchResultFields]):
-    """Search fields.
+class SearchResults(Listed[SearchResult]):
+    """Search results.
 
     Attributes:
         results: Entry i belongs to queries[i].
@@ -839,7 +840,7 @@ class SearchFields(Listed[SearchResultFields]):
         left_out: Index that could not be used, and why; candidates then come from words alone. Empty: none.
     """
 
-    results: tuple[SearchResultFields, ...]
+    results: tuple[SearchResult, ...]
     index_revision: int
     exhaustive: bool
     model: ModelVersion

@@ -12,8 +12,7 @@ from facets_client.core.calls import AsyncCalls
 from facets_client.core.requests import check_iterable, join, move_indices, request_from, request_of
 from facets_client.core.rows import FacetsArray, Results
 from facets_client.errors import FacetsClientError
-from facets_client.generated.types import DTypeName, Method, TextTopics
-from facets_client.texts.results import Embeddings, Explanation, PairScore, Scores, Summary
+from facets_client.generated.types import DTypeName, Embeddings, Explanation, Method, Scores, Summary, TextTopics
 
 
 class AsyncTextCalls(AsyncCalls):
@@ -84,12 +83,7 @@ class AsyncTextCalls(AsyncCalls):
         """Scores how similar the two texts of each pair are; higher is more similar."""
         request = request_from(pb.ScoreRequest, locals())
         parts = await self._call_parts(request, "pairs", "max_pairs_per_request")
-        return join(
-            [
-                from_message(part, Scores, scores=tuple(from_message(score, PairScore) for score in part.scores))
-                for part in parts
-            ]
-        )
+        return join([from_message(part, Scores) for part in parts])
 
     async def summarize(
         self,

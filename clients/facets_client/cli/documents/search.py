@@ -23,8 +23,8 @@ from facets_client.cli.options import (
 from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import ask, call_with, settings_of
 from facets_client.core.drawing import count_of, line
-from facets_client.documents.results import SearchResults, hit_parts, is_sure, shown_part
-from facets_client.generated.types import RerankedTexts, SearchMode
+from facets_client.documents.results import hit_parts, is_sure, shown_part
+from facets_client.generated.types import RerankedTexts, SearchMode, SearchResults
 
 _TEXT_CHARS = 300
 

@@ -11,11 +11,15 @@ import pytest
 from facets_client import Document, InvalidArgumentError, Results
 from facets_client.generated.types import (
     AttendedToken,
+    Explanation,
     FacetMatch,
     FacetWords,
     ModelVersion,
     NearestWord,
     PairExplanation,
+    PairScore,
+    Scores,
+    Summary,
     SummarySentence,
     TextTopics,
     Timings,
@@ -23,7 +27,6 @@ from facets_client.generated.types import (
     TokenStats,
     Topic,
 )
-from facets_client.texts.results import Explanation, PairScore, Scores, Summary
 from fake_server import fake_facets
 
 in_notebook = methodcaller("_repr_html_")  # what a notebook calls
