@@ -302,14 +302,11 @@ class CollectionEngine:
         """
         if not include_document and include_facets:
             raise InvalidInputError("must be false without include_document", path="include_facets")
-        _check_page_size(page_size)
         validate(where)
         check_source(source, ("source",))
         with self.view(name) as (view, record):
             revision = view.check_revision(min_revision)
-            # The creation time identifies the collection: unlike its number, it stays when it moves to another model.
-            listing = (record.created_us, where, source)
-            after = _read_page_token(page_token, store_id=self._store.store_id, listing=listing)
+            after, token_after = self._page(record, page_size, page_token, where, source)
             rows = view.page(record, after=after, limit=page_size + 1, where=where, source=source)
             warnings = () if page_token else view.filter_warnings(record, where)
             if include_document:
@@ -318,24 +315,40 @@ class CollectionEngine:
                 documents = _read_documents(view, record, rows[:num_documents], include_facets)
             else:
                 documents = view.document_names(rows[:page_size])
-        token = ""
-        if len(rows) > len(documents):
-            token = _page_token(documents[-1].id, store_id=self._store.store_id, listing=listing)
+        token = token_after(documents[-1].id) if len(rows) > len(documents) else ""
         return DocumentPage(documents=documents, next_page_token=token, index_revision=revision, warnings=warnings)
 
     def list_sources(self, name: str, *, page_size: int = 100, page_token: str = "") -> SourcePage:
         """One page of the sources of the documents, ordered by name; paged as :meth:`list_documents`."""
-        _check_page_size(page_size)
         with self.view(name) as (view, record):
             revision = view.revision()
-            listing = (record.created_us, "sources")
-            after = _read_page_token(page_token, store_id=self._store.store_id, listing=listing)
+            after, token_after = self._page(record, page_size, page_token, "sources")
             found = view.sources(record, after=after, limit=page_size + 1)
         sources = tuple(DocumentSource(source=source, num_documents=number) for source, number in found[:page_size])
-        token = ""
-        if len(found) > page_size:
-            token = _page_token(sources[-1].source, store_id=self._store.store_id, listing=listing)
+        token = token_after(sources[-1].source) if len(found) > page_size else ""
         return SourcePage(sources=sources, next_page_token=token, index_revision=revision)
+
+    def _page(
+        self, record: CollectionRecord, size: int, token: str, *listing: object
+    ) -> tuple[str, Callable[[str], str]]:
+        """The id or other key after which a page starts, and what makes the token of the page after a key.
+
+        A token is bound to its store, collection and listing. Raises InvalidInputError if this one belongs to another.
+        """
+        if not 1 <= size <= MAX_PAGE_SIZE:
+            raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {size}", path="page_size")
+
+        def token_after(last: str) -> str:
+            # The creation time identifies the collection: unlike its number, it stays when it moves to another model.
+            bound = json.dumps([record.created_us, *listing, last], default=repr).encode()
+            key = self._store.store_id.encode()
+            return hashlib.blake2b(bound, key=key, digest_size=_MAC_CHARS // 2).hexdigest() + last
+
+        last = token[_MAC_CHARS:]
+        if token and token != token_after(last):
+            rule = f"must be next_page_token of the same listing and filter, got {token[:40]!r}"
+            raise InvalidInputError(rule, path="page_token")
+        return last, token_after
 
     def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:
         """Number of documents, or of those that match a filter."""
@@ -431,26 +444,6 @@ class CollectionEngine:
         """One state of the documents during a ``with`` block, and the record of a collection in it; see ``record``."""
         with self._store.view() as view:
             yield view, view.collection(name) if seen is None else view.collection_unchanged(seen)
-
-
-def _page_token(last: str, *, store_id: str, listing: Sequence[object]) -> str:
-    """The token of the page that starts after ``last``, an id or another key, bound to its listing and store."""
-    bound = json.dumps([*listing, last], default=repr).encode()
-    return hashlib.blake2b(bound, key=store_id.encode(), digest_size=_MAC_CHARS // 2).hexdigest() + last
-
-
-def _read_page_token(token: str, *, store_id: str, listing: Sequence[object]) -> str:
-    """The key after which the page starts; raises InvalidInputError if the token was not written for this listing."""
-    last = token[_MAC_CHARS:]
-    if token and token != _page_token(last, store_id=store_id, listing=listing):
-        rule = f"must be next_page_token of the same listing and filter, got {token[:40]!r}"
-        raise InvalidInputError(rule, path="page_token")
-    return last
-
-
-def _check_page_size(page_size: int) -> None:
-    if not 1 <= page_size <= MAX_PAGE_SIZE:
-        raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
 
 
 def _read_documents(
