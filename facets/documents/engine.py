@@ -258,7 +258,11 @@ class CollectionEngine:
             record = self.record(name, record)
             with self.view(name) as (view, current):
                 warnings = view.filter_warnings(current, where)
-            write = self._store.delete(record, ids=ids, where=where, source=source)
+
+            def find(view: StoreView) -> DocumentRows:
+                return view.document_rows(record, where, source) if ids is None else view.documents_by_id(record, ids)
+
+            write = self._store.delete(record, find)
             self._indexes.wrote(record, write)
         return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
 

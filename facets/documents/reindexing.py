@@ -19,7 +19,7 @@ from facets.documents.encoding import encode_documents
 from facets.documents.fields import check_search_fields
 from facets.documents.index_manager import IndexManager
 from facets.documents.parts import EncodedText, from_encoded
-from facets.documents.records import CollectionModel, CollectionRecord, StoreWrite
+from facets.documents.records import NO_ROWS, CollectionModel, CollectionRecord, DocumentRows, StoreWrite
 from facets.documents.store import DocumentStore
 
 _BATCH_DOCUMENTS = 64  # documents encoded and stored at a time
@@ -191,8 +191,8 @@ class Reindexer:
         """Deletes copies of deleted documents; once all documents are copied, equal counts mean there are none."""
         with self._store.view() as view:
             numbers = [view.collection_unchanged(one).num_documents for one in (record, copy)]
-            outdated = view.outdated(record, copy) if numbers[0] != numbers[1] else None
-        if outdated is not None and len(outdated.firsts):
+            outdated = view.outdated(record, copy) if numbers[0] != numbers[1] else DocumentRows(NO_ROWS, NO_ROWS)
+        if len(outdated.firsts):
             with self._indexes.write_lock:
-                write = self._store.delete(copy, documents=outdated)
+                write = self._store.delete(copy, lambda _: outdated)
                 self._indexes.wrote(copy, write)

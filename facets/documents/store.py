@@ -28,7 +28,6 @@ from facets.documents.dialects import (
 )
 from facets.documents.encoding import EncodedBatch
 from facets.documents.fields import terms_to_bytes
-from facets.documents.filters import Filter
 from facets.documents.records import (
     COLLECTION_COLUMNS,
     NO_ROWS,
@@ -227,21 +226,10 @@ class DocumentStore:
             writer.connection.execute(statement, (batch.language, record.number))
             return replace(write, language=batch.language)
 
-    def delete(
-        self,
-        record: CollectionRecord,
-        *,
-        ids: Sequence[str] | None = None,
-        where: Filter | None = None,
-        source: str = "",
-        documents: DocumentRows | None = None,
-    ) -> StoreWrite:
-        """Deletes documents by id, by filter and source, or by row."""
+    def delete(self, record: CollectionRecord, find: Callable[[StoreView], DocumentRows]) -> StoreWrite:
+        """Deletes the documents that ``find`` finds in the transaction."""
         with self._write(frees_space=True) as writer:
-            if ids is not None:
-                documents = writer.documents_by_id(record, ids)
-            elif documents is None:
-                documents = writer.document_rows(record, where, source)
+            documents = find(writer)
             writer.delete_documents(documents)
             return writer.count_write(record, writer.advance("revision"), removed=documents)
 
