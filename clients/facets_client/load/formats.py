@@ -1,6 +1,5 @@
 """File formats, detected from a file's name or its first bytes, and the files that the arguments name."""
 
-import codecs
 import glob
 import os
 import re
@@ -129,26 +128,15 @@ def format_of(source: Source, options: ReadOptions) -> Format:
     form = FORMATS[options.format] if options.format else format_of_name(source.name)
     if form is not None:
         return form
-    is_stdin = source.name in ("-", "stdin")
-    shown_name = "standard input" if is_stdin else source.name
     head = source.peek(4_096).removeprefix(b"\xef\xbb\xbf").lstrip()
     for magic, name in _BY_HEAD.items():
         if head.startswith(magic):
             return FORMATS[name]
     if not head:
-        raise InputError(f"{shown_name}: the file is empty")
-    if not is_stdin and _is_text(head):
-        return FORMATS["text"]
-    raise InputError(
-        f"{shown_name}: unknown format: use --format with one of {', '.join(FORMATS)}",
-        hint="save files of other formats as PDF, text or CSV",
-    )
-
-
-def _is_text(head: bytes) -> bool:
-    """Whether the beginning of a file is UTF-8 text; its last character may be cut off."""
-    text = codecs.getincrementaldecoder("utf-8")("replace").decode(head)
-    return "\ufffd" not in text and not any(character < " " and character not in "\t\n\r\f" for character in text)
+        raise InputError(f"{source.name}: the file is empty")
+    if source.name in ("-", "stdin"):
+        raise InputError(f"standard input: unknown format: use --format with one of {', '.join(FORMATS)}")
+    return FORMATS["text"]  # its reader rejects binary data
 
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

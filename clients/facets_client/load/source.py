@@ -125,7 +125,8 @@ class Source(AbstractContextManager["Source"]):
         detected = next((name for magic, name in _BINARY_FORMATS.items() if head.startswith(magic)), "")
         is_marked = any(head.startswith(mark) for mark in _BYTE_ORDER_MARKS)
         if detected or (b"\0" in head[:4096] and not is_marked):
-            raise InputError(f"{self.name}: expected {kind}, got {detected or 'binary data'}")
+            problem = f"{self.name}: expected {kind}, got {detected or 'binary data'}"
+            raise InputError(problem, hint="save files of other formats as PDF, text or CSV")
         return head
 
     def text(self, encoding: str) -> TextIO:

@@ -98,6 +98,15 @@ def test_a_page_keeps_its_structure_and_no_more(tmp_path, name):
     assert read(tmp_path / name) == [text]
 
 
+def test_a_file_of_unknown_suffix_is_text_in_any_encoding(tmp_path):
+    text = "Die M\u00f6wen fliegen \u00fcber den Hafen, und die M\u00e4nner schlafen."
+    (tmp_path / "a.log").write_bytes(text.encode("latin-1"))
+    assert read(tmp_path / "a.log") == [text]
+    (tmp_path / "a.doc").write_bytes(b"\xd0\xcf\x11\xe0" + bytes(600))
+    with pytest.raises(InputError, match="expected text, got an old office document"):
+        read(tmp_path / "a.doc")
+
+
 def test_a_pdf_loses_running_heads_and_numbers_of_pages_only(tmp_path):
     pages = [f"The harbour of Oslo\nPage text {word} of it\n{number}" for number, word in enumerate("abcd", start=7)]
     make_pdf(tmp_path / "a.pdf", pages)
