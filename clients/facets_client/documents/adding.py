@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 import grpc
@@ -22,14 +22,18 @@ DEFAULT_COLLECTION = "documents"
 _FIRST_ROWS = 100  # decide which columns are text, title and id
 
 
-def documents_of(items: object, text: str | Sequence[str], positions: dict[str, int]) -> Iterator[Document]:
-    """The documents, in order, without repetitions; a table is a DataFrame or a mapping of columns.
+def documents_of(
+    items: object, text: str | Sequence[str], positions: dict[str, int]
+) -> tuple[Iterator[Document], int | None]:
+    """The documents, in order, without repetitions, and the number of items, None if that is unknown.
+
+    A table is a DataFrame or a mapping of columns.
 
     A document without an id gets one from its text and payload, so that adding it again changes nothing. ``positions``
     is filled with the position of each id in ``items``. Raises ValueError or TypeError for what is no document, at once
     for the first rows and for a table or dictionaries without a column of texts.
     """
-    source, form = _items(items)
+    source, form, total = _items(items)
     source = (
         {str(name): plain(value) for name, value in item.items()} if isinstance(item, Mapping) else item
         for item in source
@@ -43,16 +47,7 @@ def documents_of(items: object, text: str | Sequence[str], positions: dict[str, 
         problem = f"{error}: {error.hint}" if error.hint else str(error)
         raise ValueError(problem.replace("--text ", "text=").replace("--", "")) from error
     documents = _documents(itertools.chain(first, source), columns, positions)
-    return itertools.chain(list(itertools.islice(documents, _FIRST_ROWS)), documents)
-
-
-def num_items(items: object) -> int | None:
-    """Number of documents, repetitions included; None: unknown."""
-    if isinstance(items, str):
-        return 1
-    if isinstance(items, Mapping):
-        return len(next(iter(items.values()), ()))
-    return len(items) if hasattr(items, "__len__") else None
+    return itertools.chain(list(itertools.islice(documents, _FIRST_ROWS)), documents), total
 
 
 def rejection_error(rejected: Sequence[RejectedDocument], positions: Mapping[str, int]) -> FacetsClientError:
@@ -70,15 +65,15 @@ def rejection_error(rejected: Sequence[RejectedDocument], positions: Mapping[str
     )
 
 
-def _items(items: Any) -> tuple[Iterator[Any], str]:
-    """The items, those of a table as dictionaries, and the format whose rules apply to their columns."""
+def _items(items: Any) -> tuple[Iterator[Any], str, int | None]:
+    """The items, those of a table as dictionaries, the format whose rules apply to their columns, and their number."""
     if isinstance(items, str | Document):
-        return iter([items]), "jsonl"
+        items = [items]
     is_frame = hasattr(items, "columns") and hasattr(items, "__getitem__")  # of pandas, Polars or others
     if not is_frame and not isinstance(items, Mapping):
         if not isinstance(items, Iterable) or isinstance(items, bytes):
             raise TypeError(f"documents must be texts, documents, dictionaries or a table, got {shown(items)}")
-        return iter(items), "jsonl"
+        return iter(items), "jsonl", len(items) if isinstance(items, Sized) else None
     names = list(items.columns if is_frame else items)
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise ValueError(f"documents: two columns are called {twice[0]!r}, expected different names")
@@ -88,7 +83,8 @@ def _items(items: Any) -> tuple[Iterator[Any], str]:
     lengths = {name: len(column) for name, column in zip(names, columns, strict=True) if hasattr(column, "__len__")}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"documents: columns must have as many values as each other, got {lengths}")
-    return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)), "parquet"
+    rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+    return rows, "parquet", next(iter(lengths.values()), None)
 
 
 def _documents(items: Iterator[Any], columns: Columns, positions: dict[str, int]) -> Iterator[Document]:

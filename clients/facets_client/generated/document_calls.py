@@ -27,7 +27,7 @@ from facets_client.core.requests import (
     wire_bytes,
 )
 from facets_client.core.rows import Results
-from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, num_items, rejection_error
+from facets_client.documents.adding import DEFAULT_COLLECTION, documents_of, rejection_error
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document
 from facets_client.documents.results import AddedFiles, StreamAck, WriteResult
@@ -256,10 +256,9 @@ class DocumentCalls(CollectionCalls):
         documents before it are stored.
         """
         positions: dict[str, int] = {}
-        source = documents_of(documents, text, positions)
+        source, total = documents_of(documents, text, positions)
         revision = (self.ensure_collection(collection)).index_revision
         acks: list[StreamAck] = []
-        total = num_items(documents)
         with progress_bar("documents", quiet=not progress or (total or _BAR_DOCUMENTS) < _BAR_DOCUMENTS) as bar:
             task = bar.add_task("", total=total)
             for ack in self.upsert_stream(collection, source):
