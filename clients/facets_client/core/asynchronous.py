@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
 import grpc
@@ -111,22 +112,18 @@ class AsyncStream:
 in_thread = asyncio.to_thread
 
 
-async def iterate(items: AnyIterable[ItemT]) -> AsyncIterator[ItemT]:
-    """An asynchronous iterator over a synchronous or asynchronous iterable."""
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-    else:
-        for item in items:
-            yield item
-
-
-async def take(iterator: AsyncIterator[ItemT], num_items: int) -> list[ItemT]:
-    """The next items of an iterator, at most ``num_items``."""
-    items: list[ItemT] = []
-    while len(items) < num_items:
-        try:
-            items.append(await anext(iterator))
-        except StopAsyncIteration:
-            break
-    return items
+async def batched(items: AnyIterable[ItemT], size: int) -> AsyncIterator[list[ItemT]]:
+    """Lists of ``size`` items of a synchronous or asynchronous iterable; the last one may be shorter."""
+    if not isinstance(items, AsyncIterable):
+        remaining = iter(items)
+        while batch := list(islice(remaining, size)):
+            yield batch
+        return
+    batch = []
+    async for item in items:
+        batch.append(item)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -165,14 +165,13 @@ class Background(Generic[T]):
         return cast(T, value)
 
 
-iterate = iter
-
-
 def in_thread(work: Callable[..., T], *arguments: Any) -> T:
     """The result of work, done in this thread."""
     return work(*arguments)
 
 
-def take(iterator: Iterator[T], num_items: int) -> list[T]:
-    """The next items of an iterator, at most ``num_items``."""
-    return list(islice(iterator, num_items))
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of ``size`` items; the last one may be shorter."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch

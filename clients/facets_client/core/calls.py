@@ -14,8 +14,8 @@ from google.protobuf.message import Message
 
 from facets_client.core.asynchronous import AsyncChannel, AsyncStream
 from facets_client.core.channel import DEFAULT_TARGET, RETRY_PAUSES_S, Connection, TlsConfig
-from facets_client.core.requests import least, move_indices, slices, wire_bytes
-from facets_client.errors import FacetsClientError, OverloadedError, UnavailableError
+from facets_client.core.requests import least, moved_indices, slices, wire_bytes
+from facets_client.errors import OverloadedError, UnavailableError
 from facets_client.generated.types import Limits, Model
 
 T = TypeVar("T")
@@ -69,11 +69,8 @@ class AsyncCalls:
         """The replies to a request in parts within the limits on bytes and on items of ``field``, and ``max_items``."""
         replies = []
         async for part, offset in self._cut(request, field, limit, max_items):
-            try:
+            with moved_indices(field, offset):
                 replies.append(await self._call(part))
-            except FacetsClientError as error:
-                move_indices(error, field, offset)
-                raise
         return replies
 
     async def _cut(

@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, fields
 from itertools import chain
 from typing import Any, TypeVar
@@ -139,18 +140,23 @@ def max_with_evidence(limits: Limits, request: Any) -> int:
     return max_together(limits.max_evidence_hits, request.top_k) if request.evidence else 0
 
 
-def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
-    """Changes ``texts[3]`` of a part to ``texts[259]`` of the whole input, in an error that is being raised."""
+@contextmanager
+def moved_indices(field: str, offset: int) -> Iterator[None]:
+    """Changes ``texts[3]`` of a part to ``texts[259]`` of the whole input, in an error that the block raises."""
 
     def moved(path: str) -> str:
         return re.sub(rf"(?<![^.]){field}\[(\d+)\]", lambda step: f"{field}[{int(step[1]) + offset}]", path)
 
-    before = [rule.field for rule in error.field_violations]
-    error.field_violations = tuple(FieldViolation(moved(path), text) for path, text in error.field_violations)
-    # The server's message begins with the path of a field.
-    if path := next((path for path in before if error.details.startswith(f"{path} ")), ""):
-        error.details = moved(path) + error.details.removeprefix(path)
-        error.args = (f"{error.code.name}: {error.details}",)
+    try:
+        yield
+    except FacetsClientError as error:
+        before = [rule.field for rule in error.field_violations]
+        error.field_violations = tuple(FieldViolation(moved(path), text) for path, text in error.field_violations)
+        # The server's message begins with the path of a field.
+        if path := next((path for path in before if error.details.startswith(f"{path} ")), ""):
+            error.details = moved(path) + error.details.removeprefix(path)
+            error.args = (f"{error.code.name}: {error.details}",)
+        raise
 
 
 def join(replies: Sequence[RecordT], *, added: Sequence[str] = ()) -> RecordT:

@@ -13,7 +13,7 @@ from facets_proto.v1 import diagnosis_pb2
 from facets_proto.v1 import documents_pb2 as pb
 from numpy.typing import NDArray
 
-from facets_client.core.blocking import AnyIterable, in_thread, iterate, take
+from facets_client.core.blocking import AnyIterable, batched, in_thread
 from facets_client.core.drawing import progress_bar
 from facets_client.core.requests import (
     check_iterable,
@@ -231,8 +231,7 @@ class DocumentCalls(CollectionCalls):
     def _batches(
         self, documents: AnyIterable[Document], batch_size: int, max_bytes: int
     ) -> Iterator[list[DocumentMessage]]:
-        source = iterate(documents)
-        while batch := take(source, batch_size):
+        for batch in batched(documents, batch_size):
             messages = [from_document(document) for document in batch]
             for part in slices(list(map(wire_bytes, messages)), max_items=0, max_bytes=max_bytes):
                 yield messages[part]

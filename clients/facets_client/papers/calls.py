@@ -11,12 +11,11 @@ from facets_client.core.requests import (
     check_iterable,
     join,
     max_with_evidence,
-    move_indices,
+    moved_indices,
     record_message,
     request_from,
     request_of,
 )
-from facets_client.errors import FacetsClientError
 from facets_client.filters import Filter, filter_message
 from facets_client.generated.types import (
     AddedAuthors,
@@ -110,11 +109,8 @@ class AsyncPaperCalls(AsyncCalls):
             paper_list, "papers", "max_texts_per_request", other_bytes=request.ByteSize()
         ):
             request.papers.CopyFrom(part)
-            try:
+            with moved_indices("papers", offset):
                 replies = await self._rank(request)
-            except FacetsClientError as error:
-                move_indices(error, "papers", offset)
-                raise
             rankings.append(paper_rankings(replies, offset=offset))
         return merge_rankings(rankings, top_k)
 

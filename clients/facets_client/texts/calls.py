@@ -7,11 +7,10 @@ from facets_proto.codec import from_message
 from facets_proto.v1 import texts_pb2 as pb
 from facets_proto.values import array_from_message
 
-from facets_client.core.asynchronous import AnyIterable, iterate, take
+from facets_client.core.asynchronous import AnyIterable, batched
 from facets_client.core.calls import AsyncCalls
-from facets_client.core.requests import check_iterable, join, move_indices, request_from, request_of
+from facets_client.core.requests import check_iterable, join, moved_indices, request_from, request_of
 from facets_client.core.rows import FacetsArray, Results
-from facets_client.errors import FacetsClientError
 from facets_client.generated.types import DTypeName, Embeddings, Explanation, Method, Scores, Summary, TextTopics
 
 
@@ -49,14 +48,10 @@ class AsyncTextCalls(AsyncCalls):
     ) -> AsyncIterator[FacetsArray]:
         """Facet embeddings ``[num_facets, dim]`` of any number of texts, in order; reads ``batch_size`` at a time."""
         check_iterable("texts", texts)
-        source = iterate(texts)
         num_done = 0
-        while batch := await take(source, batch_size):
-            try:
+        async for batch in batched(texts, batch_size):
+            with moved_indices("texts", num_done):
                 embeddings = await self.embed(batch, model=model, normalize=normalize, dtype=dtype)
-            except FacetsClientError as error:
-                move_indices(error, "texts", num_done)
-                raise
             for array in embeddings.facet_embeddings:
                 yield array
             num_done += len(batch)
