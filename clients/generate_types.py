@@ -50,27 +50,15 @@ _MESSAGES = {
 }
 # Record -> its base class in core/drawing.py or core/rows.py.
 _BASES = {
-    "CandidateRankings": "Listed[tuple[RankedCandidate, ...]]",
-    "Collection": "Record",
-    "CollectionDiagnosis": "Record",
-    "Document": "Record",
-    "Embeddings": "ArrayOfFacets",
-    "EntityPair": "OfPair[RelationScore]",
-    "Explanation": "Drawn",
-    "FoundCandidates": "Listed[tuple[Candidate, ...]]",
-    "FoundDocuments": "Listed[Document]",
-    "Model": "Record",
-    "PairScore": "Drawn",
-    "PaperRankings": "Listed[tuple[RankedPaper, ...]]",
-    "Relation": "Record",
-    "RerankedTexts": "Listed[RankedText]",
-    "Scores": "Listed[PairScore]",
-    "SearchResult": "Listed[SearchHit]",
-    "SearchResults": "Listed[SearchResult]",
-    "Summary": "OfSentences",
-    "TextRelations": "Listed[EntityPair]",
-    "TextTopics": "Listed[Topic]",
+    **dict.fromkeys(("Explanation", "PairScore"), "Drawn"),
+    **dict.fromkeys(("Collection", "CollectionDiagnosis", "Document", "Model", "Relation"), "Record"),
+    **{"Embeddings": "ArrayOfFacets", "EntityPair": "OfPair[RelationScore]", "Summary": "OfSentences"},
 }
+# Records that are also the sequence in their first field.
+_LISTED = """
+    CandidateRankings FoundCandidates FoundDocuments PaperRankings RerankedTexts Scores SearchResult SearchResults
+    TextRelations TextTopics
+""".split()
 # Record that callers create -> number of its first fields that have no default.
 _CREATED = {
     **{"Author": 1, "Document": 2, "DocumentPart": 1, "NewAuthor": 1},
@@ -156,7 +144,8 @@ def _record_source(name: str, message, comments: dict[str, str]) -> str:
     # Of a reply, the fields at the end that may be missing have a default.
     first_default = _CREATED.get(name, len(types) - len(list(takewhile(_may_be_none, reversed(types)))))
     words = " ".join(re.findall("[A-Z][a-z]+", name)).capitalize()
-    base = _BASES.get(name, "")
+    item = types[0].removeprefix("tuple[").removesuffix(", ...]")
+    base = f"Listed[{item}]" if name in _LISTED else _BASES.get(name, "")
     has_repr = ", repr=False" if base.startswith(("Drawn", "Listed", "OfSentences")) else ""
     lines = [f"@dataclass(frozen=True, slots=True{has_repr})", f"class {name}{f'({base})' if base else ''}:"]
     summary, *paragraphs = re.split(r"(?<=\.) ", comments.get(message.full_name, f"{words}."), maxsplit=1)
