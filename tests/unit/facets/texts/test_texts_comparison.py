@@ -17,7 +17,7 @@ from facets.texts.similarity import score_pairs
 ANSWERS = Path(__file__).parents[3] / "answers"
 SECONDS_OF_LONG_TEXTS = 20
 # Shares of right labels; these pairs were written apart from the training data and read for the figures alone.
-LEAST_RIGHT = {"opposite": 0.75, "negation": 0.9, "value": 0.9, "paraphrase": 0.8, "less": 0.8, "topic": 0.9}
+LEAST_RIGHT = {"opposite": 0.85, "negation": 0.9, "value": 0.9, "paraphrase": 0.85, "less": 0.8, "topic": 0.9}
 
 
 def rows_of(file: str) -> list[list[str]]:
@@ -43,7 +43,7 @@ def test_labels_of_plain_pairs_are_those_that_people_give(model: PassageModel) -
         right[kind] += comparison.label == label
     assert len(rows) == 400
     assert {kind: share for kind, least in LEAST_RIGHT.items() if (share := right[kind] / asked[kind]) < least} == {}
-    assert right.total() >= 0.85 * len(rows)
+    assert right.total() >= 0.9 * len(rows)
 
 
 @pytest.mark.parametrize("file", ["similarity-dev.tsv", "similarity-held-back.tsv", "similarity-fresh.tsv"])
@@ -56,7 +56,7 @@ def test_paraphrases_stand_above_contradictions(model: PassageModel, file: str) 
         (scores[is_paraphrase][:, None] > scores[~is_paraphrase]).mean()
         for scores in (score_pairs(model, pairs, method).scores for method in (None, "encoder"))
     )
-    assert above >= 0.8 > 0.5 > by_vectors
+    assert above >= 0.9 > 0.5 > by_vectors
 
 
 def test_contradicting_words_are_named(model: PassageModel) -> None:
@@ -95,7 +95,7 @@ def test_swapping_the_texts_swaps_the_sides_alone(model: PassageModel) -> None:
 
 
 def test_the_special_entails_the_general_and_not_the_other_way_round(model: PassageModel) -> None:
-    special, general = "She plays the violin every evening.", "She plays an instrument."
+    special, general = "A poodle is sleeping on the old sofa.", "A dog is sleeping."
     assert compared(model, special, general).label is InferenceLabel.ENTAILS
     assert compared(model, general, special).label is InferenceLabel.NEUTRAL
 
