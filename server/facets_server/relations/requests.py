@@ -1,10 +1,9 @@
 """Checks requests about relations, and finds their entities."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,6 +13,7 @@ from facets.errors import ConfigError, FacetsError, InvalidInputError
 from facets.relations.entities import EntityFinder, EntitySpan, Gazetteer
 from facets_server.runtime.config import LimitsConfig, RelationsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
+from facets_server.runtime.models import Lazy
 from facets_server.runtime.requests import check_list_of_texts, check_not_empty, check_texts, record_of
 
 DEFAULT_TOP_K = 10
@@ -48,10 +48,9 @@ class EntityFinders:
 
     def __init__(self, config: RelationsConfig) -> None:
         self._config = config
-        self._lock = threading.Lock()  # calls that come while a pipeline is loaded wait for it
         self._of_names = lru_cache(maxsize=_MAX_KEPT_GAZETTEERS)(Gazetteer)
-        self._gazetteer = cache(lambda: Gazetteer(_names(config.gazetteer)))
-        self._pipeline = cache(lambda: _pipeline(config.ner_pipeline))
+        self._gazetteer = Lazy(lambda: Gazetteer(_names(config.gazetteer)))
+        self._pipeline = Lazy(lambda: _pipeline(config.ner_pipeline))
 
     def get(self, source: EntitySource, names: Sequence[str], *, has_spans: bool) -> EntityFinder | None:
         """The finder for a request with these gazetteer names; None: its spans are the entities."""
@@ -59,10 +58,9 @@ class EntityFinders:
             return None
         if names and source is not EntitySource.NER:
             return self._of_names(tuple(names))
-        with self._lock:
-            if source is EntitySource.GAZETTEER or (source is EntitySource.ANY and self._config.gazetteer is not None):
-                return self._gazetteer()
-            return self._pipeline()
+        if source is EntitySource.GAZETTEER or (source is EntitySource.ANY and self._config.gazetteer is not None):
+            return self._gazetteer.opened()
+        return self._pipeline.opened()
 
 
 def _pipeline(name: str) -> EntityFinder:

@@ -17,6 +17,35 @@ _MAX_FAILURES = 3
 _PROBE_S = 30.0
 
 EngineT = TypeVar("EngineT")
+ValueT = TypeVar("ValueT")
+
+
+class Lazy(Generic[ValueT]):
+    """A value that is opened when it is first used, once. Thread-safe."""
+
+    def __init__(self, make: Callable[[], ValueT], close: Callable[[ValueT], None] = lambda value: None) -> None:
+        self._make, self._close = make, close
+        self.value: ValueT | None = None  # None: not open
+        self.was_asked = self._is_closed = False
+        self._lock = threading.Lock()
+
+    def opened(self) -> ValueT:
+        """The value; raises what opening it raises, and NotReadyError after ``close``."""
+        if self.value is None:
+            with self._lock:
+                if self.value is None and not self._is_closed:
+                    self.was_asked = True
+                    self.value = self._make()
+        if self.value is None or self._is_closed:
+            raise NotReadyError("the server is shutting down")
+        return self.value
+
+    def close(self) -> None:
+        """Closes the value; it is not opened any more. Idempotent."""
+        with self._lock:
+            self._is_closed = True
+            if self.value is not None:
+                self._close(self.value)
 
 
 class Failures:
@@ -90,56 +119,35 @@ class ServedModel(ABC, Generic[EngineT]):
 ServedT = TypeVar("ServedT", bound=ServedModel[Any])
 
 
-class LazyModel(Generic[ServedT]):
-    """A model that is opened when it is first used; ``describe`` does not open it. Thread-safe."""
+class LazyModel(Lazy[ServedT]):
+    """A model that is opened when it is first used; ``describe`` does not open it."""
 
     def __init__(
         self, name: str, task: str, open_model: Callable[[], ServedT], describe: Callable[[], ModelInfo]
     ) -> None:
+        super().__init__(open_model, lambda served: served.close())
         self.name, self.task = name, task
-        self._open, self._describe = open_model, describe
-        self._served: ServedT | None = None
-        self._has_failed = self._is_closed = False
-        self._lock = threading.Lock()
-
-    def opened(self) -> ServedT:
-        """The model; raises what opening it raises, and NotReadyError after ``close``."""
-        if self._served is not None:
-            return self._served
-        with self._lock:
-            if self._is_closed:
-                raise NotReadyError("the server is shutting down")
-            if self._served is None:
-                self._has_failed = True
-                self._served = self._open()
-            return self._served
+        self._describe = describe
 
     @property
     def info(self) -> ModelInfo:
         """Its description; raises CheckpointError for an incomplete folder."""
-        return self._describe() if self._served is None else self._served.info
+        return self._describe() if self.value is None else self.value.info
 
     @property
     def is_open(self) -> bool:
         """Whether ``opened`` returns at once."""
-        return self._served is not None
+        return self.value is not None
 
     @property
     def num_waiting(self) -> int:
         """See ``ServedModel.num_waiting``."""
-        return 0 if self._served is None else self._served.num_waiting
+        return 0 if self.value is None else self.value.num_waiting
 
     def check(self) -> None:
         """Like ``ServedModel.check``; raises what opening the model raises, once that has failed."""
-        if self._served is not None or self._has_failed:
+        if self.was_asked:
             self.opened().check()
-
-    def close(self) -> None:
-        """Closes the model; it is not opened any more."""
-        with self._lock:
-            self._is_closed = True
-        if self._served is not None:
-            self._served.close()
 
 
 AnyModel: TypeAlias = ServedModel[Any] | LazyModel[Any]

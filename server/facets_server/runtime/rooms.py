@@ -3,7 +3,6 @@
 A room is imported when its models are opened or its services first called: a program that searches a folder needs one.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache, partial
@@ -36,7 +35,7 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics
 from facets_server.runtime.model_service import ModelService
-from facets_server.runtime.models import AnyModel, LazyModel, ModelRegistry, ServedModel, TaskModels
+from facets_server.runtime.models import AnyModel, Lazy, LazyModel, ModelRegistry, ServedModel, TaskModels
 from facets_server.texts.served import ServedPassages, ServedReader, ServedSentences, TextModels, encoders_for
 
 QUICK_CALLS = ("/facets.v1.EmbeddingService/Embed",)  # whose service says which small requests the event loop may begin
@@ -160,16 +159,8 @@ class Service:
 
 def _once(make: Callable[[], Sequence[object]]) -> Callable[[str], object]:
     """Returns a servicer of a room by the name of its class; the first call makes all of them."""
-    lock = threading.Lock()
-    made: dict[str, object] = {}
-
-    def servicer(name: str) -> object:
-        with lock:
-            if not made:
-                made.update((type(each).__name__, each) for each in make())
-        return made[name]
-
-    return servicer
+    made = Lazy(lambda: {type(each).__name__: each for each in make()})
+    return lambda name: made.opened()[name]
 
 
 def services(

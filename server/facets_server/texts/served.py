@@ -1,7 +1,6 @@
 """The served models of texts, each behind its batchers."""
 
 import re
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from facets.documents import RelevanceCurve
 from facets.documents.encoders import Encoded, Encoders, equal_facets, token_stats
 from facets.documents.types import TokenStats
-from facets.errors import NotReadyError
 from facets.model.answer_reader import AnswerReader, ReadRow
 from facets.model.contract import SentenceModel, TextModel
 from facets.model.passage_model import PassageModel, QueryFacets
@@ -21,7 +19,7 @@ from facets_server.runtime.batcher import Batcher, Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.fair_queue import Pending
-from facets_server.runtime.models import Failures, ServedModel, TaskModels
+from facets_server.runtime.models import Failures, Lazy, ServedModel, TaskModels
 
 if TYPE_CHECKING:
     from facets_server.runtime.metrics import BatchMetrics
@@ -232,57 +230,37 @@ def _only_vectors(columns: Columns) -> Encoded:
     return Encoded(np.empty((len(vectors), 0, vectors.shape[1]), np.float32), stats, vectors=vectors)
 
 
-class ServedReader:
-    """A reader of answers behind a batcher, shared by models; ``load`` opens it for the first search. Thread-safe."""
+class ServedReader(Lazy[tuple[AnswerReader, Batcher[ReadRow]]]):
+    """A reader of answers behind a batcher, shared by models; ``load`` opens it for the first search."""
 
     def __init__(self, load: Callable[[], AnswerReader], config: BatcherConfig, metrics: "BatchMetrics") -> None:
-        self._load, self._config, self._metrics = load, config, metrics
-        self._opened: tuple[AnswerReader, Batcher[ReadRow]] | None = None
-        self._is_closed = False
-        self._lock = threading.Lock()
+        super().__init__(partial(_opened_reader, load, config, metrics), lambda opened: opened[1].close())
 
     def for_call(self, call: CallContext) -> AnswerReader:
         """The reader of one call, which waits for its turns; raises what opening it raises."""
-        with self._lock:
-            if self._is_closed:
-                raise NotReadyError("the server is shutting down")
-            if self._opened is None:
-                self._opened = self._open()
-            reader, batcher = self._opened
+        reader, batcher = self.opened()
         return reader.reading_by(lambda rows: list(batcher.submit(rows, call).columns()[0]))
 
     def is_healthy(self) -> bool:
         """See ``Batcher.is_healthy``."""
-        return self._opened is None or self._opened[1].is_healthy()
+        return self.value is None or self.value[1].is_healthy()
 
-    def close(self) -> None:
-        """Ends the worker; idempotent."""
-        with self._lock:
-            self._is_closed = True
-            if self._opened is not None:
-                self._opened[1].close()
 
-    def _open(self) -> tuple[AnswerReader, Batcher[ReadRow]]:
-        reader = self._load()
+def _opened_reader(
+    load: Callable[[], AnswerReader], config: BatcherConfig, metrics: "BatchMetrics"
+) -> tuple[AnswerReader, Batcher[ReadRow]]:
+    reader = load()
 
-        def read(rows: Sequence[ReadRow]) -> Columns:
-            found = np.empty(len(rows), dtype=object)
-            for index, log_odds in enumerate(reader.read_rows(rows)):
-                found[index] = log_odds
-            return (found,)
+    def read(rows: Sequence[ReadRow]) -> Columns:
+        found = np.empty(len(rows), dtype=object)
+        for index, log_odds in enumerate(reader.read_rows(rows)):
+            found[index] = log_odds
+        return (found,)
 
-        batcher = Batcher(
-            reader.name,
-            read,
-            lambda row: len(row.ids),
-            self._config,
-            model=reader.name,
-            pads=False,
-            metrics=self._metrics,
-            failures=Failures(),
-        )
-        self._metrics.queue.labels(reader.name).set_function(lambda: batcher.num_waiting_texts)
-        return reader, batcher
+    shared: dict[str, Any] = {"model": reader.name, "metrics": metrics, "failures": Failures()}
+    batcher = Batcher(reader.name, read, lambda row: len(row.ids), config, pads=False, **shared)
+    metrics.queue.labels(reader.name).set_function(lambda: batcher.num_waiting_texts)
+    return reader, batcher
 
 
 class CallEncoder:
