@@ -130,11 +130,8 @@ class BodyReader:
             return convert(bytes(data))
         key = self.check_key(request)
         call = CallContext(caller=key.caller, weight=key.weight)
-        await self._turns.acquired(call)
-        try:
+        with await self._turns.acquired(call):
             return await asyncio.get_running_loop().run_in_executor(self._converters, lambda: convert(bytes(data)))
-        finally:
-            self._turns.release(call)
 
     async def _next(self, pieces: AsyncIterator[bytes], until: float, name: str) -> bytes | None:
         try:

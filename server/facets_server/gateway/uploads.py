@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import math
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
@@ -27,7 +26,9 @@ from facets_server.gateway.protobuf_json import json_line
 from facets_server.gateway.request_body import discard
 from facets_server.gateway.rpc_routes import NDJSON, LineResponse, content_type_of, with_last_error
 from facets_server.gateway.upstream import Backend, Caller, caller_of
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import PermissionDeniedError
+from facets_server.runtime.fair_queue import FairLock
 
 UPLOAD_PATH = "/v1/collections/{collection}/files"
 UPLOAD_DESCRIPTION = (
@@ -50,7 +51,8 @@ class Uploads:
     def __init__(self, backend: Backend, max_bytes: int) -> None:
         self._backend = backend
         self._max_bytes = max_bytes
-        self._running: Counter[str] = Counter()  # uploads of each caller
+        num_reserved = MAX_UPLOADS - MAX_UPLOADS_OF_CALLER
+        self._places = FairLock(MAX_UPLOADS, num_reserved=num_reserved, max_waiting=0, refusal=_too_many)
         self._threads = ThreadPoolExecutor(MAX_UPLOADS, thread_name_prefix="upload")
 
     async def store(self, request: Request) -> Response:
@@ -78,7 +80,7 @@ class Uploads:
     async def _lines(
         self, request: Request, body: AsyncIterator[bytes], upload: "_Upload", caller: str
     ) -> AsyncGenerator[bytes, None]:
-        with self._place(caller), TemporaryDirectory(prefix="facets-upload-") as folder:
+        with self._places.acquire(CallContext(caller=caller)), TemporaryDirectory(prefix="facets-upload-") as folder:
             path = Path(folder, "file")
             await self._keep_body(request, body, path)
             notes: list[str] = []
@@ -103,22 +105,6 @@ class Uploads:
                 finally:
                     adding.cancel()
                     await asyncio.wait({adding})
-
-    @contextmanager
-    def _place(self, caller: str) -> Iterator[None]:
-        if self._running.total() >= MAX_UPLOADS or self._running[caller] >= MAX_UPLOADS_OF_CALLER:
-            message = (
-                f"too many uploads at a time, expected at most {MAX_UPLOADS_OF_CALLER} of one caller and {MAX_UPLOADS} "
-                "of all: try again"
-            )
-            headers = {"Retry-After": "2", "Connection": "close"}
-            raise CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, headers=headers)
-        self._running[caller] += 1
-        try:
-            yield
-        finally:
-            self._running[caller] -= 1
-            self._running += Counter()  # forgets callers without uploads
 
     async def _keep_body(self, request: Request, body: AsyncIterator[bytes], path: Path) -> None:
         loop = asyncio.get_running_loop()
@@ -157,6 +143,13 @@ class _Upload(NamedTuple):
     def check_time(self) -> None:
         if asyncio.get_running_loop().time() > self.until:
             raise CallError(grpc.StatusCode.DEADLINE_EXCEEDED, "the file could not be stored within the deadline")
+
+
+def _too_many() -> CallError:
+    limits = f"{MAX_UPLOADS_OF_CALLER} of one caller and {MAX_UPLOADS} of all"
+    message = f"too many uploads at a time, expected at most {limits}: try again"
+    headers = {"Retry-After": "2", "Connection": "close"}
+    return CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, headers=headers)
 
 
 def _label_of(name: str) -> str:

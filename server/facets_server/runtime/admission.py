@@ -77,22 +77,17 @@ class Admission:
 
     async def admit(self, call: CallContext) -> ExitStack:
         """Takes a permit for a call until the stack is closed; raises OverloadedError if too many wait."""
-        await self.permits.acquired(call)
-        permit = ExitStack()
-        permit.callback(self._leave, call, time.monotonic())
+        permit = await self.permits.acquired(call)
+        permit.callback(self._note_end, time.monotonic())
         return permit
 
-    @contextmanager
-    def stream_slot(self, call: CallContext) -> Iterator[None]:
-        """Holds a place for an open stream."""
+    def stream_slot(self, call: CallContext) -> ExitStack:
+        """Takes a place for a stream until the stack is closed; raises OverloadedError if there is none."""
         if self._is_draining:
             raise NotReadyError("the server is shutting down and opens no new streams")
-        self.streams.acquire(call)
-        try:
-            yield
-        finally:
-            self._last_end = time.monotonic()
-            self.streams.release(call)
+        place = self.streams.acquire(call)
+        place.callback(self._note_end)
+        return place
 
     def _no_stream(self) -> OverloadedError:
         limit = self.config.max_streams
@@ -100,11 +95,11 @@ class Admission:
             f"{self.streams.num_held} streams are open, the limit is {limit}, three quarters of it for one caller"
         )
 
-    def _leave(self, call: CallContext, started: float) -> None:
+    def _note_end(self, started: float | None = None) -> None:
         with self._lock:
             self._last_end = time.monotonic()
-            self._mean_call_s += _SMOOTHING * (self._last_end - started - self._mean_call_s)
-        self.permits.release(call)
+            if started is not None:
+                self._mean_call_s += _SMOOTHING * (self._last_end - started - self._mean_call_s)
 
     def _overloaded(self) -> OverloadedError:
         """The refusal, which says when about all calls ahead will be done."""

@@ -11,7 +11,6 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
@@ -92,8 +91,7 @@ class Calls:
         self._admission.permits.check_room(call)
         data = await first_message(context, self._first)
         call.request_bytes = len(data)
-        with ExitStack() as held:
-            held.enter_context(self._admission.memory.taken(call, memory_of(len(data))))
+        with self._admission.memory.taken(call, memory_of(len(data))) as held:
             held.callback(lambda: call.memory.close())
             decode = partial(self._decoded, handler, key, call)
             service, quick = self._quick.get(call.method), None
@@ -134,11 +132,9 @@ class Calls:
                     call.reply_bytes += len(answer)
                     on_loop(context.write(answer))
 
-        with ExitStack() as stack:
-            stack.enter_context(self._admission.stream_slot(call))
-            stack.callback(lambda: call.memory.close())
-            leave = stack.pop_all().close
-        await _on_worker(self._workers, serve, leave)
+        place = self._admission.stream_slot(call)
+        place.callback(lambda: call.memory.close())
+        await _on_worker(self._workers, serve, place.close)
 
     def _decoded(
         self, handler: Handler, key: Key | None, call: CallContext, data: bytes, is_of_stream: bool = False

@@ -14,7 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -200,7 +200,7 @@ class FairLock:
         *,
         num_reserved: int = 0,
         max_waiting: float = math.inf,
-        refusal: Callable[[], OverloadedError] = lambda: OverloadedError("too many calls wait"),
+        refusal: Callable[[], Exception] = lambda: OverloadedError("too many calls wait"),
     ) -> None:
         self._num_holders, self._num_reserved = num_holders, num_reserved
         self._max_waiting, self._refusal = max_waiting, refusal
@@ -222,24 +222,30 @@ class FairLock:
         with self._queue.changed:
             return not (self._held or self._queue.waiters)
 
-    def acquire(self, call: CallContext) -> None:
-        """Takes the lock in a worker thread; the taker calls ``release``. Raises as ``Waiter.wait``."""
+    def acquire(self, call: CallContext) -> ExitStack:
+        """Takes the lock in a worker thread, until the stack is closed; raises as ``Waiter.wait``."""
         with call.stages.measured("queue"):
             self._request(call).wait()
+        return self._held_by(call)
 
-    async def acquired(self, call: CallContext) -> None:
+    async def acquired(self, call: CallContext) -> ExitStack:
         """``acquire`` for a coroutine."""
         with call.stages.measured("queue"):
             waiter = self._request(call)
-            if waiter.done():
-                waiter.result()  # another thread may have refused it by now
-                return
             try:
-                await waiter.ended()
+                if not waiter.done():
+                    await waiter.ended()
+                waiter.result()  # another thread may have refused it by now
             except asyncio.CancelledError:
                 if not waiter.cancelled() and waiter.exception() is None:  # granted just before
                     self.release(call)
                 raise
+        return self._held_by(call)
+
+    def _held_by(self, call: CallContext) -> ExitStack:
+        stack = ExitStack()
+        stack.callback(self.release, call)
+        return stack
 
     def check_room(self, call: CallContext) -> None:
         """Raises the refusal if ``acquire`` would do so at once."""

@@ -41,11 +41,8 @@ class HeavyWork:
 
     @contextmanager
     def _taken(self, call: CallContext) -> Iterator[Run]:
-        self._lock.acquire(call)
-        try:
+        with self._lock.acquire(call):
             yield partial(self._run, call)
-        finally:
-            self._lock.release(call)
 
     def _run(self, call: CallContext, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls a function in a new process, which ends with the call; raises what the function raises."""

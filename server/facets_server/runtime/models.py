@@ -80,18 +80,14 @@ class ServedModel(ABC, Generic[EngineT]):
 
         Raises as ``Waiter.wait``. Other exceptions than a ``FacetsError`` within the block are failures of the model.
         """
-        lock = lock or self._lock
-        lock.acquire(call)
-        try:
-            with call.stages.measured("model"):
+        with (lock or self._lock).acquire(call), call.stages.measured("model"):
+            try:
                 call.check()
                 yield self.engine
-            self.failures.num = 0
-        except Exception as error:
-            self.failures.num += not isinstance(error, FacetsError)
-            raise
-        finally:
-            lock.release(call)
+                self.failures.num = 0
+            except Exception as error:
+                self.failures.num += not isinstance(error, FacetsError)
+                raise
 
     @property
     def num_waiting(self) -> int:
