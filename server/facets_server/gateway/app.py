@@ -1,6 +1,12 @@
-"""The ASGI application of the gateway: all routes, the probes and the playground."""
+"""The ASGI application of the gateway: all routes, the probes, the playground, and what every request needs."""
 
+import asyncio
+import logging
 import mimetypes
+import time
+import traceback
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike, stat_result
 from pathlib import Path
@@ -9,6 +15,7 @@ from typing import Any
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -16,19 +23,22 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from facets_server.gateway.errors import CallError, bad_request
-from facets_server.gateway.middleware import Checked
+from facets_server.gateway.connections import WORK
+from facets_server.gateway.errors import CLIENT_GONE, REQUEST_ID, CallError, bad_request
 from facets_server.gateway.openai import OPENAI_ROUTES
 from facets_server.gateway.openapi import openapi
 from facets_server.gateway.request_body import BodyReader
 from facets_server.gateway.rpc_routes import rpc_routes
 from facets_server.gateway.tei import TEI_ROUTES
 from facets_server.gateway.uploads import UPLOAD_PATH, Uploads
-from facets_server.gateway.upstream import Backend, Upstream, caller_of
+from facets_server.gateway.upstream import Backend, Upstream, caller_of, request_id_of
 from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.hosts import is_host_of
 from facets_server.runtime.keys import read_keys
+
+logger = logging.getLogger(__name__)
 
 PLAYGROUND = Path(__file__).parent / "playground"
 # Fixed here because the MIME tables of machines differ, and browsers refuse scripts of a wrong type.
@@ -41,6 +51,7 @@ _PAGE_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",  # browsers revalidate by ETag
 }
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}  # of all replies
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _HEALTH_CHECK_TIMEOUT_S = 5.0
 
@@ -54,6 +65,59 @@ class _Pages(StaticFiles):
         response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers.update(_PAGE_HEADERS)
         return response
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Checks host and framing of requests, adds an id and headers to replies, and logs them.
+
+    The host check prevents DNS rebinding: a foreign web page can make its own name resolve to this machine, and the
+    browser then treats its scripts as ours. The ``Host`` header of their requests still has the foreign name.
+    """
+
+    app: ASGIApp
+    config: ServerConfig
+    routes: Collection[str]  # paths that the log names, because any other may hold anything
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        request = Request(scope)
+        scope.setdefault("state", {})[WORK] = asyncio.current_task()
+        request_id = request_id_of(request)
+        REQUEST_ID.set(request_id)
+        path = UPLOAD_PATH if scope["path"].startswith(UPLOAD_PATH.partition("{")[0]) else scope["path"]
+        route = path if path in self.routes else "pages"
+        status, is_complete = CLIENT_GONE, False
+        started = time.monotonic()
+
+        async def observed_send(message: Message) -> None:
+            nonlocal status, is_complete
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message).update({**_HEADERS, "X-Request-Id": request_id})
+            await send(message)
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body")
+
+        try:
+            rejected = self._check(request)
+            await (rejected.response() if rejected else self.app)(scope, receive, observed_send)
+        except Exception as error:
+            stack = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may quote user text
+            logger.error("%s HTTP %s: %s\n%s", request_id, route, type(error).__name__, stack)
+            if not is_complete:
+                raise ConnectionAbortedError from None  # makes the server close the connection
+        finally:
+            total_ms = (time.monotonic() - started) * 1000
+            logger.info("%s HTTP %s %d total_ms=%.1f", request_id, route, status, total_ms)
+
+    def _check(self, request: Request) -> CallError | None:
+        if "content-length" in request.headers and "transfer-encoding" in request.headers:
+            message = "the request has content-length and transfer-encoding, expected one of them"  # proxies differ
+            return bad_request(message, headers={"Connection": "close"})
+        if not is_host_of(request.headers.get("host", ""), self.config):
+            message = "the Host header does not name this server; http.allowed_hosts can allow it"
+            return CallError(grpc.StatusCode.PERMISSION_DENIED, message, http_status=421)
+        return None
 
 
 def create_app(upstream: Upstream, config: ServerConfig) -> ASGIApp:
@@ -93,7 +157,7 @@ def create_app(upstream: Upstream, config: ServerConfig) -> ASGIApp:
     app.state.backend = backend
     app.router.redirect_slashes = False
     app.router.default = pages
-    return Checked(app, config, routes=[route.path for route in routes])
+    return _Checked(app, config, frozenset(route.path for route in routes))
 
 
 async def _live(request: Request) -> Response:
