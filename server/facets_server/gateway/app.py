@@ -33,7 +33,8 @@ from facets_server.gateway.request_body import BodyReader
 from facets_server.gateway.rpc_routes import rpc_routes
 from facets_server.gateway.tei import TEI_ROUTES
 from facets_server.gateway.uploads import UPLOAD_PATH, Uploads
-from facets_server.gateway.upstream import Backend, Upstream, caller_of, request_id_of
+from facets_server.gateway.upstream import Backend, Upstream, caller_of
+from facets_server.runtime.call_context import valid_request_id
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.hosts import is_host_of
 from facets_server.runtime.keys import read_keys
@@ -83,7 +84,7 @@ class _Checked:
         """Answers one request."""
         request = Request(scope)
         scope.setdefault("state", {})[WORK] = asyncio.current_task()
-        request_id = request_id_of(request)
+        request_id = valid_request_id(request.headers.get("x-request-id", ""))
         REQUEST_ID.set(request_id)
         path = UPLOAD_PATH if scope["path"].startswith(UPLOAD_PATH.partition("{")[0]) else scope["path"]
         route = path if path in self.routes else "pages"

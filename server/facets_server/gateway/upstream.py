@@ -13,9 +13,8 @@ from facets_client.core.channel import rpcs
 from google.protobuf.message import Message
 from starlette.requests import Request
 
-from facets_server.gateway.errors import CallError, bad_request
+from facets_server.gateway.errors import REQUEST_ID, CallError, bad_request
 from facets_server.gateway.request_body import BodyReader, caller_address
-from facets_server.runtime.call_context import valid_request_id
 from facets_server.runtime.keys import ADDRESS_METADATA
 
 _TIMEOUT_MS = re.compile(r"[0-9]{1,10}")
@@ -43,7 +42,7 @@ def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
     timeout_ms = request.headers.get("connect-timeout-ms")
     if timeout_ms is not None and not _TIMEOUT_MS.fullmatch(timeout_ms):
         raise bad_request("header connect-timeout-ms must be a number of at most 10 digits")
-    metadata = [("x-request-id", request_id_of(request)), (ADDRESS_METADATA, caller_address(request))]
+    metadata = [("x-request-id", REQUEST_ID.get()), (ADDRESS_METADATA, caller_address(request))]
     metadata += [(name, request.headers[name]) for name in _FORWARDED if name in request.headers]
     for name, value in metadata:
         if not _PRINTABLE.fullmatch(value):
@@ -52,15 +51,6 @@ def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
         names = ", ".join(("x-request-id", *_FORWARDED))
         raise bad_request(f"headers {names} have more than {MAX_METADATA_BYTES} bytes in total", http_status=431)
     return Caller(tuple(metadata), timeout_s if timeout_ms is None else int(timeout_ms) / 1000)
-
-
-def request_id_of(request: Request) -> str:
-    """The client's ``X-Request-Id``, or a new id that stays the same for the whole request."""
-    state = request.scope.setdefault("state", {})
-    if "request_id" not in state:
-        sent = request.headers.get("x-request-id", "")
-        state["request_id"] = valid_request_id(sent)
-    return str(state["request_id"])
 
 
 class Upstream:
