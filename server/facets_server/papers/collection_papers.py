@@ -13,11 +13,12 @@ from facets_proto.v1 import papers_pb2 as pb
 
 from facets.documents import AllOf, CollectionEngine, Filter, Range, StoredDocument
 from facets.errors import InvalidInputError
+from facets.papers.engine import PaperEngine
 from facets.papers.records import WEIGHTED_WORD, Paper, PaperFacets
 from facets_server.documents.requests import filter_of
 from facets_server.papers.requests import kind_of
-from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.models import ServedModel
 
 PAGE_SIZE = 1000
 _PAPERS_AT_A_TIME = 64
@@ -34,7 +35,7 @@ class CollectionPapers:
         self._lock = threading.Lock()
 
     def read(
-        self, served: ServedPapers, request: pb.RankPapersRequest, call: CallContext
+        self, served: ServedModel[PaperEngine], request: pb.RankPapersRequest, call: CallContext
     ) -> tuple[list[tuple[str, str]], PaperFacets, int]:
         """Ids and titles of the papers that a request asks for, their facets, and the revision that was read."""
         collection, excluded = request.collection, frozenset(request.excluded_ids)

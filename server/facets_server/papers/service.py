@@ -1,6 +1,7 @@
 """RecommendationService; long requests are processed in parts, so that others do not wait for them."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,9 @@ from facets_proto.v1 import papers_pb2_grpc
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
-from facets.papers.records import BulkCandidates, CandidateKind, RankedCandidate, RankedPaper
+from facets.model.contract import ModelInfo
+from facets.papers.engine import PaperEngine
+from facets.papers.records import BulkCandidates, CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.requests import (
     MAX_ID_BYTES,
@@ -20,10 +23,11 @@ from facets_server.papers.requests import (
     papers_of,
     ranking_options_of,
 )
-from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
+from facets_server.runtime.fair_queue import FairLock
+from facets_server.runtime.models import ServedModel, TaskModels
 from facets_server.runtime.requests import check_list_of_texts, check_not_empty
 
 _PAPERS_AT_A_TIME = 32
@@ -37,13 +41,51 @@ _CANDIDATE_FIELDS: FieldNames = {
     "excluded_ids": ("options", "excluded_ids"),
 }
 _PAPER_FIELDS: FieldNames = {"papers": ("papers", "papers", ITEM)}
+_WARM_UP_PAPERS = (
+    Paper("A title"),
+    Paper("A longer title that warms up the model", "And an abstract of one sentence, with a few words more."),
+)
+
+
+class ServedPapers(ServedModel[PaperEngine]):
+    """A model of papers; allows one reader and one writer at a time, which do not wait for each other."""
+
+    def __init__(self, info: ModelInfo, engine: PaperEngine) -> None:
+        super().__init__(info, engine)
+        self._writers = FairLock()
+
+    def writing(self, call: CallContext) -> AbstractContextManager[PaperEngine]:
+        """Like ``exclusive``, for additions."""
+        return self.exclusive(call, self._writers)
+
+    def unknown(self, kind: CandidateKind, ids_or_names: Sequence[str]) -> list[str]:
+        """The given texts that are neither the id nor the name of a candidate."""
+        table = self.engine.state.tables[kind]
+        return [text for text in ids_or_names if text not in table.row_of_id and text not in table.rows_of_name]
+
+    def probe(self, call: CallContext) -> None:
+        """Recommends candidates for fixed papers."""
+        options = PaperOptions(top_k=1, evidence=True)
+        with self.exclusive(call) as engine:
+            for kind, recommend in (
+                (CandidateKind.AUTHORS, engine.recommend_authors),
+                (CandidateKind.CITATIONS, engine.recommend_citations),
+            ):
+                if engine.size(kind):
+                    recommend(_WARM_UP_PAPERS, options)
+
+    def close(self) -> None:
+        """Refuses further work and closes the file of the additions."""
+        super().close()
+        self._writers.close()
+        self.engine.close()
 
 
 @dataclass(frozen=True)
 class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     """Recommends authors and citing papers."""
 
-    models: PaperModels
+    models: TaskModels[ServedPapers]
     papers: CollectionPapers
     limits: LimitsConfig
 

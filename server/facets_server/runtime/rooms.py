@@ -98,7 +98,7 @@ def _model(
     def papers() -> ServedModel[Any]:
         from facets.papers.engine import PaperEngine
         from facets.papers.model import PaperModel
-        from facets_server.papers.served import ServedPapers
+        from facets_server.papers.service import ServedPapers
 
         model = load(folder, PaperModel)
         return ServedPapers(model, PaperEngine(model, data_dir=additions(model.name)))

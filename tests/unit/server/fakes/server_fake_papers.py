@@ -4,7 +4,7 @@ import tempfile
 import threading
 
 import numpy as np
-from facets_server.papers.served import ServedPapers
+from facets_server.papers.service import ServedPapers
 from server_fakes import FakeInfo
 
 from facets.language.tokenizer import Tokenizer
