@@ -36,12 +36,22 @@ class GrpcServer:
 
     def listen(self) -> int:
         """Binds the port of the settings and returns its number, 1 for a socket; raises ConfigError."""
-        return self._on_loop(self._bind())
+        config, security = self._config, self._config.security
+        if config.socket is None:
+            credentials = None if security.tls_certificate is None else _credentials(security)
+            problem = f"port {config.port} on {config.host} cannot be used: is another server on it?"
+            return self._bind(f"{config.host}:{config.port}", problem, credentials)
+        problem = f"socket {config.socket} cannot be used: it needs an existing folder and a short path"
+        mask = os.umask(0o077)  # the socket has the rights of a private file
+        try:
+            return self._bind(f"unix:{quote(str(config.socket.absolute()))}", problem)
+        finally:
+            os.umask(mask)
 
     def listen_in(self, folder: str) -> str:
         """Listens on a socket in a folder, also returned as an address; raises ConfigError."""
         address = f"unix:{quote(folder)}/grpc"
-        self._on_loop(self._bind_to(address, f"no socket can be made in {folder}: set TMPDIR to a shorter path"))
+        self._bind(address, f"no socket can be made in {folder}: set TMPDIR to a shorter path")
         return address
 
     def start(self, handlers: Mapping[str, Any], *, probes: Mapping[str, Any]) -> None:
@@ -87,20 +97,7 @@ class GrpcServer:
         ]
         return grpc.aio.server(options=options)
 
-    async def _bind(self) -> int:
-        config, security = self._config, self._config.security
-        if config.socket is None:
-            credentials = None if security.tls_certificate is None else _credentials(security)
-            problem = f"port {config.port} on {config.host} cannot be used: is another server on it?"
-            return await self._bind_to(f"{config.host}:{config.port}", problem, credentials)
-        problem = f"socket {config.socket} cannot be used: it needs an existing folder and a short path"
-        mask = os.umask(0o077)  # the socket has the rights of a private file
-        try:
-            return await self._bind_to(f"unix:{quote(str(config.socket.absolute()))}", problem)
-        finally:
-            os.umask(mask)
-
-    async def _bind_to(self, address: str, problem: str, credentials: grpc.ServerCredentials | None = None) -> int:
+    def _bind(self, address: str, problem: str, credentials: grpc.ServerCredentials | None = None) -> int:
         try:
             if credentials is None:
                 return self._server.add_insecure_port(address)
