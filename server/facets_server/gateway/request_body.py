@@ -64,18 +64,15 @@ class BodyReader:
         """Checks the key, then reads, decompresses and converts the body; CallError if one is invalid or too large."""
         self.check_key(request)
         stream, body = request.stream(), bytearray()
+        pieces, until = _decompressed(request, stream), self._until()
         max_bytes = _PUBLIC_PATHS.get(request.url.path, self._max_bytes)
         try:
-            async with asyncio.timeout(self._timeout_s):
-                async for piece in _decompressed(request, stream):
-                    try:
-                        self._extend(body, piece, name="body", max_bytes=max_bytes)
-                    except CallError:
-                        await discard(stream)
-                        raise
+            while (piece := await self._next(pieces, until, "body")) is not None:
+                self._extend(body, piece, name="body", max_bytes=max_bytes)
             return await self.converted(request, convert, body)
-        except TimeoutError as error:
-            raise self._too_slow("body") from error
+        except CallError:
+            await discard(stream)
+            raise
         finally:
             self._num_bytes -= len(body)
 
@@ -138,7 +135,8 @@ class BodyReader:
             async with asyncio.timeout_at(until):
                 return await anext(pieces, None)
         except TimeoutError as error:
-            raise self._too_slow(name) from error
+            message = f"the {name} did not arrive within {self._timeout_s:g} s"
+            raise CallError(grpc.StatusCode.DEADLINE_EXCEEDED, message, http_status=408, headers=_CLOSE) from error
 
     def _extend(self, held: bytearray, piece: bytes, *, name: str, max_bytes: int) -> None:
         held += piece
@@ -152,10 +150,6 @@ class BodyReader:
 
     def _until(self) -> float:
         return asyncio.get_running_loop().time() + self._timeout_s
-
-    def _too_slow(self, name: str) -> CallError:
-        message = f"the {name} did not arrive within {self._timeout_s:g} s"
-        return CallError(grpc.StatusCode.DEADLINE_EXCEEDED, message, http_status=408, headers=_CLOSE)
 
 
 def _too_large(name: str, max_bytes: int) -> CallError:
