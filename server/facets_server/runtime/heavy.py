@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -33,11 +33,9 @@ class HeavyWork:
         refusal = partial(OverloadedError, problem, retry_after_s=_RETRY_AFTER_S)
         self._lock = FairLock(max_waiting=max_waiting, refusal=refusal)
 
-    @contextmanager
-    def of(self, call: CallContext) -> Iterator[None]:
+    def of(self, call: CallContext) -> AbstractContextManager[None]:
         """Within the block, heavy work waits for the work of other calls; raises OverloadedError if too many wait."""
-        with apart_in(partial(self._taken, call)):
-            yield
+        return apart_in(partial(self._taken, call))
 
     @contextmanager
     def _taken(self, call: CallContext) -> Iterator[Run]:

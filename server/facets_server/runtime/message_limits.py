@@ -133,18 +133,13 @@ class MessageLimits:
         known = self._known.get(message.full_name)
         if known is None:
             known = self._known[message.full_name] = {}  # messages may hold themselves
-            known |= {
-                field.number: made for field in message.fields if (made := self._field(message, field)) is not None
-            }
+            for field in message.fields:
+                limit = self._limits.get(f"{message.name}.{field.name}")
+                inner = None if field.message_type is None else self._fields_of(field.message_type)
+                is_packed = field.is_repeated and field.type not in _UNPACKED
+                if limit is not None or inner is not None or is_packed:
+                    known[field.number] = _Field(field.name, field.is_repeated, limit or MAX_VALUES, inner, is_packed)
         return known
-
-    def _field(self, message: Descriptor, field: FieldDescriptor) -> _Field | None:
-        limit = self._limits.get(f"{message.name}.{field.name}")
-        inner = None if field.message_type is None else self._fields_of(field.message_type)
-        is_packed = field.is_repeated and field.type not in _UNPACKED
-        if limit is None and inner is None and not is_packed:
-            return None
-        return _Field(field.name, field.is_repeated, limit or MAX_VALUES, inner, is_packed)
 
 
 def parsed(decode: Callable[[bytes], MessageT], data: bytes) -> MessageT:
