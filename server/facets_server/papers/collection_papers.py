@@ -14,9 +14,8 @@ from facets_proto.v1 import papers_pb2 as pb
 from facets.documents import AllOf, CollectionEngine, Filter, Range, StoredDocument
 from facets.errors import InvalidInputError
 from facets.papers.engine import PaperEngine
-from facets.papers.records import WEIGHTED_WORD, Paper, PaperFacets
+from facets.papers.records import WEIGHTED_WORD, CandidateKind, Paper, PaperFacets
 from facets_server.documents.requests import filter_of
-from facets_server.papers.requests import kind_of
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.models import ServedModel
 
@@ -35,7 +34,7 @@ class CollectionPapers:
         self._lock = threading.Lock()
 
     def read(
-        self, served: ServedModel[PaperEngine], request: pb.RankPapersRequest, call: CallContext
+        self, served: ServedModel[PaperEngine], kind: CandidateKind, request: pb.RankPapersRequest, call: CallContext
     ) -> tuple[list[tuple[str, str]], PaperFacets, int]:
         """Ids and titles of the papers that a request asks for, their facets, and the revision that was read."""
         collection, excluded = request.collection, frozenset(request.excluded_ids)
@@ -46,7 +45,7 @@ class CollectionPapers:
             self._engine.record(collection, record)
             raise
         documents = [document for document in documents if document.id not in excluded]
-        passages = served.engine.compares_passages(kind_of(request.kind), request.ids)
+        passages = served.engine.compares_passages(kind, request.ids)
         prefix = (served.info.revision, collection, record.create_time, passages)
         encoded = {document.id: self._used((*prefix, document.id, document.revision)) for document in documents}
         missing = [document for document in documents if encoded[document.id] is None]

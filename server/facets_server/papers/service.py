@@ -1,6 +1,6 @@
 """RecommendationService; long requests are processed in parts, so that others do not wait for them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -10,26 +10,27 @@ from facets_proto.v1 import papers_pb2 as pb
 from facets_proto.v1 import papers_pb2_grpc
 from numpy.typing import NDArray
 
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
-from facets.papers.records import BulkCandidates, CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
-from facets_server.papers.collection_papers import CollectionPapers
-from facets_server.papers.requests import (
-    MAX_ID_BYTES,
-    candidate_query_of,
-    kind_of,
-    new_authors_of,
-    papers_of,
-    ranking_options_of,
+from facets.papers.records import (
+    BulkCandidates,
+    CandidateKind,
+    NewAuthor,
+    Paper,
+    PaperOptions,
+    RankedCandidate,
+    RankedPaper,
 )
+from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
 from facets_server.runtime.fair_queue import FairLock
 from facets_server.runtime.models import ServedModel, TaskModels
-from facets_server.runtime.requests import check_list_of_texts, check_not_empty
+from facets_server.runtime.requests import check_list_of_texts, check_not_empty, check_product, check_texts, record_of
 
+_MAX_ID_BYTES = 512
 _PAPERS_AT_A_TIME = 32
 _BULK_PAPERS_AT_A_TIME = 128  # larger than elsewhere: each turn looks up the candidates again
 _MAX_TITLE_CHARS = 500  # of a ranked paper; the same papers are ranked for many ids
@@ -45,6 +46,82 @@ _WARM_UP_PAPERS = (
     Paper("A title"),
     Paper("A longer title that warms up the model", "And an abstract of one sentence, with a few words more."),
 )
+_KINDS: dict[int, CandidateKind] = {
+    pb.CANDIDATE_KIND_AUTHORS: CandidateKind.AUTHORS,
+    pb.CANDIDATE_KIND_CITATIONS: CandidateKind.CITATIONS,
+}
+
+
+def _papers_of(messages: Sequence[pb.Paper], path: ErrorPath, limits: LimitsConfig) -> tuple[Paper, ...]:
+    """One or more papers in the field at ``path``; raises InvalidInputError."""
+    check_not_empty(messages, path)
+    papers = tuple(record_of(message, Paper) for message in messages)
+    check_texts(text for i, paper in enumerate(papers) for text in _texts_of(paper, (*path, i), limits))
+    return papers
+
+
+def _candidate_query_of(
+    request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest | pb.RecommendBulkRequest,
+    limits: LimitsConfig,
+    *,
+    is_bulk: bool = False,
+) -> tuple[tuple[Paper, ...], PaperOptions]:
+    """Papers and options of a request; raises InvalidInputError."""
+    papers = _papers_of(request.papers, ("papers",), limits)
+    options = record_of(request.options, PaperOptions, ("options",))
+    if options.evidence and not is_bulk:
+        check_product("papers", options.top_k, len(papers), limits.max_evidence_hits, ("options", "top_k"))
+    return papers, options
+
+
+def _ranking_options_of(request: pb.RankPapersRequest, limits: LimitsConfig) -> PaperOptions:
+    """Options of a request; years and excluded ids only for papers that the caller sent; raises InvalidInputError."""
+    options = record_of(request, PaperOptions)
+    if options.evidence:
+        check_product("ids", options.top_k, len(request.ids), limits.max_evidence_hits)
+    if request.WhichOneof("source") == "collection":  # years and ids are those of its documents
+        return record_of(request, PaperOptions, excluded_ids=(), from_year=None, to_year=None)
+    return options
+
+
+def new_authors_of(request: pb.AddAuthorsRequest, limits: LimitsConfig) -> tuple[NewAuthor, ...]:
+    """Authors to add; raises InvalidInputError."""
+    check_not_empty(request.authors, ("authors",))
+    num_papers = sum(len(author.papers) for author in request.authors)
+    if num_papers > limits.max_texts_per_request:
+        rule = f"have {num_papers} papers, the limit is {limits.max_texts_per_request}"
+        raise InvalidInputError(rule, path="authors")
+    authors = tuple(record_of(message, NewAuthor) for message in request.authors)
+    check_texts(
+        text
+        for i, author in enumerate(authors)
+        for j, paper in enumerate(author.papers)
+        for text in _texts_of(paper, ("authors", i, "papers", j), limits)
+    )
+    for i, author in enumerate(authors):
+        check_texts([(("authors", i, "author", "name"), author.author.key, _MAX_ID_BYTES)])
+        check_list_of_texts(author.paper_ids, "authors", i, "paper_ids", max_bytes=_MAX_ID_BYTES)
+    return authors
+
+
+def _kind_of(number: int) -> CandidateKind:
+    """The kind of candidates that a request names; raises InvalidInputError."""
+    if number not in _KINDS:
+        raise InvalidInputError(f"must be authors or citations, got number {number}", path="kind")
+    return _KINDS[number]
+
+
+def _texts_of(paper: Paper, path: ErrorPath, limits: LimitsConfig) -> Iterator[tuple[ErrorPath, str, int]]:
+    """Texts, ids and names of a paper, with their paths and limits of bytes."""
+    yield (*path, "title"), paper.title, limits.max_text_bytes
+    if paper.abstract.strip():
+        yield (*path, "abstract"), paper.abstract, limits.max_long_text_bytes
+    if paper.id:
+        yield (*path, "id"), paper.id, _MAX_ID_BYTES
+    for i, name in enumerate(paper.cited_by_ids):
+        yield (*path, "cited_by_ids", i), name, _MAX_ID_BYTES
+    for i, author in enumerate(paper.authors):
+        yield (*path, "authors", i, "name"), author.key, _MAX_ID_BYTES
 
 
 class ServedPapers(ServedModel[PaperEngine]):
@@ -104,8 +181,8 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def RecommendBulk(self, request: pb.RecommendBulkRequest, call: CallContext) -> pb.RecommendBulkResponse:
         """Ids and scores for many papers; each id is sent once."""
         served = self.models.get(request.model)
-        kind = kind_of(request.kind)
-        papers, options = candidate_query_of(request, self.limits, is_bulk=True)
+        kind = _kind_of(request.kind)
+        papers, options = _candidate_query_of(request, self.limits, is_bulk=True)
         parts = []
         for start in range(0, len(papers), _BULK_PAPERS_AT_A_TIME):
             some = papers[start : start + _BULK_PAPERS_AT_A_TIME]
@@ -127,21 +204,21 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def RankPapers(self, request: pb.RankPapersRequest, call: CallContext) -> pb.RankPapersResponse:
         """Papers for authors or citing papers."""
         served, limits = self.models.get(request.model), self.limits
-        kind, ids = kind_of(request.kind), tuple(request.ids)
+        kind, ids = _kind_of(request.kind), tuple(request.ids)
         check_not_empty(ids, ("ids",))
-        check_list_of_texts(ids, "ids", max_bytes=MAX_ID_BYTES)
+        check_list_of_texts(ids, "ids", max_bytes=_MAX_ID_BYTES)
         call.num_items, source = len(ids), request.WhichOneof("source")
         if source == "papers":
-            papers = papers_of(request.papers.papers, ("papers", "papers"), limits)
+            papers = _papers_of(request.papers.papers, ("papers", "papers"), limits)
             if request.HasField("where"):
                 raise InvalidInputError("applies to a collection only, got papers", path="where")
-            options, revision = ranking_options_of(request, limits), 0
+            options, revision = _ranking_options_of(request, limits), 0
             with in_request(_PAPER_FIELDS), served.exclusive(call) as engine:
                 rankings = engine.rank_papers(kind, ids, papers, options=options)
             named = [(paper.id, paper.title) for paper in papers]
         elif source == "collection":
-            options = ranking_options_of(request, limits)
-            named, facets, revision = self.papers.read(served, request, call)
+            options = _ranking_options_of(request, limits)
+            named, facets, revision = self.papers.read(served, kind, request, call)
             with served.exclusive(call) as engine:
                 rankings = engine.rank_papers(kind, ids, facets if named else (), options=options)
         else:
@@ -164,7 +241,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def AddPapers(self, request: pb.AddPapersRequest, call: CallContext) -> pb.AddPapersResponse:
         """Stores papers and fits their authors and citing papers."""
         served = self.models.get(request.model)
-        papers = papers_of(request.papers, ("papers",), self.limits)
+        papers = _papers_of(request.papers, ("papers",), self.limits)
         call.num_items = len(papers)
         with served.writing(call) as engine:
             result = engine.add_papers(papers)
@@ -190,9 +267,9 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def FindCandidates(self, request: pb.FindCandidatesRequest, call: CallContext) -> pb.FindCandidatesResponse:
         """Candidates by id or name."""
         served = self.models.get(request.model)
-        kind = kind_of(request.kind)
+        kind = _kind_of(request.kind)
         check_not_empty(request.texts, ("texts",))
-        check_list_of_texts(request.texts, "texts", max_bytes=MAX_ID_BYTES)
+        check_list_of_texts(request.texts, "texts", max_bytes=_MAX_ID_BYTES)
         options = {"top_k": request.top_k} if request.HasField("top_k") else {}
         call.num_items = len(request.texts)
         results = []
@@ -206,7 +283,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         self, kind: CandidateKind, request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest, call: CallContext
     ) -> dict[str, object]:
         served = self.models.get(request.model)
-        papers, options = candidate_query_of(request, self.limits)
+        papers, options = _candidate_query_of(request, self.limits)
         results: list[list[RankedCandidate]] = []
         for start in range(0, len(papers), _PAPERS_AT_A_TIME):
             with in_request(_CANDIDATE_FIELDS, start=start), served.exclusive(call) as engine:

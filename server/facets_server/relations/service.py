@@ -1,49 +1,174 @@
 """RelationService: relations between entities, and which sentence pattern entails which."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeAlias
 
 from facets_proto.codec import message_of, to_message
 from facets_proto.v1 import relations_pb2 as pb
 from facets_proto.v1 import relations_pb2_grpc
 
-from facets.errors import InvalidInputError
+from facets.errors import ConfigError, FacetsError, InvalidInputError
 from facets.relations.assertion import AssertionStatus
 from facets.relations.engine import RelationEngine
+from facets.relations.entities import EntityFinder, EntitySpan, Gazetteer
 from facets.relations.results import EntityMention, EntityPair, PatternScore
-from facets_server.relations.requests import (
-    DEFAULT_TOP_K,
-    FIELDS,
-    MAX_NAME_BYTES,
-    Entities,
-    EntityFinders,
-    check_slots,
-    entities_of,
-    num_scores_of,
-    texts_of,
-)
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.errors import in_request
-from facets_server.runtime.models import ServedModel, TaskModels
-from facets_server.runtime.requests import check_list_of_texts, check_pairs, page_of
+from facets_server.runtime.config import LimitsConfig, RelationsConfig
+from facets_server.runtime.errors import ITEM, FieldNames, in_request
+from facets_server.runtime.models import Lazy, ServedModel, TaskModels
+from facets_server.runtime.requests import (
+    check_list_of_texts,
+    check_not_empty,
+    check_pairs,
+    check_texts,
+    page_of,
+    record_of,
+)
 
+_DEFAULT_TOP_K = 10
+_MAX_NAME_BYTES = 4096
 _TEXTS_AT_A_TIME = 32
 _PATTERNS_AT_A_TIME = 256
 _WARM_UP = pb.ScoreRelationsRequest(patterns=["$ARG1 , the partner of fellow $ARG2"])
+_MAX_KEPT_GAZETTEERS = 4  # a client with many texts sends the same names with each request
+# Arguments of the library -> fields of the requests.
+_FIELDS: FieldNames = {
+    "texts": ("texts", ITEM, "text"),
+    "spans": ("texts", ITEM, "entities"),
+    "patterns": ("patterns", ITEM),
+    "premises": ("pairs", ITEM, "premise"),
+    "hypotheses": ("pairs", ITEM, "hypothesis"),
+    "names": ("gazetteer_names", ITEM),
+}
+
+_WithTexts = pb.ExtractRelationsRequest | pb.FillSlotsRequest
+_Entities: TypeAlias = Callable[[Sequence[str], int], Sequence[Sequence[EntitySpan]]]
+"""The entities of texts that begin at an index of the request: as given, or found."""
+
+
+class EntitySource(StrEnum):
+    """Source of the entities; ``ANY``: the first available of spans, names, the server's gazetteer, NER."""
+
+    ANY = ""
+    SPANS = "spans"
+    GAZETTEER = "gazetteer"
+    NER = "ner"
+
+
+class EntityFinders:
+    """Entity finders by source; files are read once, on first use. Thread-safe."""
+
+    def __init__(self, config: RelationsConfig) -> None:
+        self._config = config
+        self._of_names = lru_cache(maxsize=_MAX_KEPT_GAZETTEERS)(Gazetteer)
+        self._gazetteer = Lazy(lambda: Gazetteer(_names(config.gazetteer)))
+        self._pipeline = Lazy(lambda: _pipeline(config.ner_pipeline))
+
+    def get(self, source: EntitySource, names: Sequence[str], *, has_spans: bool) -> EntityFinder | None:
+        """The finder for a request with these gazetteer names; None: its spans are the entities."""
+        if source is EntitySource.SPANS or (source is EntitySource.ANY and has_spans):
+            return None
+        if names and source is not EntitySource.NER:
+            return self._of_names(tuple(names))
+        if source is EntitySource.GAZETTEER or (source is EntitySource.ANY and self._config.gazetteer is not None):
+            return self._gazetteer.opened()
+        return self._pipeline.opened()
+
+
+def _pipeline(name: str) -> EntityFinder:
+    from facets.relations.recognizer import SpacyEntities  # spaCy takes half a second
+
+    try:
+        return SpacyEntities(name)
+    except FacetsError as error:  # pipeline not installed, or it has no entity recognizer
+        message = f"the server cannot find entities itself ({error}): give entities or gazetteer_names"
+        raise ConfigError(message) from error
+
+
+def _names(file: Path | None) -> list[str]:
+    if file is None:
+        raise ConfigError("the server has no gazetteer: expected gazetteer_names in the request")
+    try:
+        names = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"gazetteer {file} cannot be read, expected UTF-8 with one name per line") from error
+    if not names:
+        raise ConfigError(f"gazetteer {file} is empty, expected one entity name per line")
+    return names
+
+
+def _check_slots(request: pb.FillSlotsRequest) -> None:
+    """Checks the bytes of heads and relations; raises InvalidInputError."""
+    check_not_empty(request.slots, ("slots",))
+    check_texts(
+        (("slots", i, side), getattr(slot, side), _MAX_NAME_BYTES)
+        for i, slot in enumerate(request.slots)
+        for side in ("head", "relation")
+    )
+
+
+def _num_scores_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> int | None:
+    """Checks a request; the most relations of each pattern, None: every candidate. Raises InvalidInputError."""
+    check_not_empty(request.patterns, ("patterns",))
+    check_list_of_texts(request.patterns, "patterns", max_bytes=limits.max_text_bytes)
+    check_list_of_texts(request.relations, "relations", max_bytes=_MAX_NAME_BYTES)
+    top_k = request.top_k if request.HasField("top_k") else None if request.relations else _DEFAULT_TOP_K
+    num_relations = len(request.relations) or top_k or 0
+    num_scores = len(request.patterns) * min(num_relations, top_k or num_relations)
+    if num_scores > limits.max_relation_scores:
+        rule = f"x relations of each are {num_scores}, the limit is {limits.max_relation_scores}"
+        raise InvalidInputError(rule, path="patterns")
+    return top_k
+
+
+def _texts_of(request: _WithTexts, limits: LimitsConfig) -> list[str]:
+    """The texts of a request; raises InvalidInputError."""
+    check_not_empty(request.texts, ("texts",))
+    texts = [message.text for message in request.texts]
+    check_texts((("texts", i, "text"), text, limits.max_text_bytes) for i, text in enumerate(texts))
+    return texts
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    entities: tuple[EntitySpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    texts: tuple[_Text, ...]
+    entity_source: EntitySource
+
+
+def _entities_of(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig) -> _Entities:
+    """_Entities of a request; raises InvalidInputError, or ConfigError when the server has no source of entities."""
+    sources = record_of(request, _Sources)
+    source, names = sources.entity_source, request.gazetteer_names
+    first = next((i for i, text in enumerate(sources.texts) if text.entities), None)
+    if first is not None and (names or source in (EntitySource.GAZETTEER, EntitySource.NER)):
+        other = "gazetteer_names" if names else "entity_source"
+        raise InvalidInputError(f"cannot be combined with {other}", path=("texts", first, "entities"))
+    with in_request(_FIELDS):
+        finder = finders.get(source, names, has_spans=first is not None)
+    spans = [text.entities for text in sources.texts]
+    return lambda texts, start: spans[start : start + len(texts)] if finder is None else finder.find(texts)
 
 
 class ServedRelations(ServedModel[RelationEngine]):
     """One model for relations; one call at a time."""
 
     def extract(
-        self, texts: Sequence[str], entities: Entities, request: pb.ExtractRelationsRequest, call: CallContext
+        self, texts: Sequence[str], entities: _Entities, request: pb.ExtractRelationsRequest, call: CallContext
     ) -> Iterator[tuple[list[EntityMention], Sequence[EntityPair]]]:
         """Yields the entities of each text of a request in text order, and its entity pairs."""
         most = request.max_relations_per_pair if request.HasField("max_relations_per_pair") else 1
         for start in range(0, len(texts), _TEXTS_AT_A_TIME):
             part = texts[start : start + _TEXTS_AT_A_TIME]
-            with in_request(FIELDS, start=start):
+            with in_request(_FIELDS, start=start):
                 spans = entities(part, start)
                 with self.exclusive(call) as engine:
                     pairs = engine.extract(
@@ -67,7 +192,7 @@ class ServedRelations(ServedModel[RelationEngine]):
         patterns, relations = list(request.patterns), list(request.relations) or None
         for start in range(0, len(patterns), _PATTERNS_AT_A_TIME):
             part = patterns[start : start + _PATTERNS_AT_A_TIME]
-            with in_request(FIELDS, start=start), self.exclusive(call) as engine:
+            with in_request(_FIELDS, start=start), self.exclusive(call) as engine:
                 scores = engine.score(part, relations, top_k=top_k, evidence=request.evidence)
             yield from scores
 
@@ -92,9 +217,9 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
     def ExtractRelations(self, request: pb.ExtractRelationsRequest, call: CallContext) -> pb.ExtractRelationsResponse:
         """Relations between the entities of a batch of texts."""
         served = self.models.get(request.model)
-        texts = texts_of(request, self.limits)
-        check_list_of_texts(request.relations, "relations", max_bytes=MAX_NAME_BYTES)
-        entities = entities_of(request, self.finders, self.limits)
+        texts = _texts_of(request, self.limits)
+        check_list_of_texts(request.relations, "relations", max_bytes=_MAX_NAME_BYTES)
+        entities = _entities_of(request, self.finders, self.limits)
         call.num_items = len(texts)
         found = served.extract(texts, entities, request, call)
         reply = _extraction(found, request, self.limits.max_relation_scores)
@@ -104,11 +229,11 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
     def FillSlots(self, request: pb.FillSlotsRequest, call: CallContext) -> pb.FillSlotsResponse:
         """Ranked tails for heads and relations."""
         served = self.models.get(request.model)
-        check_slots(request)
-        texts, entities = texts_of(request, self.limits), entities_of(request, self.finders, self.limits)
+        _check_slots(request)
+        texts, entities = _texts_of(request, self.limits), _entities_of(request, self.finders, self.limits)
         call.num_items = len(request.slots)
-        top_k, slots = request.top_k if request.HasField("top_k") else DEFAULT_TOP_K, []
-        with in_request(FIELDS):
+        top_k, slots = request.top_k if request.HasField("top_k") else _DEFAULT_TOP_K, []
+        with in_request(_FIELDS):
             spans = entities(texts, 0)
             for number, slot in enumerate(request.slots):
                 with in_request({"head": ("slots", number, "head")}), served.exclusive(call) as engine:
@@ -121,7 +246,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
     def ScoreRelations(self, request: pb.ScoreRelationsRequest, call: CallContext) -> pb.ScoreRelationsResponse:
         """Relations of a batch of patterns."""
         served = self.models.get(request.model)
-        top_k = num_scores_of(request, self.limits)
+        top_k = _num_scores_of(request, self.limits)
         call.num_items = len(request.patterns)
         # One message at a time, so that only the messages are held in memory.
         scores = (to_message(score, pb.PatternScore) for score in served.score(request, call, top_k=top_k))
@@ -135,7 +260,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         check_pairs(request.pairs, ("premise", "hypothesis"), max_bytes=self.limits.max_text_bytes)
         premises, hypotheses = zip(*((pair.premise, pair.hypothesis) for pair in request.pairs), strict=True)
         call.num_items = len(premises)
-        with in_request(FIELDS), served.exclusive(call) as engine:
+        with in_request(_FIELDS), served.exclusive(call) as engine:
             entailments = engine.entailment(premises, hypotheses)
         return message_of(pb.DetectEntailmentResponse, entailments=entailments, model=served.info, timings=call)
 

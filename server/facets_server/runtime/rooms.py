@@ -210,8 +210,7 @@ def services(
 
     @_once
     def relations() -> Sequence[object]:
-        from facets_server.relations.requests import EntityFinders
-        from facets_server.relations.service import RelationService
+        from facets_server.relations.service import EntityFinders, RelationService
 
         return (RelationService(models.of("relations"), EntityFinders(config.relations), limits),)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from facets_proto.v1 import documents_pb2, papers_pb2, relations_pb2, texts_pb2
-from facets_server.papers.requests import new_authors_of
+from facets_server.papers.service import new_authors_of
 from facets_server.runtime.config import MAX_VALUES, LimitsConfig
 from facets_server.runtime.message_limits import MessageLimits
 

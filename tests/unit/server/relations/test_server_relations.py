@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 from facets_proto.v1 import relations_pb2, relations_pb2_grpc
-from facets_server.relations import requests
+from facets_server.relations.service import EntityFinders, EntitySource
 from facets_server.runtime.config import RelationsConfig, ServerConfig
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from server_failures import failure
@@ -83,10 +83,10 @@ def test_unrelated_pairs_and_rejected_relations_are_reported_when_asked_for(stub
 def test_calls_that_come_together_load_one_pipeline(monkeypatch):
     names, never = [], threading.Event()
     monkeypatch.setattr(recognizer, "SpacyEntities", lambda name: names.append(name) or never.wait(0.3))
-    finders = requests.EntityFinders(RelationsConfig(ner_pipeline="pipeline"))
+    finders = EntityFinders(RelationsConfig(ner_pipeline="pipeline"))
     with ThreadPoolExecutor(4) as workers:
         for _ in range(4):
-            workers.submit(finders.get, requests.EntitySource.NER, (), has_spans=False)
+            workers.submit(finders.get, EntitySource.NER, (), has_spans=False)
     assert names == ["pipeline"]
 
 
