@@ -5,6 +5,7 @@ setting is invalid or the port is in use. Each failure is one sentence on standa
 """
 
 import fcntl
+import gc
 import logging
 import os
 import signal
@@ -32,6 +33,9 @@ logger = logging.getLogger("facets_server")
 # A thread that returns from native code asks the running one for the interpreter so soon. With Python's 5 ms, a search,
 # which calls hundreds of such functions, takes several times as long beside other work.
 _SWITCH_S = 0.0005
+# Objects between two collections of garbage. Calls that are answered leave none; with Python's 700 the collector took a
+# tenth of the processor beside 64 callers.
+_COLLECT_EVERY = 10_000
 _MIN_DRAIN_S = 1.0
 _MAX_CLOSING_S = 2.0
 _NO_SETTINGS = ("config", "version", "http_port", "model")  # options that have not the name of a setting
@@ -109,6 +113,7 @@ def serve(
         for package in ("facets", "facets_server"):  # other packages only when they warn
             logging.getLogger(package).setLevel(settings.log_level)
         sys.setswitchinterval(_SWITCH_S)
+        gc.set_threshold(_COLLECT_EVERY)
         _serve(settings)
     except ConfigError as error:
         _fail(error, EXIT_BAD_SETTING)

@@ -183,6 +183,7 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
             await session.half_close()
             for _ in range(num_unacked):
                 yield await session.receive_ack()
+            await session.finish()
         finally:
             await session.close()
 

@@ -225,6 +225,7 @@ class DocumentCalls(CollectionCalls):
             session.half_close()
             for _ in range(num_unacked):
                 yield session.receive_ack()
+            session.finish()
         finally:
             session.close()
 

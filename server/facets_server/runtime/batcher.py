@@ -143,10 +143,10 @@ class Batcher(Generic[RowT]):
             if self._num_waiting_calls() >= self._num_awaited:
                 self._changed.notify_all()
 
-        def leave(_: object) -> None:
-            num_rows = len(rows) - pending.next_row
-            if num_rows and queue.remove(pending):
-                self._count_dropped(pending, num_rows=num_rows)
+        def leave(ended: Any) -> None:  # without `pending`: a cycle would keep the call until the next collection
+            num_rows = len(ended.rows) - ended.next_row
+            if num_rows and queue.remove(ended):
+                self._count_dropped(ended, num_rows=num_rows)
 
         pending.add_done_callback(leave)
         return pending

@@ -187,6 +187,7 @@ class Calls:
                     stack = "".join(traceback.format_tb(error.__traceback__))
                     logger.error("%s %s: %s\n%s", call.request_id, method, type(error).__name__, stack)
                 status = grpc_status_of(error, request_id=call.request_id)
+                traceback.clear_frames(error.__traceback__)  # some refer to the error, and would keep the request
             # Not above: what it raises would keep the error, the frames that it has seen, and so the message in memory.
             await context.abort_with_status(status)
         finally:

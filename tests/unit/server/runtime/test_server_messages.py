@@ -1,12 +1,14 @@
 """Waiting for messages, and reading streams ahead, within bounds."""
 
 import asyncio
+import gc
 import itertools
 import threading
 import uuid
 
 import grpc
 import pytest
+from facets_client import FacetsClient
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
@@ -138,3 +140,23 @@ def test_cancelled_calls_leave_nothing_behind(stub, running):
     running.model.gate.set()
     first.result()
     wait_until(lambda: running.metric("facets_running_requests") == 0)
+
+
+def test_answered_calls_leave_no_garbage(stub, running):
+    """Else it grows between two collections, and each takes longer."""
+    texts, num_calls = ["cat", "dog"], 6
+    gc.collect()
+    gc.disable()
+    try:
+        with FacetsClient(f"127.0.0.1:{running.server.port}") as client:
+            client.create_collection("news")
+            for _ in range(num_calls):
+                embed(stub, *texts)
+                client.add(texts, collection="news")
+            wait_until(lambda: running.metric("facets_open_streams") == running.metric("facets_running_requests") == 0)
+            kept = [one.method for one in gc.get_objects() if isinstance(one, CallContext)]
+    finally:
+        gc.enable()
+    assert len(kept) <= 2  # of the last batch, which the worker holds until the next
+    ended = {"method": "/facets.v1.DocumentService/UpsertStream", "code": "OK"}
+    assert running.metric("facets_requests_total", **ended) == num_calls
