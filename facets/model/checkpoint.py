@@ -21,20 +21,20 @@ from weakref import WeakValueDictionary
 
 import torch
 from pydantic import Field
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.nn import init
 from torch.overrides import TorchFunctionMode
 
 from facets.config import FacetModelConfig, NonNegative, Settings
-from facets.errors import CheckpointError, ConfigError, NotFoundError
+from facets.errors import CheckpointError, NotFoundError
 from facets.language.vectors import WordVectors, dequantize, has_equal_groups, quantize
 from facets.model.base import ModelConfig
 from facets.model.network import WordTable
 from facets.model.precision import use_half_weights
 from facets.model.shipped import ENCODER_PREFIX, borrowed_folder
-from facets.storage.files import content_hash, write_whole
+from facets.storage.files import content_hash, reading, write_whole
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ConfigT = TypeVar("ConfigT", bound=Settings)
@@ -45,6 +45,7 @@ _tables: "WeakValueDictionary[bytes, Tensor]" = WeakValueDictionary()  # by hash
 _loading = threading.RLock()  # a model may use another one
 
 _FORMAT = 1
+_CONFIG_FILE, _WEIGHTS_FILE = "config.json", "model.safetensors"
 _SCALES_SUFFIX = ".scales"
 
 
@@ -67,8 +68,8 @@ def write_parts(folder: Path, config: Settings, tensors: Mapping[str, Tensor], *
     """Writes ``config.json``, ``model.safetensors`` and ``others`` (JSON by file name), each file atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_whole(folder / "model.safetensors", save(weights))
-    for name, content in {**others, "config.json": {"format": _FORMAT, **config.to_dict()}}.items():
+    write_whole(folder / _WEIGHTS_FILE, save(weights))
+    for name, content in {**others, _CONFIG_FILE: {"format": _FORMAT, **config.to_dict()}}.items():
         write_whole(folder / name, json.dumps(content, indent=2) + "\n")
 
 
@@ -86,21 +87,17 @@ def shared(load: Callable[[Path], ModelT], folder: Path, files: Iterable[str], d
 
 def revision_of(*files: Path) -> str:
     """Hash of the content of a model's files, as twelve hexadecimal digits; raises CheckpointError."""
-    try:
+    with reading(files[0].parent):
         return hashlib.sha256(b"".join(map(content_hash, files))).hexdigest()[:12]
-    except OSError as error:
-        raise CheckpointError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of ``model.safetensors``, bytes with scales as float32 too; raises CheckpointError."""
-    path, tensors = folder / "model.safetensors", _stored_tensors(folder)
-    try:
+    tensors = _stored_tensors(folder)
+    with reading(folder / _WEIGHTS_FILE):
         for name in [name for name in tensors if name + _SCALES_SUFFIX in tensors]:
             scales = tensors.pop(name + _SCALES_SUFFIX).numpy()
             tensors[name] = torch.from_numpy(dequantize(tensors[name].numpy(), scales))
-    except ValueError as error:
-        raise CheckpointError(f"{path}: {error}") from error
     return {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
 
 
@@ -118,14 +115,12 @@ def read_table(folder: Path, name: str) -> WordTable:
 
 
 def _stored_tensors(folder: Path) -> dict[str, Tensor]:
-    path = folder / "model.safetensors"
-    try:
+    path = folder / _WEIGHTS_FILE
+    with reading(path):
         tensors = load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: expected the weights of the model: {error}") from error
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(f"{path}: tensor {name} has NaN or infinite values, expected finite ones")
+        for name, tensor in tensors.items():
+            if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+                raise ValueError(f"tensor {name} has NaN or infinite values, expected finite ones")
     return tensors
 
 
@@ -143,12 +138,8 @@ def packed_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def check_weights(folder: Path) -> None:
     """Raises CheckpointError if ``model.safetensors`` is missing or cut off; does not read the weights."""
-    path = folder / "model.safetensors"
-    try:
-        with safe_open(path, "numpy"):
-            pass
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path}: expected the weights of the model: {error}") from error
+    with reading(folder / _WEIGHTS_FILE), safe_open(folder / _WEIGHTS_FILE, "numpy"):
+        pass
 
 
 def read_words(folder: Path, dim: int) -> WordVectors:
@@ -162,7 +153,7 @@ def read_words(folder: Path, dim: int) -> WordVectors:
 def revision_files(folder: Path, config: CheckpointConfig) -> list[Path]:
     """The files that determine a model's output: configuration, weights and words."""
     words = borrowed_folder(folder, config.words)
-    own = [folder / "config.json", folder / "model.safetensors"]
+    own = [folder / _CONFIG_FILE, folder / _WEIGHTS_FILE]
     return [*own, words / "vectors.safetensors", words / "vocabulary.tsv"]
 
 
@@ -200,10 +191,8 @@ def read_config(folder: Path, kind: type[ConfigT]) -> ConfigT:
     task, expected = values.get("task"), kind.model_fields["task"]
     if not expected.is_required() and task != expected.default:
         raise CheckpointError(f"{folder}: expected a model for {expected.default}, got one for {task!r}")
-    try:
+    with reading(folder / _CONFIG_FILE):
         return kind(**{name: value for name, value in values.items() if name != "format"})
-    except ConfigError as error:
-        raise CheckpointError(f"{folder / 'config.json'}: {error}") from error
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -215,13 +204,9 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """
     if not folder.is_dir():
         raise NotFoundError(f"no model folder at {folder}", resource_type="model", resource_name=str(folder))
-    path = folder / "config.json"
-    try:
+    path = folder / _CONFIG_FILE
+    with reading(path):
         values = json.loads(path.read_bytes())
-    except OSError as error:
-        raise CheckpointError(f"{path}: expected the model's configuration: {error.strerror}") from error
-    except ValueError as error:
-        raise CheckpointError(f"{path}: expected JSON, got {error}") from error
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         got = values.get("format") if isinstance(values, dict) else type(values).__name__
         if got is None and (folder / "modules.json").exists():

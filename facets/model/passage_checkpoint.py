@@ -19,11 +19,10 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from facets.config import AtLeastOne, Name, SentenceEncoderConfig
-from facets.errors import CheckpointError
 from facets.model.base import ModelConfig
 from facets.model.checkpoint import packed_weights, write_parts
 from facets.model.word_pieces import WordPieces
-from facets.storage.files import write_whole
+from facets.storage.files import reading, write_whole
 
 TASK: Literal["passages"] = "passages"
 PIECES = "pieces.weight"  # the vectors of word pieces, among the weights
@@ -59,11 +58,8 @@ def write_encoder(folder: Path, config: ModelConfig, weights: Mapping[str, Tenso
 def read_word_pieces(folder: Path, encoder: SentenceEncoderConfig) -> WordPieces:
     """The tokenizer; raises CheckpointError if its number of pieces is not that of the network, too."""
     path = folder / "tokenizer.json"
-    try:
+    with reading(path):
         pieces = _word_pieces(path.read_bytes())
-    except (OSError, CheckpointError) as error:
-        raise CheckpointError(f"{path}: expected the model's word pieces: {error}") from error
-    expected = encoder.vocabulary_size
-    if len(pieces) != expected:
-        raise CheckpointError(f"{path}: has {len(pieces)} word pieces, the network expects {expected}")
+        if len(pieces) != encoder.vocabulary_size:
+            raise ValueError(f"it has {len(pieces)} word pieces, the network expects {encoder.vocabulary_size}")
     return pieces

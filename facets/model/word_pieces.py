@@ -13,7 +13,7 @@ import numpy as np
 from tokenizers import Encoding, Tokenizer
 
 from facets.arrays import Ints32
-from facets.errors import CheckpointError
+from facets.errors import InvalidInputError
 from facets.language.tokenizer import check_sequence, grouped
 
 # The tokenizers library uses much memory per piece, so long texts are cut into parts and few parts are tokenized at
@@ -118,18 +118,18 @@ class WordPieces(PieceTokenizer):
     """A word-piece tokenizer, such as BERT's, loaded from ``tokenizer.json``."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Wraps a tokenizer; raises CheckpointError if it lacks a special piece."""
+        """Wraps a tokenizer; raises InvalidInputError if it lacks a special piece."""
         super().__init__(tokenizer)
         self.first_id, self.last_id = map(self._id_of, ("[CLS]", "[SEP]"))
         self.before, self.after = np.array([[self.first_id], [self.last_id]], dtype=np.int32)
 
     @classmethod
     def from_json(cls, content: bytes) -> "WordPieces":
-        """Reads ``tokenizer.json``; raises CheckpointError if it is damaged or not a word-piece tokenizer."""
+        """Reads ``tokenizer.json``; raises InvalidInputError if it is damaged or not a word-piece tokenizer."""
         try:
             tokenizer = Tokenizer.from_str(content.decode("utf-8"))
         except Exception as error:  # the library raises nothing more specific
-            raise CheckpointError(f"expected a tokenizer, it is damaged: {error}") from error
+            raise InvalidInputError(f"expected a tokenizer: {error}") from error
         return cls(tokenizer)
 
     def to_json(self) -> bytes:
@@ -139,7 +139,7 @@ class WordPieces(PieceTokenizer):
     def _id_of(self, piece: str) -> int:
         found = self._tokenizer.token_to_id(piece)
         if found is None:
-            raise CheckpointError(f"expected a tokenizer of word pieces, {piece} is missing")
+            raise InvalidInputError(f"expected a tokenizer of word pieces, {piece} is missing")
         return int(found)
 
 
