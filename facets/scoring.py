@@ -6,19 +6,17 @@ training texts, U words of a document; M words of the first text, N words of the
 ``weights_BL`` multiplies a method's built-in weights: ones or ``closest_facet_weight``; 0 for padding, unknown words.
 """
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from facets.arrays import products
 from facets.coding import gram_and_correlations, solve_coefficients
 from facets.extras import require_extra
 
 ALPHA = 1e-4
 _TOLERANCE = 1e-4  # this KKT residual changes an error by about 1e-8, far below displayed precision
 _UNRELATED = 1.0  # distance of two orthogonal words, used for texts without words
-_COSTS_AT_A_TIME = 4_000_000  # most distances in one block of pairs, 8 bytes each
 
 
 def unit_facets(facets_BKD: Tensor) -> Tensor:
@@ -197,22 +195,11 @@ def wmd(first_PMD: Tensor, first_weights_PM: Tensor, second_PND: Tensor, second_
     from ot.lp import emd2
 
     scores_P = torch.full((len(first_PMD),), -_UNRELATED, dtype=torch.float32)
-    for start, costs_BMN in _costs(first_PMD, second_PND):
-        pairs = slice(start, start + len(costs_BMN))
-        costs = costs_BMN.numpy()
-        first_BM, second_BN = first_weights_PM[pairs].double().numpy(), second_weights_PN[pairs].double().numpy()
-        for row, (from_M, to_N, cost_MN) in enumerate(zip(first_BM, second_BN, costs, strict=True), start=start):
-            rows, columns = from_M > 0, to_N > 0
-            if rows.any() and columns.any():
-                from_m, to_n = from_M[rows], to_N[columns]
-                cost_mn = cost_MN[rows][:, columns].copy(order="C")
-                scores_P[row] = -emd2(from_m / from_m.sum(), to_n / to_n.sum(), cost_mn)
+    arrays = first_PMD, first_weights_PM.double(), second_PND, second_weights_PN.double()
+    for pair, (from_MD, from_M, to_ND, to_N) in enumerate(zip(*(array.numpy() for array in arrays), strict=True)):
+        rows, columns = from_M > 0, to_N > 0
+        if rows.any() and columns.any():
+            costs_mn = (1.0 - products(from_MD[rows], to_ND[columns]).astype("float64")).clip(min=0.0)
+            from_m, to_n = from_M[rows], to_N[columns]
+            scores_P[pair] = -emd2(from_m / from_m.sum(), to_n / to_n.sum(), costs_mn)
     return scores_P
-
-
-def _costs(first_PMD: Tensor, second_PND: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """Blocks of pairs: the index of the first pair, and cosine distances ``[B, M, N]`` float64."""
-    block = max(1, _COSTS_AT_A_TIME // max(1, first_PMD.shape[1] * second_PND.shape[1]))
-    for start in range(0, len(first_PMD), block):
-        cosines_BMN = first_PMD[start : start + block] @ second_PND[start : start + block].mT
-        yield start, (1 - cosines_BMN.double()).clamp_min_(0.0)
