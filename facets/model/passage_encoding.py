@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from facets.arrays import Bools, Floats, Ints, Ints32
 from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
+from facets.language.tokenizer import grouped
 from facets.language.vectors import unit_rows
 from facets.model.facet_reduction import ALIKE, Reduced, merge_alike, reduce_facets
 from facets.model.word_pieces import Pieces
@@ -370,15 +371,9 @@ def _joined(parts: Sequence[_Section]) -> _Section:
 
 def _slices(num_texts: int, parts_of: Callable[[int], list[Window]]) -> Iterator[list[list[Window]]]:
     """Splits the work into slices: lists of sections, each with windows of one text."""
-    sections: list[list[Window]] = []
-    size = 0
-    for text in range(num_texts):
-        parts = parts_of(text)
-        for start in range(0, len(parts), _SECTION_WINDOWS):
-            sections.append(parts[start : start + _SECTION_WINDOWS])
-            size += len(sections[-1])
-            if size >= _SLICE_WINDOWS:
-                yield sections
-                sections, size = [], 0
-    if sections:
-        yield sections
+    sections = (
+        parts[start : start + _SECTION_WINDOWS]
+        for parts in map(parts_of, range(num_texts))
+        for start in range(0, len(parts), _SECTION_WINDOWS)
+    )
+    return grouped(sections, _SLICE_WINDOWS, size=len)

@@ -16,6 +16,7 @@ facets, O dimensions of the order, D = W + O, X a concatenation.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -187,16 +188,10 @@ class PatternPieces:
 def _runs(pattern: Sequence[str]) -> list[str]:
     """Placeholders and the words between them, in order."""
     runs: list[str] = []
-    words: list[str] = []
-    for token in pattern:
-        if token in PLACEHOLDERS:
-            if words:
-                runs.append(" ".join(words))
-            runs.append(token)
-            words = []
-        else:
-            words.append(token)
-    return [*runs, " ".join(words)] if words else runs
+    for are_placeholders, tokens in groupby(pattern, key=PLACEHOLDERS.__contains__):
+        run = list(tokens)
+        runs += run if are_placeholders else [" ".join(run)]
+    return runs
 
 
 TASK: Literal["relations"] = "relations"

@@ -15,6 +15,7 @@ from facets.language.interruption import check_interrupted
 from facets.language.reading import read
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
+from facets.model.passage_encoding import length_batches
 
 COMPONENT_KEYS = {False: "plain", True: "attention"}  # key: whether facets weight the words; checkpoints use the values
 # Most words in one batch, padding included: 16 MiB of 256-dimensional vectors for each side of a pair.
@@ -77,7 +78,7 @@ class TextWords:
 
     def _closest_facet_weights(self, facets_TKD: Tensor) -> Tensor:
         weights_TL = torch.zeros(self.mask_TL.shape)
-        for texts_B, length in self._batches():
+        for texts_B, length in _batches(self._lengths_T):
             words_BLD = self.vectors(self.rows_TL[texts_B, :length])
             weights_TL[texts_B, :length] = scoring.closest_facet_weight(
                 words_BLD, facets_TKD[texts_B], self.mask_TL[texts_B, :length]
@@ -101,21 +102,15 @@ class TextWords:
     def average(self, weights_TL: Tensor) -> Tensor:
         """``scoring.average`` of every text, ``[T, D]``."""
         averages_TD = torch.zeros(len(self.rows_TL), self._units_UD.shape[1])
-        for texts_B, length in self._batches():
+        for texts_B, length in _batches(self._lengths_T):
             words_BLD = self.vectors(self.rows_TL[texts_B, :length])
             averages_TD[texts_B] = scoring.average(words_BLD, weights_TL[texts_B, :length])
         return averages_TD
 
     def wmd(self, pairs_P2: Tensor, weights_TL: Tensor) -> Tensor:
         """``scoring.wmd`` of pairs of texts, ``[P]``; ``pairs_P2``: indexes of the two texts of each pair, int64."""
-        lengths_P2 = torch.from_numpy(self._lengths_T)[pairs_P2]
         scores_P = torch.empty(len(pairs_P2))
-        # Pairs of similar length go in one batch, to keep padding small.
-        order_P = lengths_P2.amax(dim=1).argsort(stable=True, descending=True)
-        start = 0
-        while start < len(order_P):
-            longest = max(1, int(lengths_P2[order_P[start]].amax()))
-            pairs_B = order_P[start : start + max(1, BATCH_WORDS // longest)]
+        for pairs_B, longest in _batches(self._lengths_T[pairs_P2.numpy()].max(axis=1)):
             first_B, second_B = pairs_P2[pairs_B].unbind(dim=1)
             scores_P[pairs_B] = scoring.wmd(
                 self.vectors(self.rows_TL[first_B, :longest]),
@@ -123,18 +118,13 @@ class TextWords:
                 self.vectors(self.rows_TL[second_B, :longest]),
                 weights_TL[second_B, :longest],
             )
-            start += len(pairs_B)
         return scores_P
 
-    def _batches(self) -> Iterator[tuple[Tensor, int]]:
-        """Batches of texts of similar length and the most words of a text in each; texts without words are left out."""
-        order_T = np.argsort(-self._lengths_T, kind="stable")[: np.count_nonzero(self._lengths_T)]
-        start = 0
-        while start < len(order_T):
-            length = int(self._lengths_T[order_T[start]])
-            texts_B = order_T[start : start + max(1, BATCH_WORDS // length)]
-            yield torch.from_numpy(texts_B), length
-            start += len(texts_B)
+
+def _batches(lengths: Ints) -> Iterator[tuple[Tensor, int]]:
+    """Indexes of texts, or pairs, of similar length, and the most words of one in each batch, at least 1."""
+    for batch in length_batches(lengths, max_tokens=BATCH_WORDS, pads=True):
+        yield torch.from_numpy(batch), max(1, int(lengths[batch[0]]))
 
 
 def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, Floats]:
