@@ -126,9 +126,9 @@ class FacetIndex(ABC):
         """The slow part of an addition, safe during searches; returns a row for each place for :meth:`add_prepared`."""
         return np.empty((len(facets_SKD), 0), dtype=np.int64)
 
+    @abstractmethod
     def add_prepared(self, rows: Ints, facets_SKD: Vectors, prepared: NDArray[np.integer]) -> None:
         """Adds documents; row i of ``prepared`` belongs to place i."""
-        self.add(rows, facets_SKD)
 
     def purge(self) -> None:  # noqa: B027 - optional
         """Removes the facets of removed documents."""

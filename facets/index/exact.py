@@ -112,19 +112,16 @@ class ExactIndex(FacetIndex):
         dim: int,
         device: str = "cpu",
         preselect: bool | None = None,
-        keeps_places: bool = False,
         room: int = 0,
     ) -> None:
         """Makes an empty index.
 
-        ``preselect``: whether to work as on a GPU; None: if the device is one. ``keeps_places``: whether to keep holes,
-        so that places keep their numbers. ``room``: places to allocate at once.
+        ``preselect``: whether to work as on a GPU; None: if the device is one. ``room``: places to allocate at once.
         """
         super().__init__(num_facets=num_facets, dim=dim)
         self._device = torch.device(device)
         self.kind = "exact" if self._device.type == "cpu" else f"exact-{self._device.type}"
         self._preselect = self._device.type != "cpu" if preselect is None else preselect
-        self._keeps_places = keeps_places
         self._room = room
         self.code_error = 0.0  # largest error of a facet
         self._clear()
@@ -143,13 +140,13 @@ class ExactIndex(FacetIndex):
         self._ascending: Ints | None = None  # rows of all places, those of holes replaced by the row before; None: new
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
-        """Streams codes ``[S, K, D]``, then inverse norms ``[S, K]``, to ``sink``; see :meth:`map`."""
+        """Streams codes ``[S, K, D]``, then inverse norms ``[S, K]``, to ``sink``; see :meth:`_map`."""
         for part in (0, 1):
             for start, block in zip(self._starts, self._blocks, strict=True):
                 if start < self._num_slots:
                     sink(block[part][: self._num_slots - start].numpy().data)
 
-    def map(self, content: NDArray[np.uint8], rows_S: Ints, *, code_error: float) -> None:
+    def _map(self, content: NDArray[np.uint8], rows_S: Ints, *, code_error: float) -> None:
         """Opens what :meth:`write` wrote; codes stay in the mapped file.
 
         ``rows_S``: row of each place, -1: hole.
@@ -171,7 +168,7 @@ class ExactIndex(FacetIndex):
         """Row of every place, -1: hole."""
         return self._rows[: self._num_slots]
 
-    def add(self, rows: Ints, facets_SKD: Vectors) -> None:
+    def add_prepared(self, rows: Ints, facets_SKD: Vectors, prepared: NDArray[np.integer]) -> None:
         """Adds documents."""
         codes, inverse, errors = document_codes(facets_SKD)
         self.code_error = float(errors.max(initial=self.code_error))
@@ -219,8 +216,6 @@ class ExactIndex(FacetIndex):
     def remove(self, rows: Ints) -> int:
         """Removes documents and compacts when there are many holes."""
         removed = super().remove(rows)
-        if self._keeps_places:
-            return removed
         if self._num_documents == 0:
             self._clear()
         elif removed:

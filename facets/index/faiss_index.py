@@ -31,23 +31,19 @@ _SUM_DOCUMENTS_PER_RESULT = 8  # for several query facets: documents to score fo
 _FEW_ALLOWED = 2048  # if a filter allows at most this many places, all are compared
 
 
-class FaissIndex(FacetIndex):
-    """FAISS inverted lists that find candidate documents, with stored codes that score them.
+class FaissIndex(ExactIndex):
+    """An exact index with FAISS inverted lists, which find the documents to compare.
 
     A document gets the next free places; the FAISS id of a facet is ``place * K + facet``, so nothing is renumbered.
     Removed documents stay in the lists until :meth:`purge` and are masked by a bitmap. Zero facets are left out.
     """
 
-    kind = "faiss-ivf-int8"
-
     def __init__(self, index: faiss.IndexIVF, *, num_facets: int, trained_documents: int = 0) -> None:
-        super().__init__(num_facets=num_facets, dim=int(index.d))
+        super().__init__(num_facets=num_facets, dim=int(index.d), room=trained_documents * 5 // 4)
+        self.kind = "faiss-ivf-int8"
         self.trained_documents = trained_documents
         self._index = index
         self.num_probes = int(index.nprobe)  # lists scanned for each query facet; set by `tune`
-        self._codes = ExactIndex(
-            num_facets=num_facets, dim=self.dim, keeps_places=True, room=trained_documents * 5 // 4
-        )
         self._firsts = np.empty(0, dtype=np.int64)  # first place of the document of each place
         self._is_mapped = False  # whether the lists are in a snapshot
         self._copied: faiss.ArrayInvertedLists | None = None
@@ -68,22 +64,9 @@ class FaissIndex(FacetIndex):
         return cls(index, num_facets=num_facets, trained_documents=num_documents)
 
     @property
-    def score_error(self) -> float:
-        """Error of the codes."""
-        return self._codes.score_error
-
-    @property
     def num_vectors(self) -> int:
         """Facets in the lists, including those of removed documents."""
         return int(self._index.ntotal)
-
-    @property
-    def slots(self) -> Ints:
-        """Row of every place, -1 for removed documents."""
-        return self._codes.slots
-
-    def __len__(self) -> int:
-        return len(self._codes)
 
     def prepare(self, rows: Ints, facets_SKD: Vectors) -> Ints:
         """List of every facet, ``[S, K]``, -1 for zero facets."""
@@ -114,14 +97,13 @@ class FaissIndex(FacetIndex):
         vectors = np.ascontiguousarray(facets_SKD.reshape(-1, self.dim)[kept], dtype=np.float32)
         lists = prepared.ravel()[kept].astype(np.int64)
         self._index.add_core(len(vectors), faiss.swig_ptr(vectors), faiss.swig_ptr(ids), faiss.swig_ptr(lists))
-        self._codes.add(rows, facets_SKD)
+        super().add_prepared(rows, facets_SKD, prepared)
         self._firsts = np.concatenate([self._firsts, first + first_places(rows)])
 
     def remove(self, rows: Ints) -> int:
         """Masks documents."""
-        removed = self._codes.remove(rows)
+        removed = FacetIndex.remove(self, rows)  # places keep their numbers
         self.num_masked += removed
-        self.num_holes = self._codes.num_holes
         return removed
 
     def purge(self) -> None:
@@ -160,7 +142,7 @@ class FaissIndex(FacetIndex):
         num_allowed = int(np.count_nonzero(allowed))
         if num_allowed <= _FEW_ALLOWED < len(self):
             firsts = np.unique(self._firsts[allowed])
-            return self._codes.compared(query_QJD, [firsts] * len(query_QJD), num_candidates, exhaustive=True)
+            return self.compared(query_QJD, [firsts] * len(query_QJD), num_candidates, exhaustive=True)
         num_probes = self.num_probes * len(self) / max(1, num_allowed)
         if not exhaustive and num_probes < self._index.nlist:
             parameters = faiss.SearchParametersIVF()
@@ -172,12 +154,8 @@ class FaissIndex(FacetIndex):
             faiss.omp_set_num_threads(1)
             firsts_Q = [self._probed(query_JD, num_candidates, parameters) for query_JD in query_QJD]
             if min(map(len, firsts_Q)) >= min(num_candidates, num_allowed):
-                return self._codes.compared(query_QJD, firsts_Q, num_candidates, exhaustive=False)
-        return self._codes.search(query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=True)
-
-    def codes_of(self, rows_C: Ints) -> tuple[Ints, NDArray[np.int8], Ints]:
-        """The codes that score candidates."""
-        return self._codes.codes_of(rows_C)
+                return self.compared(query_QJD, firsts_Q, num_candidates, exhaustive=False)
+        return super().search(query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=True)
 
     def _probed(self, query_JD: Floats, num_candidates: int, parameters: faiss.SearchParametersIVF) -> Ints:
         """First places of documents in the probed lists that may be among the best for a query, ascending."""
@@ -223,7 +201,7 @@ class FaissIndex(FacetIndex):
         """Writes the FAISS index and the codes."""
         self._index.nprobe = self.num_probes
         faiss.write_index(self._index, faiss.PyCallbackIOWriter(lambda data: sink(bytes(data))))  # type: ignore[attr-defined]  # missing in the stubs
-        self._codes.write(sink)
+        super().write(sink)
 
     @classmethod
     def map(
@@ -239,9 +217,9 @@ class FaissIndex(FacetIndex):
         opened = cls(index, num_facets=num_facets, trained_documents=int(description["trained_documents"]))
         opened._is_mapped = True
         codes_byte = len(content) - len(rows_S) * num_facets * (dim + 4)
-        opened._codes.map(content[codes_byte:], rows_S, code_error=float(description["code_error"]))
+        opened._map(content[codes_byte:], rows_S, code_error=float(description["code_error"]))
         opened._firsts = first_places(rows_S)
-        opened.num_masked, opened.num_holes = int(description["num_masked"]), opened._codes.num_holes
+        opened.num_masked = int(description["num_masked"])
         return opened
 
     def _copy_lists(self) -> None:
@@ -271,7 +249,7 @@ class FaissIndex(FacetIndex):
             "trained_documents": self.trained_documents or 0,
             "num_vectors": self.num_vectors,
             "num_masked": self.num_masked,
-            "code_error": self._codes.code_error,
+            "code_error": self.code_error,
         }
 
 
