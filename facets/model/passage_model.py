@@ -92,9 +92,6 @@ def are_questions(sentences: Sequence[Sentence]) -> bool:
     )
 
 
-# Loaded models by folder, device, and the files' modification time and size.
-
-
 class PassageModel:
     """Turns passages into facets and queries into vectors of the same space, with any encoder; a ``TextModel``.
 

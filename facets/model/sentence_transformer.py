@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from facets.model.passage_model import PassageModel
 from facets.model.precision import fastest_precision
 from facets.model.shipped import ENCODER_PREFIX
 from facets.model.window_encoders import LazyWords, TextEncoder, TokenEncoder, prompt_of
+from facets.storage.files import content_hash, reading
 
 # Files that determine the vectors: of the root, and of the folder of a module.
 _ROOT_FILES = (
@@ -214,12 +215,9 @@ def _own_code(folder: Path, modules: Sequence[Mapping[str, str]]) -> str:
 
 def _json(path: Path) -> Any:
     """Content of a JSON file; empty if there is none."""
-    try:
+    with reading(path), suppress(FileNotFoundError):
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: expected JSON, got {error}") from error
+    return {}
 
 
 def _modules(folder: Path) -> list[dict[str, str]]:
@@ -249,8 +247,7 @@ def _revision(folder: Path, backend: str) -> str:
     for path in sorted(set(found)):
         if path.is_file():
             total.update(os.path.relpath(path, folder).encode())
-            with path.open("rb") as file:
-                total.update(hashlib.file_digest(file, "sha256").digest())
+            total.update(content_hash(path))
     return total.hexdigest()[:12]
 
 

@@ -39,7 +39,7 @@ def reading(path: Path) -> Iterator[None]:
         raise CheckpointError(f"cannot read {error.filename or path}: {error.strerror or error}") from error
     except KeyError as error:
         raise CheckpointError(f"{path}: expected a value or tensor named {error}") from error
-    except (SafetensorError, TypeError, ValueError, LZMAError, EOFError) as error:
+    except (SafetensorError, TypeError, ValueError, LZMAError, EOFError, RecursionError) as error:
         raise CheckpointError(f"{path}: it is damaged, or a value is wrong: {error}") from error
 
 

@@ -18,7 +18,6 @@ from torch import Tensor
 from facets import scoring
 from facets.arrays import Doubles, Floats
 from facets.errors import ConfigError, ErrorPath, InvalidInputError
-from facets.extras import require_extra
 from facets.language.interruption import check_interrupted, computed_once
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
@@ -57,14 +56,6 @@ class SimilarityMethod(StrEnum):
     def row(self) -> "MethodRow":
         """What the method does."""
         return _ROWS[self]
-
-    def require(self) -> None:
-        """Checks that the extra of the method is installed."""
-        if self.row.needs_pot:
-            try:
-                require_extra("wmd", "ot")
-            except ImportError as error:
-                raise ConfigError(f"{self.value} needs the extra 'wmd': {error}") from error
 
 
 def default_method(task: str) -> SimilarityMethod:
@@ -247,7 +238,6 @@ class PairScorer:
     def scores(self, method: str, *, attention: bool = False) -> Floats:
         """``[P]`` float32 scores of one method; see ``score_pairs``."""
         checked = _checked(method, attention)
-        checked.require()
         scores_P = checked.row.score(self, Weighting(attention, checked.row.by_probability))
         return np.ascontiguousarray(scores_P.numpy(), dtype=np.float32)
 
@@ -347,7 +337,10 @@ def _sif(texts: PairScorer, weighting: Weighting) -> Tensor:
 
 
 def _wmd(texts: PairScorer, weighting: Weighting) -> Tensor:
-    return texts.words.wmd(texts.pairs_P2, texts.weights(weighting))
+    try:
+        return texts.words.wmd(texts.pairs_P2, texts.weights(weighting))
+    except ImportError as error:
+        raise ConfigError(f"wmd needs the extra 'wmd': {error}") from error
 
 
 _ROWS = {
