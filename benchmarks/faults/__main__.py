@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.faults.kills import Failovers, ServerKills
+from benchmarks.faults.kills import Cluster, Directory, FaultRun
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,9 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     failures: list[str] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.work_dir or Path(temporary)
-        for name, kind, count in (("kills", ServerKills, options.kills), ("failovers", Failovers, options.failovers)):
+        for name, kind, count in (("kills", Directory, options.kills), ("failovers", Cluster, options.failovers)):
             if count:
-                run = kind(folder / name, options.seed)
+                run = FaultRun(folder / name, options.seed, kind)
                 run.kill(count)
                 report[name] = run.report()
                 failures += run.failures

@@ -1,5 +1,6 @@
 """Kills real servers in the middle of real calls: one on SQLite, or two on PostgreSQL and its primary."""
 
+import atexit
 import os
 import random
 import shutil
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import grpc
 import numpy as np
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_proto.v1 import documents_pb2
 from facets_server.runtime.upkeep import verify_directory
 from forked_server import ForkedServer
 from postgres_server import PostgresPair
@@ -27,6 +28,7 @@ from benchmarks.faults.shadows import (
     WORDS,
     RegisterShadow,
     all_shadows,
+    ask,
     end_pending,
     is_unavailable,
     start_callers,
@@ -63,7 +65,7 @@ class Target(ABC):
         self._shadows = all_shadows(rng, self.histories)
 
     @abstractmethod
-    def kill(self, counts: Counter[str]) -> str:
+    def kill(self, run: "FaultRun") -> str:
         """Lets all callers work, kills something and checks; returns what went wrong."""
 
     def verify(self) -> str:
@@ -83,29 +85,26 @@ class Target(ABC):
             return traceback.format_exc()
 
 
-class FaultRun(ABC):
+class FaultRun:
     """Kills servers during calls and collects the outcomes; the seed does not control process timing."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, seed: int, kind: type[Target]) -> None:
+        self._folder, self._kind = folder, kind
         self._rng = random.Random(seed)
         self._models = make_models(folder / "models")
         self._num_checked_calls = 0
         self.counts: Counter[str] = Counter()
+        self.pauses_s: list[float] = []  # of each primary, from the promotion until every server accepted a write
         self.failures: list[str] = []
-
-    @abstractmethod
-    def new_target(self) -> Target:
-        """Servers on an empty store."""
 
     def kill(self, count: int) -> None:
         """Kills ``count`` times, with an empty store from time to time."""
         while count:
-            target, problem = self.new_target(), ""
+            target, problem = self._kind(self._folder / "data", self._models, self._rng), ""
             try:
                 for _ in range(min(count, _KILLS_PER_TARGET)):
                     count -= 1
-                    problem = target.kill(self.counts)
+                    problem = target.kill(self)
                     if problem:
                         break
                 else:
@@ -118,8 +117,10 @@ class FaultRun(ABC):
                 target.close()
 
     def report(self) -> dict[str, object]:
-        """Counts as plain values."""
-        return {"linearizability_checked_calls": self._num_checked_calls, **dict(sorted(self.counts.items()))}
+        """Counts and pauses as plain values."""
+        pauses = {"writes_continue_after": percentiles(self.pauses_s, (50, 99, 100), unit="_s")}
+        checked = {"linearizability_checked_calls": self._num_checked_calls}
+        return {**(pauses if self.pauses_s else {}), **checked, **dict(sorted(self.counts.items()))}
 
     def _check_histories(self, histories: Sequence[Sequence[Access]]) -> str:
         """Names the registers whose history is not linearizable; empty if all are."""
@@ -128,50 +129,21 @@ class FaultRun(ABC):
         return "; ".join(f"register {number} is not linearizable: {histories[number]}" for number in wrong)
 
 
-class ServerKills(FaultRun):
-    """Kills one server on SQLite."""
-
-    def new_target(self) -> Target:
-        """A server on an empty directory."""
-        return _Directory(self._folder / "data", self._models, self._rng)
-
-
-class Failovers(FaultRun):
-    """Kills two servers on a primary with a synchronous standby, and the primary."""
-
-    def kill(self, count: int) -> None:
-        """See ``FaultRun``."""
-        self._pair = PostgresPair()
-        self._pauses_s: list[float] = []  # of each primary, from the promotion until every server accepted a write
-        try:
-            super().kill(count)
-        finally:
-            self._pair.remove()
-
-    def new_target(self) -> Target:
-        """Two servers on an empty database."""
-        return _Cluster(self._folder / "data", self._models, self._rng, self._pair, self._pauses_s)
-
-    def report(self) -> dict[str, object]:
-        """Counts and pauses as plain values."""
-        return {"writes_continue_after": percentiles(self._pauses_s, (50, 99, 100), unit="_s"), **super().report()}
-
-
-class _Directory(Target):
+class Directory(Target):
     """A server on one data directory."""
 
-    def kill(self, counts: Counter[str]) -> str:
+    def kill(self, run: FaultRun) -> str:
         """Starts a server, checks what it holds, calls it and kills it; returns what went wrong."""
-        counts["killed"] += 1
+        run.counts["killed"] += 1
         if self._rng.random() < _SHARE_WHILE_STARTING:
             server = self._start(free_port())
             time.sleep(self._rng.uniform(0, 2))
             server.kill()
             server.wait(30)
-            counts["killed while starting"] += 1
+            run.counts["killed while starting"] += 1
             return ""
         with self._serving() as (server, channel):
-            return self._check([channel]) or self._call_and_kill(server, channel, counts)
+            return self._check([channel]) or self._call_and_kill(server, channel, run.counts)
 
     def verify(self) -> str:
         """Checks the directory one last time, including every checksum; returns what is wrong."""
@@ -215,21 +187,20 @@ class _Directory(Target):
             server.wait(30)
 
 
-class _Cluster(Target):
-    """Two servers on one database."""
+class Cluster(Target):
+    """Two servers on the database of a primary with a synchronous standby."""
 
-    def __init__(
-        self, path: Path, models: list[Path], rng: random.Random, pair: PostgresPair, pauses_s: list[float]
-    ) -> None:
+    def __init__(self, path: Path, models: list[Path], rng: random.Random) -> None:
         super().__init__(path, models, rng)
         path.mkdir(parents=True)
-        self._pair, self._url, self._pauses_s = pair, pair.new_database(), pauses_s
+        self._pair = PostgresPair()
+        atexit.register(self._pair.remove)  # if it cannot be closed because what follows fails
+        self._url = self._pair.new_database()
         self._servers = [self._start(number) for number in range(2)]
         self._wait_until_serving()
         channel = self._servers[0][1]
         create_registers(channel)
-        request = documents_pb2.CreateCollectionRequest(name=_PROBED, model=MODELS[0])
-        documents_pb2_grpc.CollectionServiceStub(channel).CreateCollection(request, timeout=60)
+        ask(channel, documents_pb2.CreateCollectionRequest(name=_PROBED, model=MODELS[0]))
 
     def close(self) -> None:
         """See ``Target``."""
@@ -237,15 +208,16 @@ class _Cluster(Target):
             channel.close()
             server.kill()
             server.wait(30)
+        self._pair.remove()
         super().close()
 
-    def kill(self, counts: Counter[str]) -> str:
+    def kill(self, run: FaultRun) -> str:
         """Kills a server, the primary or both while all callers work, and checks; returns what went wrong."""
         [kind] = self._rng.choices(list(_KINDS), list(_KINDS.values()))
-        counts[f"killed: {kind}"] += 1
+        run.counts[f"killed: {kind}"] += 1
         killed, problems = threading.Event(), list[str]()
         channels = [channel for _, channel in self._servers]
-        threads = start_callers(self._shadows, channels, killed, problems, counts, expected=is_unavailable)
+        threads = start_callers(self._shadows, channels, killed, problems, run.counts, expected=is_unavailable)
         time.sleep(self._rng.uniform(0, _LONGEST_S))
         victim = self._rng.randrange(2)
         killed.set()
@@ -255,13 +227,13 @@ class _Cluster(Target):
         writing = [number for number in range(2) if kind == "primary" or number != victim]
         pause_s = max(self._first_write(number, problems) for number in writing) - promoted
         if kind != "server":
-            self._pauses_s.append(pause_s)
+            run.pauses_s.append(pause_s)
             self._pair.restore_standby()
         if pause_s > _WRITES_CONTINUE_WITHIN_S:
             problems.append(f"writes continued after {pause_s:.1f} s")
         for thread in threads:
             thread.join(_GIVEN_UP_S)
-        counts["killed in a call"] += any(len(shadow.may_hold) > 1 for shadow in self._shadows)
+        run.counts["killed in a call"] += any(len(shadow.may_hold) > 1 for shadow in self._shadows)
         if kind != "primary":
             self._servers[victim][0].wait(30)
             self._servers[victim][1].close()
@@ -273,13 +245,12 @@ class _Cluster(Target):
 
     def _first_write(self, number: int, problems: list[str]) -> float:
         """Time of the first accepted write (monotonic seconds); until then only UNAVAILABLE is allowed."""
-        stub = documents_pb2_grpc.DocumentServiceStub(self._servers[number][1])
         deadline = time.monotonic() + _GIVEN_UP_S
         document = documents_pb2.Document(id=f"of {number}", text="a cat and a dog")
         request = documents_pb2.UpsertRequest(collection=_PROBED, documents=[document])
         while time.monotonic() < deadline:
             try:
-                stub.Upsert(request, timeout=_GIVEN_UP_S)
+                ask(self._servers[number][1], request)
                 break
             except grpc.RpcError as error:
                 if not is_unavailable(error):
@@ -301,9 +272,8 @@ class _Cluster(Target):
 
 def create_registers(channel: grpc.Channel) -> None:
     """Creates the collection of the registers unless it exists."""
-    request = documents_pb2.CreateCollectionRequest(name=RegisterShadow.name, model=MODELS[0])
     try:
-        documents_pb2_grpc.CollectionServiceStub(channel).CreateCollection(request, timeout=60)
+        ask(channel, documents_pb2.CreateCollectionRequest(name=RegisterShadow.name, model=MODELS[0]))
     except grpc.RpcError as error:
         if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
             raise

@@ -16,17 +16,8 @@ from typing import Any
 
 import grpc
 import numpy as np
-from facets_proto.v1 import (
-    documents_pb2,
-    documents_pb2_grpc,
-    filters_pb2,
-    papers_pb2,
-    papers_pb2_grpc,
-    relations_pb2,
-    relations_pb2_grpc,
-    texts_pb2,
-    texts_pb2_grpc,
-)
+from facets_client.core.channel import rpc_of
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc, filters_pb2, papers_pb2, relations_pb2, texts_pb2
 from facets_proto.values import array_from_message
 from google.protobuf.message import Message
 
@@ -39,6 +30,13 @@ _NUM_IDS = 40  # ids per collection
 _MIN_COSINE = 0.98  # between a stored facet and the same facet encoded again
 _REVISION_LOCK = threading.Lock()
 State = dict[str, Any]  # plain values
+
+
+def ask(channel: grpc.Channel, request: Message) -> Any:
+    """Makes the call that takes a request."""
+    rpc = rpc_of(type(request))
+    call = channel.unary_unary(rpc.path, type(request).SerializeToString, rpc.reply.FromString)
+    return call(request, timeout=_TIMEOUT_S)
 
 
 class Shadow:
@@ -64,12 +62,11 @@ class Shadow:
         self.may_hold = [found]
         return "" if found in may_hold else f"{type(self).__name__}: found {found}, expected one of {may_hold}"
 
-    def write(self, call: Callable[..., Message], request: Message, after: State) -> Any:
+    def write(self, channel: grpc.Channel, request: Message, after: State) -> None:
         """Makes a call whose changes are atomic."""
         self.may_hold.append(after)
-        reply = call(request, timeout=_TIMEOUT_S)
+        ask(channel, request)
         self.may_hold = [after]
-        return reply
 
     def text(self) -> str:
         """A text that no other document has."""
@@ -87,30 +84,27 @@ class CollectionShadow(Shadow):
 
     def step(self, channel: grpc.Channel) -> None:
         """Makes one write."""
-        collections = documents_pb2_grpc.CollectionServiceStub(channel)
-        documents = documents_pb2_grpc.DocumentServiceStub(channel)
         after = copy.deepcopy(self.may_hold[0])
         kind = self.rng.choices(["upsert", "delete", "reindex", "drop"], [10, 4, 3, 1])[0] if after else "create"
         if kind == "create":
             model = self.rng.choice(MODELS)
             request = documents_pb2.CreateCollectionRequest(name=self.name, model=model)
-            self.write(collections.CreateCollection, request, {"model": model, "documents": {}})
+            self.write(channel, request, {"model": model, "documents": {}})
         elif kind == "drop":
-            self.write(collections.DeleteCollection, documents_pb2.DeleteCollectionRequest(name=self.name), {})
+            self.write(channel, documents_pb2.DeleteCollectionRequest(name=self.name), {})
         elif kind == "upsert":
             batch = self.documents(12)
             after["documents"].update(batch)
-            self.write(documents.Upsert, _upsert(self.name, batch), after)
+            self.write(channel, _upsert(self.name, batch), after)
         elif kind == "delete":
             ids = list(self.documents(8))
             after["documents"] = {id: text for id, text in after["documents"].items() if id not in ids}
-            request = documents_pb2.DeleteDocumentsRequest(collection=self.name, ids=ids)
-            self.write(documents.DeleteDocuments, request, after)
+            self.write(channel, documents_pb2.DeleteDocumentsRequest(collection=self.name, ids=ids), after)
         else:
             after["model"] = self.rng.choice(MODELS)
             request = documents_pb2.ReindexCollectionRequest(name=self.name, model=after["model"])
             self.may_hold.append(after)  # the last of these calls switches the collection atomically
-            while not collections.ReindexCollection(request, timeout=_TIMEOUT_S).done:
+            while not ask(channel, request).done:
                 pass
             self.may_hold = [after]
 
@@ -128,8 +122,7 @@ class StreamShadow(Shadow):
         """Sends one stream of a few batches."""
         if not self.may_hold[0]:
             request = documents_pb2.CreateCollectionRequest(name=self.name, model=MODELS[0])
-            create = documents_pb2_grpc.CollectionServiceStub(channel).CreateCollection
-            self.write(create, request, {"model": MODELS[0], "documents": {}})
+            self.write(channel, request, {"model": MODELS[0], "documents": {}})
         batches = [self.documents(10) for _ in range(self.rng.randint(1, 5))]
         stream = documents_pb2_grpc.DocumentServiceStub(channel).UpsertStream
         opening = documents_pb2.UpsertStreamOpen(collection=self.name, resume_token=self._token)
@@ -173,8 +166,6 @@ class AdditionShadow(Shadow):
 
     def step(self, channel: grpc.Channel) -> None:
         """Makes one addition or deletion."""
-        papers = papers_pb2_grpc.RecommendationServiceStub(channel)
-        relations = relations_pb2_grpc.RelationServiceStub(channel)
         after = copy.deepcopy(self.may_hold[0])
         kind = self.rng.choices(["papers", "authors", "add relation", "delete relation"], [4, 2, 3, 1])[0]
         names = [f"{self.rng.getrandbits(64):x}" for _ in range(3)]
@@ -186,34 +177,32 @@ class AdditionShadow(Shadow):
                 papers_pb2.Paper(id=f"of {name}", title=self.text(), authors=[papers_pb2.Author(name=name)])
                 for name in names
             ]
-            self.write(papers.AddPapers, papers_pb2.AddPapersRequest(papers=added), after)
+            self.write(channel, papers_pb2.AddPapersRequest(papers=added), after)
         elif kind == "authors":
             new = [
                 papers_pb2.NewAuthor(author=papers_pb2.Author(name=name), papers=[papers_pb2.Paper(title=self.text())])
                 for name in names
             ]
-            self.write(papers.AddAuthors, papers_pb2.AddAuthorsRequest(authors=new), after)
+            self.write(channel, papers_pb2.AddAuthorsRequest(authors=new), after)
         elif kind == "add relation" or not after["relations"]:
             self._num_relations += 1
             name, pattern = f"relation {self._num_relations}", f"$ARG1 met number {self._num_relations} of $ARG2"
             after["relations"][name] = [pattern]
-            request = relations_pb2.AddRelationRequest(name=name, examples=[pattern])
-            self.write(relations.AddRelation, request, after)
+            self.write(channel, relations_pb2.AddRelationRequest(name=name, examples=[pattern]), after)
         else:
             name = self.rng.choice(sorted(after["relations"]))
             del after["relations"][name]
-            self.write(relations.DeleteRelation, relations_pb2.DeleteRelationRequest(name=name), after)
+            self.write(channel, relations_pb2.DeleteRelationRequest(name=name), after)
 
     def read(self, channel: grpc.Channel) -> State:
         """Reads which of the authors are known, and the added relations."""
-        stub, known = papers_pb2_grpc.RecommendationServiceStub(channel), []
+        known = []
         for start in range(0, len(self._names), 50):
             names = self._names[start : start + 50]
             request = papers_pb2.FindCandidatesRequest(kind="CANDIDATE_KIND_AUTHORS", texts=names, top_k=1)
-            for name, result in zip(names, stub.FindCandidates(request, timeout=_TIMEOUT_S).results, strict=True):
+            for name, result in zip(names, ask(channel, request).results, strict=True):
                 known += [candidate.id for candidate in result.candidates if candidate.id == name]
-        request = relations_pb2.ListRelationsRequest(page_size=1000)
-        listed = relations_pb2_grpc.RelationServiceStub(channel).ListRelations(request, timeout=_TIMEOUT_S).relations
+        listed = ask(channel, relations_pb2.ListRelationsRequest(page_size=1000)).relations
         return {"authors": known, "relations": {entry.name: list(entry.examples) for entry in listed if entry.added}}
 
 
@@ -229,7 +218,6 @@ class RegisterShadow(Shadow):
 
     def step(self, channel: grpc.Channel) -> None:
         """Writes, deletes, reads or searches one register."""
-        stub = documents_pb2_grpc.DocumentServiceStub(channel)
         register = self.rng.randrange(self.NUM_REGISTERS)
         history, ids, began = self._histories[register], [f"r{register}-{copy}" for copy in range(2)], time.monotonic()
         kind = self.rng.choices(["write", "delete", "read", "search"], [4, 1, 4, 3])[0]
@@ -237,33 +225,28 @@ class RegisterShadow(Shadow):
             value = self.text() if kind == "write" else None
             history.append(pending := Access(began, float("inf"), value, is_write=True, certain=False))
             if value is not None:
-                reply = stub.Upsert(
-                    _upsert(self.name, dict.fromkeys(ids, value), {"register": register}), timeout=_TIMEOUT_S
-                )
+                reply = ask(channel, _upsert(self.name, dict.fromkeys(ids, value), {"register": register}))
             else:
-                request = documents_pb2.DeleteDocumentsRequest(collection=self.name, ids=ids)
-                reply = stub.DeleteDocuments(request, timeout=_TIMEOUT_S)
+                reply = ask(channel, documents_pb2.DeleteDocumentsRequest(collection=self.name, ids=ids))
             with _REVISION_LOCK:
                 self._newest[0] = max(self._newest[0], reply.index_revision)
             history[history.index(pending)] = Access(began, time.monotonic(), value, is_write=True)
             return
         if kind == "read":
             request = documents_pb2.GetDocumentsRequest(collection=self.name, ids=ids)
-            texts = [document.text for document in stub.GetDocuments(request, timeout=_TIMEOUT_S).documents]
+            texts = [document.text for document in ask(channel, request).documents]
         else:  # search the index, which must hold every acknowledged write
             min_revision = self._newest[0]
             where = filters_pb2.FieldCondition(field="register", equals={"number_value": register})
-            reply = stub.Search(
-                documents_pb2.SearchRequest(
-                    collection=self.name,
-                    queries=[documents_pb2.SearchQuery(text="cat")],
-                    where=filters_pb2.Filter(field=where),
-                    mode="SEARCH_MODE_FACETS",
-                    exact=True,
-                    min_revision=min_revision,
-                ),
-                timeout=_TIMEOUT_S,
+            search = documents_pb2.SearchRequest(
+                collection=self.name,
+                queries=[documents_pb2.SearchQuery(text="cat")],
+                where=filters_pb2.Filter(field=where),
+                mode="SEARCH_MODE_FACETS",
+                exact=True,
+                min_revision=min_revision,
             )
+            reply = ask(channel, search)
             texts = [hit.text for hit in reply.results[0].hits]
             if reply.index_revision < min_revision:
                 raise AssertionError(f"min_revision {min_revision} was answered at {reply.index_revision}")
@@ -328,17 +311,14 @@ def end_pending(histories: list[list[Access]], ended: float) -> None:
 
 def read_collection(channel: grpc.Channel, name: str) -> State:
     """Model and texts of a collection, empty if there is none; asserts that facets and words are those of the texts."""
-    documents = documents_pb2_grpc.DocumentServiceStub(channel)
     try:
-        request = documents_pb2.GetCollectionRequest(name=name)
-        collection = documents_pb2_grpc.CollectionServiceStub(channel).GetCollection(request, timeout=_TIMEOUT_S)
+        model = ask(channel, documents_pb2.GetCollectionRequest(name=name)).collection.model
     except grpc.RpcError as error:
         if error.code() is not grpc.StatusCode.NOT_FOUND:
             raise
         return {}
-    request = documents_pb2.ListDocumentsRequest(collection=name, page_size=1000, include_facets=True)
-    page = documents.ListDocuments(request, timeout=_TIMEOUT_S)
-    model, texts = collection.collection.model, {document.id: document.text for document in page.documents}
+    page = ask(channel, documents_pb2.ListDocumentsRequest(collection=name, page_size=1000, include_facets=True))
+    texts = {document.id: document.text for document in page.documents}
     if texts:
         _check_facets(channel, model, page.documents)
     for id, text in list(texts.items())[:: max(1, len(texts) // 4)]:
@@ -349,15 +329,15 @@ def read_collection(channel: grpc.Channel, name: str) -> State:
             mode="SEARCH_MODE_LEXICAL",
             min_revision=page.index_revision,
         )
-        hits = documents.Search(search, timeout=_TIMEOUT_S).results[0].hits
+        hits = ask(channel, search).results[0].hits
         assert [hit.id for hit in hits] == [id], f"{name}: the last word of {id} finds {hits}"
     return {"model": model, "documents": texts}
 
 
 def _check_facets(channel: grpc.Channel, model: str, documents: Any) -> None:
     request = texts_pb2.EmbedRequest(texts=[document.text for document in documents], model=model)
-    encoded = texts_pb2_grpc.EmbeddingServiceStub(channel).Embed(request, timeout=_TIMEOUT_S).facet_embeddings
-    for document, expected in zip(documents, array_from_message(encoded), strict=True):
+    encoded = array_from_message(ask(channel, request).facet_embeddings)
+    for document, expected in zip(documents, encoded, strict=True):
         stored = array_from_message(document.facet_embeddings)
         norms = np.linalg.norm(stored, axis=-1) * np.linalg.norm(expected, axis=-1)
         cosines = (stored * expected).sum(axis=-1)[norms > 0] / norms[norms > 0]
