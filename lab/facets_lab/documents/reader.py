@@ -1,19 +1,19 @@
 """Trains the answer reader on examples of questions and texts.
 
-Shape suffixes: S sentences of a batch, G questions of a batch.
+Shape suffixes: G questions of a batch, T texts of a batch, S sentences of a text, those of short texts padded.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig
 from facets.model.answer_reader import AnswerNetwork, AnswerReader, ReaderConfig, ReadRow, asked, load_reader, read_row
@@ -70,15 +70,8 @@ class ReaderTrainingConfig(TrainingConfig):
     model: SentenceEncoderConfig = SentenceEncoderConfig()
 
 
-class Asked(NamedTuple):
-    """A text that is read for a question."""
-
-    example: Example
-    group: int  # number of the question in the batch
-
-
-class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
-    """The reader with its examples."""
+class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Example]]):
+    """The reader with its examples; a batch has the texts of each question one after the other, as many of each."""
 
     network: AnswerNetwork
 
@@ -103,7 +96,7 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
         self.network.to(self.device)
         self._teacher = load_reader(config.teacher, device=str(self.device)).network if config.teacher else None
 
-    def batches(self, start_step: int) -> Iterator[list[Asked]]:
+    def batches(self, start_step: int) -> Iterator[list[Example]]:
         """See ``Trainer``."""
         sources = list(self.config.shares)
         chances = np.array(list(self.config.shares.values())) / sum(self.config.shares.values())
@@ -111,27 +104,28 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Asked]]):
             random = np.random.default_rng((self.config.seed, step))
             chosen = random.choice(len(sources), self.config.batch_size, p=chances).tolist()
             batch = []
-            for group, source in enumerate(chosen):
+            for source in chosen:
                 number = int(random.choice(self._by_source[sources[source]]))
                 example = self._examples[number]
-                batch.append(Asked(augmented(example, self._names, random), group))
+                batch.append(augmented(example, self._names, random))
                 for other in random.choice(self._neighbours[number], self.config.negatives, replace=False).tolist():
                     text = cropped(self._examples[other], random, _LONGEST_NEGATIVE)
-                    foreign = Example(text.source, example.question, text.heading, text.sentences, ())
-                    batch.append(Asked(foreign, group))
+                    batch.append(Example(text.source, example.question, text.heading, text.sentences, ()))
             yield batch
 
-    def step(self, batch: list[Asked], number: int) -> dict[str, Tensor]:
+    def step(self, batch: list[Example], number: int) -> dict[str, Tensor]:
         """See ``Trainer``."""
-        rows = rows_of([one.example for one in batch], self.pieces)
+        rows = rows_of(batch, self.pieces)
         with self.autocast():
-            log_odds_S = self.network(rows)
-        losses = reader_losses(batch, [row.num_sentences for row in rows], log_odds_S)
+            log_odds = self.network(rows)
+        counts = [row.num_sentences for row in rows]
+        log_odds_TS = pad_sequence(log_odds.split(counts), batch_first=True, padding_value=_LOWEST)
+        losses = reader_losses([example.answers for example in batch], counts, log_odds_TS, self.config.batch_size)
         if self._teacher is not None:
             with torch.no_grad():
-                taught_S = self._teacher(rows)
-            chance = functional.binary_cross_entropy_with_logits(log_odds_S, torch.sigmoid(taught_S))
-            distance = functional.mse_loss(log_odds_S.clamp(-_MOST, _MOST), taught_S.clamp(-_MOST, _MOST))
+                taught = self._teacher(rows)
+            chance = functional.binary_cross_entropy_with_logits(log_odds, torch.sigmoid(taught))
+            distance = functional.mse_loss(log_odds.clamp(-_MOST, _MOST), taught.clamp(-_MOST, _MOST))
             losses[LOSS] = _DATA_WEIGHT * losses[LOSS] + _TEACHER_WEIGHT * chance + _DISTANCE_WEIGHT * distance
         return losses
 
@@ -160,49 +154,34 @@ def with_layers(weights: Mapping[str, Tensor], kept: Sequence[int]) -> dict[str,
     return chosen
 
 
-def reader_losses(batch: Sequence[Asked], counts: Sequence[int], log_odds_S: Tensor) -> dict[str, Tensor]:
+def reader_losses(
+    answers: Sequence[tuple[int, ...] | None], counts: Sequence[int], log_odds_TS: Tensor, num_questions: int
+) -> dict[str, Tensor]:
     """Cross-entropy of each sentence by itself, of the best one of each text, and of the sentences of a question.
 
     Where only the text is known to answer, any of its sentences may. ``counts``: sentences of each text.
     """
-    device = log_odds_S.device
-    is_answer, is_known, is_answered, group, text = (
-        np.zeros(sum(counts), dtype=kind) for kind in (bool, bool, bool, np.int64, np.int64)
+    places = np.arange(log_odds_TS.shape[1])
+    is_real = places < np.array(counts)[:, None]
+    is_answer = np.array(
+        [real if own is None else real & np.isin(places, own) for own, real in zip(answers, is_real, strict=True)]
     )
-    anywhere, end = list[Tensor](), 0
-    for number, (one, num_sentences) in enumerate(zip(batch, counts, strict=True)):
-        own, end = slice(end, end + num_sentences), end + num_sentences
-        group[own], text[own] = one.group, number
-        answers = one.example.answers
-        is_known[own] = answers is not None
-        is_answer[own] = True if answers is None else np.isin(np.arange(num_sentences), answers)
-        is_answered[own] = is_answer[own].any()
-        if answers is None:
-            anywhere.append(torch.logsumexp(log_odds_S[own], 0))
-    answer_S, known_S, answered_S, group_S, text_S = (
-        torch.from_numpy(array).to(device) for array in (is_answer, is_known, is_answered, group, text)
+    is_known = np.array([own is not None for own in answers])
+    real_TS, answer_TS, known_T = (
+        torch.from_numpy(array).to(log_odds_TS.device) for array in (is_real, is_answer, is_known)
     )
-    separate = functional.binary_cross_entropy_with_logits(log_odds_S[known_S], answer_S[known_S].float())
+    judged_TS = real_TS & known_T[:, None]
+    separate = functional.binary_cross_entropy_with_logits(log_odds_TS[judged_TS], answer_TS[judged_TS].float())
+    right_TS, answered_T = log_odds_TS.masked_fill(~answer_TS, _LOWEST), answer_TS.any(dim=1)
     # The best sentence of a text decides whether the text counts as an answer.
-    signed_S = torch.where(answered_S, log_odds_S.masked_fill(~answer_S, _LOWEST), log_odds_S)[known_S]
-    best_X = log_odds_S.new_full((len(counts),), _LOWEST).scatter_reduce(0, text_S[known_S], signed_S, "amax")
-    is_answered_X = torch.zeros(len(counts), dtype=torch.bool, device=device).index_fill(0, text_S[answer_S], True)
-    texts = functional.softplus(torch.where(is_answered_X, -best_X, best_X)[best_X > _LOWEST]).mean()
-    num_groups = batch[-1].group + 1
-    every_G = _logsumexp_of_groups(log_odds_S, group_S, num_groups)
-    right_G = _logsumexp_of_groups(log_odds_S.masked_fill(~answer_S, _LOWEST), group_S, num_groups)
-    has_answer_G = torch.zeros(num_groups, device=device).index_add(0, group_S, answer_S.float()) > 0
-    listwise = (every_G - right_G)[has_answer_G].mean()
+    best_T = torch.where(answered_T, -right_TS.amax(dim=1), log_odds_TS.amax(dim=1))
+    texts = functional.softplus(best_T[known_T]).mean()
+    every_G, right_G = (values.reshape(num_questions, -1).logsumexp(dim=1) for values in (log_odds_TS, right_TS))
+    listwise = (every_G - right_G)[answered_T.reshape(num_questions, -1).any(dim=1)].mean()
     loss = _SEPARATE_WEIGHT * separate + _TEXT_WEIGHT * texts + listwise
-    if anywhere:
-        loss = loss + _ANYWHERE_WEIGHT * functional.softplus(-torch.stack(anywhere)).mean()
+    if not is_known.all():
+        loss = loss + _ANYWHERE_WEIGHT * functional.softplus(-log_odds_TS[~known_T].logsumexp(dim=1)).mean()
     return {LOSS: loss, "separate": separate.detach(), "texts": texts.detach(), "listwise": listwise.detach()}
-
-
-def _logsumexp_of_groups(values_S: Tensor, groups_S: Tensor, num_groups: int) -> Tensor:
-    highest = values_S.detach().max()
-    sums = torch.zeros(num_groups, device=values_S.device).index_add(0, groups_S, torch.exp(values_S - highest))
-    return torch.log(sums.clamp_min(1e-30)) + highest
 
 
 def rows_of(examples: Sequence[Example], pieces: WordPieces) -> list[ReadRow]:

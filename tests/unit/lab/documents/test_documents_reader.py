@@ -147,6 +147,6 @@ def test_a_reader_begins_with_a_layer_of_its_teacher_and_learns_from_it(config: 
             optimizer.zero_grad()
             student.step(batch, step)[LOSS].backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-        rows = rows_of([one.example for one in batch], student.pieces)
+        rows = rows_of(batch, student.pieces)
         distances.append(float((student.network(rows) - teacher.network(rows)).abs().mean().detach()))
     assert distances[1] < distances[0] / 2
