@@ -9,9 +9,9 @@ measure curves on unseen texts. Shape suffixes: M hits, F features.
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -31,7 +31,6 @@ from facets_lab.evaluation.options import CalibratedModel, DryRun, NumDocuments,
 from facets_lab.evaluation.statistics import expected_calibration_error, fit_logistic
 
 _ASKED, _REMOVED, _FOREIGN, _BEHIND = range(4)
-_KIND_WEIGHTS = (1 / 3, 1 / 3, 1 / 3, 1.0)
 _NUM_BEHIND = 9  # hits after the first
 _STEEPEST = 200.0  # logits per point of the score
 _MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
@@ -42,28 +41,26 @@ _STOP_WORDS = "the of and to a in is it that for on with as was what who how do 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedHits:
-    """Hits of one data set in one mode."""
+class ObservedHits(NamedTuple):
+    """Hits of one data set, on which a logistic curve is fitted."""
 
-    features: NDArray[np.float64]  # [M, F], columns facets.documents.confidence.FEATURES
-    relevant: NDArray[np.bool_]  # [M] bool
-    kinds: NDArray[np.int64]  # [M] int64, _ASKED to _BEHIND
+    features: NDArray[np.float64]  # [M, F]
+    relevant: NDArray[np.bool_]  # [M]
+    kinds: NDArray[np.generic]  # [M], such as the numbers _ASKED to _BEHIND
 
     @classmethod
     def concatenate(cls, parts: Sequence["ObservedHits"]) -> "ObservedHits":
         """The hits of all parts."""
-        columns = ("features", "relevant", "kinds")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def select(self, chosen_M: NDArray[np.bool_]) -> "ObservedHits":
         """Selects hits by a mask."""
         return ObservedHits(self.features[chosen_M], self.relevant[chosen_M], self.kinds[chosen_M])
 
     def weights(self) -> NDArray[np.float64]:
-        """Weight of each hit, ``[M]``; all first hits together weigh 1."""
-        counts = np.bincount(self.kinds, minlength=len(_KIND_WEIGHTS))
-        return (np.array(_KIND_WEIGHTS) / np.maximum(counts, 1))[self.kinds]
+        """Weight of each hit, ``[M]``; the hits of each kind together weigh 1."""
+        _, kind_M, counts = np.unique(self.kinds, return_inverse=True, return_counts=True)
+        return (1 / counts)[kind_M]
 
 
 def calibrate_search(
@@ -134,7 +131,7 @@ def calibrate_search(
 
 
 def fit_curve(observed: Sequence[ObservedHits]) -> dict[str, float]:
-    """Weights of a logistic curve; all sets have equal weight, and the kinds within a set have ``_KIND_WEIGHTS``."""
+    """Weights of a logistic curve of ``FEATURES``; all sets have equal weight, and so have the kinds within a set."""
     hits = ObservedHits.concatenate(observed)
     weights_M = np.concatenate([own.weights() for own in observed])
     is_first = hits.kinds != _BEHIND

@@ -20,6 +20,7 @@ from facets.model.answer_reader import AnswerReader, HitWeights, counted
 from facets.model.shipped import find_model
 from facets.storage.files import write_whole
 from facets_lab.documents.beir import RetrievalData, read_beir, sampled
+from facets_lab.documents.calibration import ObservedHits
 from facets_lab.documents.collection import NAME, indexed, load_searched
 from facets_lab.documents.reader_data import written_examples
 from facets_lab.evaluation.comparison import Report
@@ -36,17 +37,6 @@ class _Query(NamedTuple):
     kind: str  # asked, removed, foreign or attribute
     text: str
     relevant: frozenset[str]
-
-
-class _Hits(NamedTuple):
-    log_odds: NDArray[np.float64]  # [M, 2]: without the reader, and of the answer
-    right: NDArray[np.bool_]  # [M]
-    kinds: NDArray[np.str_]  # [M]
-
-    def weights(self) -> NDArray[np.float64]:
-        """Weight of each hit, ``[M]``: all kinds weigh the same."""
-        _, kind_M, counts = np.unique(self.kinds, return_inverse=True, return_counts=True)
-        return (1 / counts)[kind_M]
 
 
 def calibrate_reader(
@@ -72,8 +62,8 @@ def calibrate_reader(
     for name, hits in observed.items():
         weights = _fitted([others for other, others in observed.items() if other != name])
         slopes = np.array([weights[feature] for feature in _FEATURES])
-        left_out[name] = _measured(hits, expit(weights["intercept"] + hits.log_odds @ slopes))
-        left_out[name]["without_reader"] = _measured(hits, expit(hits.log_odds[:, 0]))
+        left_out[name] = _measured(hits, expit(weights["intercept"] + hits.features @ slopes))
+        left_out[name]["without_reader"] = _measured(hits, expit(hits.features[:, 0]))
     fitted = _fitted(list(observed.values()))
     if not dry_run:
         stored = json.loads((folder / "config.json").read_text())
@@ -115,8 +105,8 @@ def _foreign(sets: Sequence[RetrievalData], number: int, seed: int) -> list[_Que
     return [_Query("foreign", text, frozenset()) for text in drawn]
 
 
-def _observed(collections: Iterator[tuple[Mapping[str, str], list[_Query]]], reader: AnswerReader) -> _Hits:
-    """The first hit of every query that the reader has read."""
+def _observed(collections: Iterator[tuple[Mapping[str, str], list[_Query]]], reader: AnswerReader) -> ObservedHits:
+    """The first hit of every query that the reader has read, with its log-odds without the reader and of the answer."""
     model, rows = load_searched(None), list[tuple[float, float, bool, str, str]]()
     for texts, queries in collections:
         with indexed(model, texts, reader=reader) as collection:
@@ -131,20 +121,20 @@ def _observed(collections: Iterator[tuple[Mapping[str, str], list[_Query]]], rea
                             rows.append((hit.confidence, hit.answer_confidence, right, query.kind, query.text))
     log_odds = logit(np.clip([row[:2] for row in rows], _LEAST, 1 - _LEAST))
     log_odds[:, 1] = [counted(row[4], answer) for row, answer in zip(rows, log_odds[:, 1].tolist(), strict=True)]
-    return _Hits(log_odds, np.array([row[2] for row in rows]), np.array([row[3] for row in rows]))
+    return ObservedHits(log_odds, np.array([row[2] for row in rows]), np.array([row[3] for row in rows]))
 
 
-def _fitted(observed: Sequence[_Hits]) -> dict[str, float]:
-    log_odds, right = (np.concatenate(column) for column in zip(*(hits[:2] for hits in observed), strict=True))
-    weights = np.concatenate([hits.weights() for hits in observed])
-    fitted = fit_logistic(log_odds, right, weights, _FEATURES)
+def _fitted(observed: Sequence[ObservedHits]) -> dict[str, float]:
+    hits = ObservedHits.concatenate(observed)
+    weights = np.concatenate([own.weights() for own in observed])
+    fitted = fit_logistic(hits.features, hits.relevant, weights, _FEATURES)
     return {name: max(0.0, weight) if name in _FEATURES else weight for name, weight in fitted.items()}
 
 
-def _measured(hits: _Hits, confidence_M: NDArray[np.float64]) -> dict[str, object]:
+def _measured(hits: ObservedHits, confidence_M: NDArray[np.float64]) -> dict[str, object]:
     """Area under the curve, and the share of each kind of hits with a confidence below 0.1."""
     from sklearn.metrics import roc_auc_score
 
-    is_hidden, kinds = confidence_M < 0.1, np.where(hits.right, "right", hits.kinds)
+    is_hidden, kinds = confidence_M < 0.1, np.where(hits.relevant, "right", hits.kinds)
     hidden = {str(kind): float(is_hidden[kinds == kind].mean()) for kind in np.unique(kinds)}
-    return {"auc": float(roc_auc_score(hits.right, confidence_M)), "hidden": hidden}
+    return {"auc": float(roc_auc_score(hits.relevant, confidence_M)), "hidden": hidden}
