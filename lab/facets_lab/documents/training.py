@@ -18,8 +18,7 @@ from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.passage_checkpoint import PassageModelConfig, write_encoder
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
-from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, vectors_of
-from facets_lab.documents.teacher import Teacher
+from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, Teacher, vectors_of
 from facets_lab.evaluation.files import parse_count, read_table
 from facets_lab.losses import distillation_loss
 from facets_lab.training.loop import LOSS, ConfigFile, Resume, RunOut, Trainer, TrainingResult, train

@@ -11,11 +11,11 @@ from facets_lab.documents.data import (
     PassageTrainingConfig,
     PreparedPassages,
     SourceConfig,
+    Teacher,
     prepare,
     read_groups,
     vectors_of,
 )
-from facets_lab.documents.teacher import Teacher
 from facets_lab.documents.training import PassageTrainer, export_passage_model
 from facets_lab.training.loop import TrainingLoop, TrainingResult, train
 
