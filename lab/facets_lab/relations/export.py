@@ -30,9 +30,8 @@ from facets_lab.evaluation.comparison import Report
 from facets_lab.relations.catalogue import RelationCatalogue
 from facets_lab.relations.data import FactorizationConfig, RelationMatrix, RelationTrainingConfig
 from facets_lab.relations.entity_pairs import bare_name
-from facets_lab.relations.facts import type_of_name
+from facets_lab.relations.facts import read_types, type_of_name
 from facets_lab.relations.mining import mine_cells
-from facets_lab.relations.title_types import read_types
 from facets_lab.relations.training import RelationTrainer
 from facets_lab.training.loop import Resume, TrainingResult, train
 

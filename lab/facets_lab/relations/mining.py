@@ -26,7 +26,7 @@ from facets_lab.evaluation.comparison import Report
 from facets_lab.relations.catalogue import read_phrases, relations_by_pattern
 from facets_lab.relations.data import read_triples
 from facets_lab.relations.entity_pairs import DocumentMiner, bare_name, distinctive_names, name_variants
-from facets_lab.relations.title_types import TYPES_FILE, type_of_document, write_types
+from facets_lab.relations.facts import TYPES_FILE, type_of_document, write_types
 from facets_lab.training.corpus import clean_paragraph, expand_files, map_in_order, read_titled_documents
 
 CELLS_FILE = "cells.tsv"

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 from facets_lab.relations.catalogue import RelationCatalogue, read_phrases
 from facets_lab.relations.data import Cell, read_cells
-from facets_lab.relations.facts import facts_of_cells
-from facets_lab.relations.title_types import write_types
+from facets_lab.relations.facts import facts_of_cells, write_types
 from facets_lab.training.__main__ import main
 
 from facets.errors import ConfigError, InvalidInputError
