@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
-from tokenizers import Tokenizer as PieceTokenizer
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, Settings
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
@@ -88,7 +87,8 @@ def build_word_vectors(
     distilled = distill(vocabulary, encoder_path, [*more, *sample_sentences(corpus, config)], config)
     trained = WordVectors(vocabulary, remove_common(train_cbow(corpus, config).vectors, config.num_removed))
     blended = blend(distilled, trained, second_weight=config.cbow_weight, dim=config.dim)
-    return add_pieces(blended, read_word_pieces(encoder_path))
+    pieces = open_encoder(encoder_path).tokenizer.get_vocab()
+    return add_pieces(blended, sorted(pieces, key=pieces.__getitem__))
 
 
 def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[NDArray[np.unsignedinteger]]:
@@ -224,16 +224,6 @@ def open_encoder(path: Path) -> "SentenceTransformer":
         return SentenceTransformer(str(path), device="cpu", local_files_only=True)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"expected a sentence-transformers model in {path}, got: {error}") from error
-
-
-def read_word_pieces(encoder_path: Path) -> list[str]:
-    """Pieces of an encoder's WordPiece tokenizer, in its order."""
-    try:
-        tokenizer = PieceTokenizer.from_file(str(encoder_path / "tokenizer.json"))
-    except Exception as error:  # the package raises no narrower exception
-        raise CheckpointError(f"expected tokenizer.json in {encoder_path}, got: {error}") from error
-    pieces = tokenizer.get_vocab(with_added_tokens=False)
-    return sorted(pieces, key=pieces.__getitem__)
 
 
 def add_pieces(vectors: WordVectors, word_pieces: Sequence[str], *, min_words: int = 2) -> WordVectors:
