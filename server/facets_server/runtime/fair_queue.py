@@ -281,7 +281,7 @@ class FairLock:
                     raise self._refusal()
                 self._queue.remove(refused)
             self._queue.put(waiter)
-        waiter.add_done_callback(self._queue.remove)
+        waiter.add_done_callback(self._queue.remove)  # type: ignore[arg-type]  # a waiter, which is the future
         if refused is not None:
             refused.end(self._refusal())
         return waiter
