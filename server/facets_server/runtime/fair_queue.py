@@ -225,21 +225,20 @@ class FairLock:
     def acquire(self, call: CallContext) -> ExitStack:
         """Takes the lock in a worker thread, until the stack is closed; raises as ``Waiter.wait``."""
         with call.stages.measured("queue"):
-            self._request(call).wait()
+            if (waiter := self._request(call)) is not None:
+                waiter.wait()
         return self._held_by(call)
 
     async def acquired(self, call: CallContext) -> ExitStack:
         """``acquire`` for a coroutine."""
         with call.stages.measured("queue"):
-            waiter = self._request(call)
-            try:
-                if not waiter.done():
+            if (waiter := self._request(call)) is not None:
+                try:
                     await waiter.ended()
-                waiter.result()  # another thread may have refused it by now
-            except asyncio.CancelledError:
-                if not waiter.cancelled() and waiter.exception() is None:  # granted just before
-                    self.release(call)
-                raise
+                except asyncio.CancelledError:
+                    if not waiter.cancelled() and waiter.exception() is None:  # granted just before
+                        self.release(call)
+                    raise
         return self._held_by(call)
 
     def _held_by(self, call: CallContext) -> ExitStack:
@@ -266,20 +265,20 @@ class FairLock:
         """Refuses every call from now on; current holders keep the lock until they release it."""
         self._queue.close()
 
-    def _request(self, call: CallContext) -> Waiter:
-        """Returns a waiter that has ended if the lock is free, else one that has joined the queue."""
-        waiter, refused = Waiter(call), None
+    def _request(self, call: CallContext) -> Waiter | None:
+        """Takes the lock if it is free; else returns a waiter that has joined the queue."""
+        refused = None
         with self._queue.changed:
             # Waiters may exist while places are free: the free ones are reserved for other callers.
             if self._may_have(call.caller) and not self._queue.is_closed:
                 self._held[call.caller] += 1
-                waiter.end()
-                return waiter
+                return None
             if len(self._queue) >= self._max_waiting:
                 refused = self._queue.gives_way(call)
                 if refused is None:
                     raise self._refusal()
                 self._queue.remove(refused)
+            waiter = Waiter(call)
             self._queue.put(waiter)
         waiter.add_done_callback(self._queue.remove)  # type: ignore[arg-type]  # a waiter, which is the future
         if refused is not None:
