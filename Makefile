@@ -202,7 +202,7 @@ $(VENV)/.installed-browser: $(VENV)/.installed-all
 $(VENV)/.installed-adapters: $(VENV)/.made $(PINS)
 	@echo "installing the server and the frameworks of the adapters (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
-	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters,mcp,ray]' -e './lab[mteb]' -e '.[model]' txtai pytest pytest-asyncio httpx openai cohere huggingface_hub openapi-spec-validator
+	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters,mcp,ray]' -e './lab' -e '.[model]' mteb txtai pytest pytest-asyncio httpx openai cohere huggingface_hub openapi-spec-validator
 	@$(INSTALL_RECOGNIZER)
 	@touch $@
 

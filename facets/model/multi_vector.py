@@ -82,8 +82,8 @@ class _PassageModule(_Module):
     def preprocess(
         self, inputs: Sequence[str], prompt: str | None = None, task: str | None = None, **_settings: object
     ) -> dict[str, Any]:
-        """The texts, and the task: ``query``, or anything else for documents."""
-        return {"texts": [(prompt or "") + text for text in inputs], "task": task}
+        """The texts, with a full stop for blank ones, and the task: ``query``, or anything else for documents."""
+        return {"texts": [(prompt or "") + (text if text.strip() else ".") for text in inputs], "task": task}
 
 
 class PassageVectorModule(_PassageModule):

@@ -8,10 +8,12 @@ from integration.server_process import ROOT
 
 mteb = pytest.importorskip("mteb")
 from datasets import Dataset, DatasetDict  # noqa: E402
-from facets_lab.documents.mteb_encoder import FacetsEncoder  # noqa: E402
 from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: E402
 from mteb.abstasks.sts import AbsTaskSTS  # noqa: E402
 from mteb.abstasks.task_metadata import TaskMetadata  # noqa: E402
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer  # noqa: E402
+
+from facets.model.multi_vector import PassageFacetsModule, PassageVectorModule  # noqa: E402
 
 MODEL = ROOT / "models" / "facets-passages-small-en"
 QUESTIONS = {
@@ -77,27 +79,13 @@ class Pairs(AbsTaskSTS):
         self.data_loaded = True
 
 
-@pytest.fixture(scope="module")
-def encoder() -> FacetsEncoder:
-    return FacetsEncoder(MODEL)
-
-
-def test_it_meets_the_protocol(encoder: FacetsEncoder) -> None:
-    assert isinstance(encoder, mteb.EncoderProtocol)
-    assert encoder.mteb_model_meta.name == "facets/facets-passages-small-en"
-    with pytest.raises(ValueError, match="revision"):
-        FacetsEncoder(MODEL, "another")
-
-
-def test_retrieval_finds_the_right_articles_by_facets(encoder: FacetsEncoder) -> None:
+def test_retrieval_finds_the_right_articles_by_facets() -> None:
+    encoder = MultiVectorEncoder(modules=[PassageFacetsModule(MODEL)], device="cpu")
     result = mteb.evaluate(encoder, Questions(), cache=None, show_progress_bar=False)
     assert result.task_results[0].scores["test"][0]["ndcg_at_10"] == pytest.approx(1.0)
 
 
-def test_similarity_is_measured_by_the_vector_of_the_text(encoder: FacetsEncoder) -> None:
+def test_similarity_is_measured_by_the_vector_of_the_text() -> None:
+    encoder = SentenceTransformer(modules=[PassageVectorModule(MODEL)], device="cpu")
     result = mteb.evaluate(encoder, Pairs(), cache=None, show_progress_bar=False)
     assert result.task_results[0].scores["test"][0]["cosine_spearman"] > 0.4
-
-
-def test_a_text_without_words_does_not_stop_a_benchmark(encoder: FacetsEncoder) -> None:
-    assert encoder.encode([{"text": ["", "A dog."]}]).shape == (2, encoder.model.dim)

@@ -55,5 +55,5 @@ def test_a_distribution_that_is_too_large_fails_the_build(tmp_path: Path, capsys
 
 def test_every_extra_is_checked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = set(project["optional-dependencies"]) - {"all", "dev", "gpu", "mteb"}
+    extras = set(project["optional-dependencies"]) - {"all", "dev", "gpu"}
     assert set(script("check_extras").EXTRAS) == {*extras, "client", "library"}

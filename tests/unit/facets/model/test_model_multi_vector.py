@@ -50,6 +50,11 @@ def test_maxsim_of_queries_and_documents_is_the_score_by_facets(model: PassageMo
     assert "eagle" in TEXTS[int(scores[0].argmax())]
 
 
+def test_an_empty_text_does_not_stop_a_pipeline() -> None:
+    encoder = sentence_transformers.MultiVectorEncoder(modules=[PassageFacetsModule(MODEL)], device="cpu")
+    assert [len(facets) > 0 for facets in encoder.encode_document(["", TEXTS[0]])] == [True, True]
+
+
 def test_a_checkpoint_opens_as_a_multi_vector_encoder(tmp_path: Path) -> None:
     toy_model().save(tmp_path / "toy")
     encoder = sentence_transformers.MultiVectorEncoder(str(tmp_path / "toy"), device="cpu", trust_remote_code=True)
