@@ -6,7 +6,7 @@ Shape suffixes: E examples, N their facets, K pattern facets, J relation facets,
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,6 @@ from facets.relations.model import RelationModel
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.results import Relation
 from facets.relations.scoring import RelationFacets
-from facets.relations.tables import RelationDetails
 from facets.storage.records import NO_NEWS, News, Record, RecordFollower, RecordStore, record_schema
 from facets.storage.sql import SqlDatabase
 
@@ -33,38 +32,31 @@ _KIND = "relation"
 SCHEMA = record_schema("file of added relations", 0x46415245)  # "FARE"
 
 
-@dataclass(frozen=True, slots=True)
-class AddedRelation:
-    """A relation and the patterns it was added from."""
-
-    name: str  # unique
-    examples: tuple[str, ...]  # normalised patterns
-    threshold: float  # scores of at least this value are accepted
-
-    def record(self) -> Record:
-        """The relation as it is stored; a record of its name without a value removes it."""
-        return Record(_KIND, self.name, json.dumps(asdict(self)).encode())
-
-
 class AddedRelationStore(RecordStore):
     """The relations added to one model, in a folder, created when absent, or a database shared by several servers."""
 
     def __init__(self, place: Path | SqlDatabase, model: str) -> None:
         super().__init__(place / _FILE if isinstance(place, Path) else place, f"relations/{model}", SCHEMA)
 
-    def read(self) -> list[AddedRelation]:
+    def read(self) -> list[Relation]:
         """All added relations, in the order they were added."""
         return _updated([], self.news())
 
 
-def _updated(known: Sequence[AddedRelation], news: News) -> list[AddedRelation]:
+def added_record(relation: Relation) -> Record:
+    """An added relation as it is stored; a record of its name without a value removes it."""
+    values = {name: getattr(relation, name) for name in ("name", "examples", "threshold")}
+    return Record(_KIND, relation.name, json.dumps(values).encode())
+
+
+def _updated(known: Sequence[Relation], news: News) -> list[Relation]:
     relations = {relation.name: relation for relation in known}
     for _, name, value in news.records:
         relations.pop(name, None)
         if value is not None:
             values = json.loads(value)
             examples = tuple(map(str, values["examples"]))
-            relations[name] = AddedRelation(str(values["name"]), examples, float(values["threshold"]))
+            relations[name] = Relation(name=name, threshold=float(values["threshold"]), examples=examples)
     return list(relations.values())
 
 
@@ -78,7 +70,7 @@ class Additions(RecordFollower[AddedRelationStore]):
         super().__init__(None if place is None else AddedRelationStore(place, model.name))
         self._model = model
         # The added relations, and the facets of all relations; replaced together to stay consistent.
-        self._known: tuple[list[AddedRelation], RelationFacets]
+        self._known: tuple[list[Relation], RelationFacets]
         self.take(NO_NEWS)
         self.follow(now=True)
         # Normalised alias -> relation, and whether head and tail are exchanged.
@@ -130,20 +122,14 @@ class Additions(RecordFollower[AddedRelationStore]):
         """All relations and their meaning, by name."""
         self.follow()
         added, known = self._known
-        examples = {relation.name: relation.examples for relation in added}
         own = self._model.relations
-        counts = dict(zip(own.names, own.num_pairs, strict=True))
-        details = dict(zip(own.names, own.details, strict=True))
-        return [
-            Relation(
-                name=name,
-                threshold=float(threshold),
-                num_pairs=counts.get(name, 0),
-                examples=examples.get(name, ()),
-                **asdict(details.get(name, RelationDetails())),
+        trained = [
+            Relation(name=name, threshold=threshold, num_pairs=num_pairs, **asdict(details))
+            for name, threshold, num_pairs, details in zip(
+                own.names, known.thresholds[: len(own.names)].tolist(), own.num_pairs, own.details, strict=True
             )
-            for name, threshold in sorted(zip(known.names, known.thresholds, strict=True))
         ]
+        return sorted([*trained, *added], key=lambda relation: relation.name)
 
     def add(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> Relation:
         """See ``RelationEngine.add_relation``."""
@@ -162,9 +148,10 @@ class Additions(RecordFollower[AddedRelationStore]):
             added, known = self._known
             if name in known.names:
                 raise ConflictError(f"relation {name!r} exists; choose another name")
-            relation = AddedRelation(name, patterns, float(np.float32(value)))  # the precision of scores
-            self._replace([*added, relation], relation.record())
-        return _relation(relation)
+            threshold = float(np.float32(value))  # the precision of scores
+            relation = Relation(name=name, threshold=threshold, examples=patterns)
+            self._replace([*added, relation], added_record(relation))
+        return relation
 
     def remove(self, name: str) -> Relation:
         """See ``RelationEngine.remove_relation``."""
@@ -177,9 +164,9 @@ class Additions(RecordFollower[AddedRelationStore]):
                 raise self._unknown(name)
             removed = added.pop(name)
             self._replace(list(added.values()), Record(_KIND, name, None))
-        return _relation(removed)
+        return removed
 
-    def _replace(self, added: list[AddedRelation], record: Record) -> None:
+    def _replace(self, added: list[Relation], record: Record) -> None:
         """Computes the facets, writes the change, and then shows it to readers."""
         known = added, self._with_added(added)
         if self.store is not None:
@@ -193,7 +180,7 @@ class Additions(RecordFollower[AddedRelationStore]):
             f"no relation {name[:80]!r}; near names: {near}", resource_type="relation", resource_name=name[:80]
         )
 
-    def _with_added(self, added: Sequence[AddedRelation]) -> RelationFacets:
+    def _with_added(self, added: Sequence[Relation]) -> RelationFacets:
         own = self._model.relations
         facets: list[Floats] = [own.facets]
         for relation in added:
@@ -206,10 +193,6 @@ class Additions(RecordFollower[AddedRelationStore]):
             np.array(thresholds, dtype=np.float32),
             np.array([*range(len(own.names)), *[-1] * len(added)], dtype=np.int64),
         )
-
-
-def _relation(added: AddedRelation) -> Relation:
-    return Relation(name=added.name, threshold=added.threshold, examples=added.examples)
 
 
 def _normalised(name: str) -> str:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from facets.errors import ConflictError, DiskFullError, InvalidInputError, NotFoundError, StoreGoneError
-from facets.relations.additions import AddedRelation, AddedRelationStore, fitted_facets
+from facets.relations.additions import AddedRelationStore, fitted_facets
 from facets.relations.engine import RelationEngine
+from facets.relations.results import Relation
 
 
 def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_an_addition_to_a_folder_that_was_moved_is_refused(folder: Path, tmp_pat
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 
 
-def read(folder: Path) -> list[AddedRelation]:
+def read(folder: Path) -> list[Relation]:
     store = AddedRelationStore(folder, "toy")
     try:
         return store.read()

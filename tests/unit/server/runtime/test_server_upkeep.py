@@ -19,7 +19,8 @@ from facets_server.documents.stream_store import StreamStore
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.papers.records import Paper
 from facets.papers.store import AdditionStore
-from facets.relations.additions import AddedRelation, AddedRelationStore
+from facets.relations.additions import AddedRelationStore, added_record
+from facets.relations.results import Relation
 from facets.storage.backup import last_backup
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
@@ -47,7 +48,7 @@ def data(tmp_path):
     papers = AdditionStore(folder / "papers" / "toy", "toy")
     papers.add(revision="r1", papers=[Paper("title", id="p1")])
     relations = AddedRelationStore(folder / "relations" / "toy", "toy")
-    relations.write([AddedRelation("mentor", ("$ARG1 taught $ARG2",), 0.5).record()])
+    relations.write([added_record(Relation(name="mentor", threshold=0.5, examples=("$ARG1 taught $ARG2",)))])
     streams = StreamStore(folder / "ingest-streams.sqlite3")
     stream = streams.begin(collection="docs", collection_created="now")
     streams.advance(stream, 3)
