@@ -5,7 +5,8 @@ dimensions of word vectors, V words, B papers, K facets, I papers of the corpus.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,9 +75,6 @@ class MatchedTable(nn.Module):
         self.matched[pairs_P] = new_PD
 
 
-AUTOENCODER = "autoencoder"  # a part of the loss, like the kinds of candidates
-LossT = TypeVar("LossT", Tensor, float)
-
 _PAIRS_AT_A_TIME = 8192
 _REFRESH_ROUNDS = 3
 _WEIGHT_RATE_FACTOR = 5.0  # log word weights change by units, coordinates of unit vectors by hundredths
@@ -140,9 +138,34 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         ]
 
     def step(self, batch: PaperBatch, number: int) -> dict[str, Tensor]:
-        """See ``Trainer``; also updates the tables."""
-        losses = self._losses(batch)
-        return {LOSS: self._total(losses), **losses}
+        """See ``Trainer``; in training, also updates the tables."""
+        config, (encoded, averages_BW) = self.config, self._encode(batch)
+        losses: dict[str, Tensor] = {}
+        for kind, pairs in batch.pairs.items():
+            table = self.table(kind)
+            facets_BKD = encoded.scaled(kind)
+            numbers_P = self.tensor(pairs.numbers)
+            positives_P2 = self.tensor(pairs.pairs)
+            own_PD, has_rest_P = table.vectors_without(numbers_P)
+            losses[kind] = softmax_loss(
+                facets_BKD,
+                table.vectors(self.tensor(pairs.columns)),
+                positives_P2,
+                # A pair whose author has no other paper adds nothing yet.
+                self.tensor(pairs.weights) * has_rest_P,
+                own_PD,
+                temperature=config.temperature,
+            )
+            if self.network.training:
+                table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)
+        words_BD = self.network.word_map(averages_BW)
+        autoencoder = paper_autoencoder_loss(encoded.facets, words_BD, self.tensor(batch.negatives))
+        total = (
+            config.author_weight * losses[CandidateKind.AUTHORS]
+            + config.citation_weight * losses[CandidateKind.CITATIONS]
+            + config.autoencoder_weight * autoencoder
+        )
+        return {LOSS: total, **losses, "autoencoder": autoencoder}
 
     @torch.no_grad()
     def after_step(self, learning_rate_factor: float) -> None:
@@ -152,12 +175,8 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
 
     def validate(self) -> dict[str, float]:
         """Mean losses of the held-out papers."""
-        batches = self._stream.validation_batches()
-        total = dict.fromkeys([*CandidateKind, AUTOENCODER], 0.0)
-        for batch in batches:
-            for name, loss in self._losses(batch).items():
-                total[name] += float(loss) / len(batches)
-        return {LOSS: self._total(total), **total}
+        losses = [self.step(batch, 0) for batch in self._stream.validation_batches()]
+        return {name: fmean(float(own[name]) for own in losses) for name in (losses[0] if losses else ())}
 
     def state(self) -> dict[str, Any]:
         """See ``Trainer``."""
@@ -195,38 +214,6 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
                     numbers_P = self.tensor(numbers)
                     own_PD, _ = table.vectors_without(numbers_P)
                     table.update(numbers_P, scaled.to(self.device), own_PD)
-
-    def _total(self, losses: Mapping[str, LossT]) -> LossT:
-        config = self.config
-        return (
-            config.author_weight * losses[CandidateKind.AUTHORS]
-            + config.citation_weight * losses[CandidateKind.CITATIONS]
-            + config.autoencoder_weight * losses[AUTOENCODER]
-        )
-
-    def _losses(self, batch: PaperBatch) -> dict[str, Tensor]:
-        encoded, averages_BW = self._encode(batch)
-        losses: dict[str, Tensor] = {}
-        for kind, pairs in batch.pairs.items():
-            table = self.table(kind)
-            facets_BKD = encoded.scaled(kind)
-            numbers_P = self.tensor(pairs.numbers)
-            positives_P2 = self.tensor(pairs.pairs)
-            own_PD, has_rest_P = table.vectors_without(numbers_P)
-            losses[kind] = softmax_loss(
-                facets_BKD,
-                table.vectors(self.tensor(pairs.columns)),
-                positives_P2,
-                # A pair whose author has no other paper adds nothing yet.
-                self.tensor(pairs.weights) * has_rest_P,
-                own_PD,
-                temperature=self.config.temperature,
-            )
-            if self.network.training:
-                table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)
-        words_BD = self.network.word_map(averages_BW)
-        losses[AUTOENCODER] = paper_autoencoder_loss(encoded.facets, words_BD, self.tensor(batch.negatives))
-        return losses
 
     def _encode(self, batch: PaperBatch) -> tuple[EncodedPapers, Tensor]:
         """Papers, and their word averages ``[B, W]``."""
