@@ -121,11 +121,12 @@ def write_papers_part(folder: Path, part: PapersPart) -> None:
         tables[f"{kind}.spread"] = part.tables.spreads[kind].astype(np.float32)
     write_whole(folder / _TABLES_FILE, save({name: np.ascontiguousarray(array) for name, array in tables.items()}))
     papers = part.papers
+    by_candidate = {kind: pairs[np.lexsort(pairs.T)] for kind, pairs in papers.pairs.items()}
     arrays = {
         "rows": papers.rows,
         "lengths": np.diff(papers.offsets).astype(np.int32),
         "years": papers.years.astype(np.int16),
-        **{f"{kind}.pairs": papers.pairs[kind].astype(np.int32) for kind in CandidateKind},
+        **{f"{kind}.pairs": by_candidate[kind].astype(np.int32) for kind in CandidateKind},
     }
     write_whole(folder / _PAPERS_FILE, lzma.compress(save(arrays)))  # words compress to two thirds
     texts = {

@@ -7,8 +7,7 @@ citing papers, U those of a batch, V words, D dimensions.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, NamedTuple, Self
 
@@ -27,6 +26,7 @@ from facets.language.vocabulary import Vocabulary
 from facets.model.passage_encoding import length_batches
 from facets.papers.reading import typed_rows
 from facets.papers.records import Author, CandidateKind, Paper, year_of_id
+from facets.papers.trained import TrainedPapers
 from facets_lab.evaluation.files import NonBlank, Record, read_records
 from facets_lab.training.corpus import gather
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
@@ -107,31 +107,6 @@ def read_papers(path: Path) -> list[Paper]:
     return list(papers.values())
 
 
-class Interactions(NamedTuple):
-    """Nonzero cells of a matrix of papers and authors (or citing papers), by paper."""
-
-    ids: list[str]  # J ids of the columns, sorted
-    names: list[str]  # J names to show
-    papers: NDArray[np.int64]  # [P] int64, ascending
-    columns: NDArray[np.int64]  # [P] int64
-    weights: NDArray[np.float32]  # [P] float32, r of eq. 3.12: inverse of the column's number of papers, with mean 1
-
-
-@dataclass(frozen=True, slots=True)
-class PaperCorpus:
-    """Papers ready for training."""
-
-    papers: Sequence[Paper]  # in the order of the file
-    vocabulary: Vocabulary  # V words
-    rows: NDArray[np.uint16]  # [T] uint16, typed rows (facets.papers.reading), titles first
-    offsets: NDArray[np.int64]  # [I + 1] int64; the words of paper i are rows[offsets[i]:offsets[i + 1]]
-    interactions: dict[CandidateKind, Interactions]  # by kind
-
-    def __len__(self) -> int:
-        """Number of papers, I."""
-        return len(self.papers)
-
-
 def build_vocabulary(papers: Sequence[Paper], config: PaperTrainingConfig) -> Vocabulary:
     """The words of titles and abstracts, most frequent first, ties by word."""
     counts: Counter[str] = Counter()
@@ -146,39 +121,45 @@ def build_vocabulary(papers: Sequence[Paper], config: PaperTrainingConfig) -> Vo
     return Vocabulary(kept, np.array([counts[word] for word in kept]), total_count=counts.total())
 
 
-def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperTrainingConfig) -> PaperCorpus:
-    """Word rows and interactions of papers."""
+def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperTrainingConfig) -> TrainedPapers:
+    """Word rows of papers, and their pairs with authors and citing papers, by paper."""
     tokenizer = Tokenizer()
     rows: list[NDArray[np.uint16]] = []
     for part in grouped(papers, _TEXTS_AT_A_TIME, size=lambda _: 1):
         rows += typed_rows(tokenizer, vocabulary, [p.title for p in part], [p.abstract for p in part])
-    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     titles = {paper.id: paper.title for paper in papers}
     names = {author.key: author.name for paper in papers for author in paper.authors}
-    author_keys = [tuple(author.key for author in paper.authors) for paper in papers]
-    citing_keys = [paper.cited_by_ids for paper in papers]
-    interactions = {
-        CandidateKind.AUTHORS: _interactions(author_keys, names, config.min_author_papers),
-        CandidateKind.CITATIONS: _interactions(citing_keys, titles, config.min_cited_papers),
+    wrote = [{author.key for author in paper.authors} for paper in papers]
+    cite = [set(paper.cited_by_ids) for paper in papers]
+    columns = {
+        CandidateKind.AUTHORS: (wrote, names, config.min_author_papers),
+        CandidateKind.CITATIONS: (cite, titles, config.min_cited_papers),
     }
-    if not any(len(pairs.ids) for pairs in interactions.values()):
+    ids: dict[str, list[str]] = {}
+    shown: dict[str, list[str]] = {}
+    pairs: dict[str, NDArray[np.int64]] = {}
+    for kind, (keys_of, label_of, min_papers) in columns.items():
+        counts = Counter(chain.from_iterable(keys_of))
+        ids[kind] = sorted(key for key, num in counts.items() if num >= min_papers)
+        shown[kind] = [label_of.get(key, "") for key in ids[kind]]
+        column = {key: number for number, key in enumerate(ids[kind])}
+        cells = [(row, column[key]) for row, keys in enumerate(keys_of) for key in sorted(keys) if key in column]
+        pairs[kind] = np.array(cells, dtype=np.int64).reshape(-1, 2)
+    if not any(ids.values()):
         raise InvalidInputError(
             f"expected an author of {config.min_author_papers} papers or a paper that cites "
             f"{config.min_cited_papers}, got none in {len(papers)} papers"
         )
-    return PaperCorpus(papers, vocabulary, np.concatenate(rows), offsets, interactions)
-
-
-def _interactions(columns_of: Sequence[tuple[str, ...]], names: dict[str, str], min_papers: int) -> Interactions:
-    counts = Counter(key for keys in columns_of for key in set(keys))
-    ids = sorted(key for key, num in counts.items() if num >= min_papers)
-    column = {key: number for number, key in enumerate(ids)}
-    pairs = [(row, column[key]) for row, keys in enumerate(columns_of) for key in sorted(set(keys)) if key in column]
-    papers, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
-    frequency = np.array([counts[key] for key in ids], dtype=np.float64)
-    weights = 1.0 / frequency[columns]
-    weights /= weights.mean() if len(weights) else 1.0
-    return Interactions(ids, [names.get(key, "") for key in ids], papers, columns, weights.astype(np.float32))
+    return TrainedPapers(
+        ids=[paper.id for paper in papers],
+        titles=[paper.title for paper in papers],
+        years=np.array([paper.year or 0 for paper in papers], dtype=np.int32),
+        rows=np.concatenate(rows),
+        offsets=np.cumsum([0, *map(len, rows)], dtype=np.int64),
+        column_ids=ids,
+        column_names=shown,
+        pairs=pairs,
+    )
 
 
 class BatchPairs(NamedTuple):
@@ -201,19 +182,21 @@ class PaperBatch(NamedTuple):
 class PaperStream:
     """Endless training batches and fixed validation batches; the same ones for the same seed."""
 
-    def __init__(self, corpus: PaperCorpus, config: PaperTrainingConfig) -> None:
+    def __init__(self, corpus: TrainedPapers, config: PaperTrainingConfig) -> None:
         self._corpus = corpus
         self._config = config
-        order = np.random.default_rng([config.seed, 0]).permutation(len(corpus))
-        num_validation = min(config.validation_papers, len(corpus) // 5)
+        num_papers = len(corpus.ids)
+        order = np.random.default_rng([config.seed, 0]).permutation(num_papers)
+        num_validation = min(config.validation_papers, num_papers // 5)
         self.validation_papers = np.sort(order[:num_validation])
         self.training_papers = np.sort(order[num_validation:])
         self._batch_size = max(2, min(config.batch_size, len(self.training_papers)))
         # [I + 1]: the pairs of paper i are offsets[i]:offsets[i + 1].
         self._offsets = {
-            kind: np.searchsorted(pairs.papers, np.arange(len(corpus) + 1)).astype(np.int64)
-            for kind, pairs in corpus.interactions.items()
+            kind: np.searchsorted(pairs_P2[:, 0], np.arange(num_papers + 1)).astype(np.int64)
+            for kind, pairs_P2 in corpus.pairs.items()
         }
+        self._weights = {kind: _pair_weights(pairs_P2[:, 1]) for kind, pairs_P2 in corpus.pairs.items()}
 
     def training_batches(self, start_step: int = 0) -> Iterator[PaperBatch]:
         """Batches from a step on; each epoch has a different order."""
@@ -269,11 +252,18 @@ class PaperStream:
         return np.where(np.arange(width) < lengths[:, None], rows, 0), lengths
 
     def _pairs(self, kind: CandidateKind, papers: NDArray[np.int64]) -> BatchPairs:
-        pairs = self._corpus.interactions[kind]
+        columns_P = self._corpus.pairs[kind][:, 1]
         chosen, starts = take_groups(self._offsets[kind], papers)
         rows = np.repeat(np.arange(len(papers)), np.diff(starts))
-        columns, inverse = np.unique(pairs.columns[chosen], return_inverse=True)
-        return BatchPairs(columns, chosen, np.stack([rows, inverse], axis=1).astype(np.int64), pairs.weights[chosen])
+        columns, inverse = np.unique(columns_P[chosen], return_inverse=True)
+        pairs = np.stack([rows, inverse], axis=1).astype(np.int64)
+        return BatchPairs(columns, chosen, pairs, self._weights[kind][chosen])
+
+
+def _pair_weights(columns_P: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Weights r of eq. 3.12: inverse of the column's number of papers, with mean 1."""
+    weights = 1.0 / np.bincount(columns_P)[columns_P]
+    return (weights / weights.mean() if len(weights) else weights).astype(np.float32)
 
 
 def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words: int) -> csr_matrix:

@@ -31,7 +31,6 @@ from facets.papers.trained import (
     write_sentence_vectors,
 )
 from facets_lab.papers.data import (
-    PaperCorpus,
     PaperTrainingConfig,
     build_corpus,
     build_vocabulary,
@@ -51,7 +50,7 @@ _ABSTRACT_CHARS = 300  # characters of an abstract that are encoded
 _FIRST_SHARE = 0.5  # weight of sentences until it is tuned
 
 
-def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) -> tuple[PaperCorpus, WordVectors]:
+def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) -> tuple[TrainedPapers, WordVectors]:
     """Reads the papers and makes their initial word vectors, with the vocabulary of ``words_of`` if given."""
     records = read_papers(Path(config.data))
     vocabulary = build_vocabulary(records, config) if words_of is None else WordVectors.load(words_of).vocabulary
@@ -77,7 +76,6 @@ def train_papers(
 ) -> PaperModel:
     """Trains in the folder of a run, updates the tables to the finished network, and writes a model folder."""
     trainer, result = train(lambda: PaperTrainer(config, *prepare_papers(config, words_of)), run, resume=resume)
-    corpus = trainer.corpus
     trainer.refresh()
     vectors = {str(kind): trainer.table(kind).vectors().detach().cpu().numpy() for kind in CandidateKind}
     words = WordVectors(trainer.words.vocabulary, trainer.network.word_vectors.detach().cpu().numpy())
@@ -88,7 +86,7 @@ def train_papers(
         words=".",
         training={
             "data": config.data,
-            "papers": len(corpus),
+            "papers": len(trainer.corpus.ids),
             "presentations": result.step * config.batch_size,
             "seconds": round(result.seconds, 1),
             "seed": config.seed,
@@ -96,7 +94,7 @@ def train_papers(
         },
     )
     settings = ScoringSettings(facet_weights={str(kind): 0.5 for kind in CandidateKind})
-    part = PapersPart(PaperTables(vectors, {}), settings, _trained_papers(corpus))
+    part = PapersPart(PaperTables(vectors, {}), settings, trainer.corpus)
     model = PaperModel(trainer.network, words, config=checkpoint, part=part)
     model.tables = spread_tables(model)
     model.save(folder)
@@ -139,24 +137,6 @@ def spread_matrix(facets_ND: NDArray[np.float32]) -> NDArray[np.float32]:
     variances, axes = np.linalg.eigh(facets_ND.T @ facets_ND / len(facets_ND))
     variances = np.maximum(variances, 0.0) / max(float(variances.mean()), 1e-12) + _SPREAD_FLOOR
     return ((axes * variances**-_SPREAD_POWER) @ axes.T).astype(np.float32)
-
-
-def _trained_papers(corpus: PaperCorpus) -> TrainedPapers:
-    by_kind = {str(kind): interactions for kind, interactions in corpus.interactions.items()}
-    pairs = {}
-    for kind, interactions in by_kind.items():
-        both = np.stack([interactions.papers, interactions.columns], axis=1)
-        pairs[kind] = both[np.lexsort((both[:, 0], both[:, 1]))]
-    return TrainedPapers(
-        ids=[paper.id for paper in corpus.papers],
-        titles=[paper.title for paper in corpus.papers],
-        years=np.array([paper.year or 0 for paper in corpus.papers], dtype=np.int32),
-        rows=corpus.rows,
-        offsets=corpus.offsets,
-        column_ids={kind: interactions.ids for kind, interactions in by_kind.items()},
-        column_names={kind: interactions.names for kind, interactions in by_kind.items()},
-        pairs=pairs,
-    )
 
 
 def add_sentences(

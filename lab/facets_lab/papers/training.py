@@ -18,9 +18,10 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.model.network import WordTable
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.records import CandidateKind
+from facets.papers.trained import TrainedPapers
 from facets.scoring import probability_weights
 from facets_lab.losses import paper_autoencoder_loss, softmax_loss
-from facets_lab.papers.data import PaperBatch, PaperCorpus, PaperStream, PaperTrainingConfig, word_counts
+from facets_lab.papers.data import PaperBatch, PaperStream, PaperTrainingConfig, word_counts
 from facets_lab.training.loop import LOSS, Trainer
 
 
@@ -85,7 +86,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
 
     network: PaperNetwork
 
-    def __init__(self, config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors) -> None:
+    def __init__(self, config: PaperTrainingConfig, corpus: TrainedPapers, words: WordVectors) -> None:
         super().__init__(config)
         self._stream = PaperStream(corpus, config)
         self.corpus, self.words = corpus, words
@@ -98,20 +99,19 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
             self.network.average_maps.copy_(torch.from_numpy(projection_WD).expand_as(self.network.average_maps))
             self.network.word_map.weight.copy_(torch.from_numpy(projection_WD.T))
         self.network.to(self.device)
-        is_training = np.zeros(len(corpus), dtype=np.bool_)
+        is_training = np.zeros(len(corpus.ids), dtype=np.bool_)
         is_training[self._stream.training_papers] = True
         facets_ID = averages_IW @ projection_WD
-        self.tables = nn.ModuleDict(
-            {
-                kind: MatchedTable(
-                    torch.from_numpy(pairs.columns),
-                    torch.from_numpy(is_training[pairs.papers]),
-                    torch.from_numpy(facets_ID[pairs.papers]),
-                    len(pairs.ids),
-                )
-                for kind, pairs in corpus.interactions.items()
-            }
-        ).to(self.device)
+        self.tables = nn.ModuleDict()
+        for kind, pairs_P2 in corpus.pairs.items():
+            papers_P, columns_P = pairs_P2.T.copy()
+            self.tables[kind] = MatchedTable(
+                torch.from_numpy(columns_P),
+                torch.from_numpy(is_training[papers_P]),
+                torch.from_numpy(facets_ID[papers_P]),
+                len(corpus.column_ids[kind]),
+            )
+        self.tables.to(self.device)
 
     def table(self, kind: CandidateKind) -> MatchedTable:
         """The table of authors or of citing papers."""
@@ -192,7 +192,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         """Encodes every paper, also held-out ones, and matches until the tables fit the network: ends the training."""
         self.network.eval()
         corpus, dim = self.corpus, self.config.model.dim
-        shape = (len(corpus), self.config.model.num_facets)
+        shape = (len(corpus.ids), self.config.model.num_facets)
         facets = torch.empty((*shape, dim), dtype=torch.float16)
         magnitudes = {kind: torch.empty(shape) for kind in CandidateKind}
         limit = self.config.model.max_tokens
@@ -203,13 +203,13 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
             facets[rows_B] = encoded.facets.half().cpu()
             magnitudes[CandidateKind.AUTHORS][rows_B] = encoded.author_magnitudes.float().cpu()
             magnitudes[CandidateKind.CITATIONS][rows_B] = encoded.citation_magnitudes.float().cpu()
-        for kind, pairs in corpus.interactions.items():
-            table = self.table(kind)
+        for kind in CandidateKind:
+            table, pairs_P2 = self.table(kind), corpus.pairs[kind]
             table.count_all()
             for _ in range(_REFRESH_ROUNDS):
-                for first in range(0, len(pairs.papers), _PAIRS_AT_A_TIME):
-                    numbers = np.arange(first, min(first + _PAIRS_AT_A_TIME, len(pairs.papers)))
-                    papers_P = torch.from_numpy(pairs.papers[numbers])
+                for first in range(0, len(pairs_P2), _PAIRS_AT_A_TIME):
+                    numbers = np.arange(first, min(first + _PAIRS_AT_A_TIME, len(pairs_P2)))
+                    papers_P = torch.from_numpy(pairs_P2[numbers, 0])
                     scaled = facets[papers_P].float() * magnitudes[kind][papers_P].unsqueeze(2)
                     numbers_P = self.tensor(numbers)
                     own_PD, _ = table.vectors_without(numbers_P)
@@ -242,7 +242,7 @@ def word_averages(network: PaperNetwork, rows_BL: Tensor, lengths_B: Tensor) -> 
 
 
 def _starting_point(
-    config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors
+    config: PaperTrainingConfig, corpus: TrainedPapers, words: WordVectors
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """A projection of word averages, ``[W, D]``, that spreads papers evenly, and the averages, ``[I, W]``."""
     probabilities = words.vocabulary.probabilities

@@ -44,11 +44,11 @@ def test_batches_hold_the_pairs_of_their_papers(config: PaperTrainingConfig) -> 
     papers = stream.training_papers[:10]
     batch = stream.batch(papers, np.random.default_rng(0))
     pairs = batch.pairs[CandidateKind.AUTHORS]
-    known = corpus.interactions[CandidateKind.AUTHORS]
-    found = {(int(known.papers[n]), int(known.columns[n])) for n in pairs.numbers}
-    wanted = {(int(p), int(c)) for p, c in zip(known.papers, known.columns, strict=True) if p in papers}
+    known = corpus.pairs[CandidateKind.AUTHORS]
+    found = set(map(tuple, known[pairs.numbers].tolist()))
+    wanted = {(p, c) for p, c in known.tolist() if p in papers}
     assert found == wanted
-    assert (pairs.columns[pairs.pairs[:, 1]] == known.columns[pairs.numbers]).all()
+    assert (pairs.columns[pairs.pairs[:, 1]] == known[pairs.numbers, 1]).all()
     lengths = np.concatenate([lengths for _, lengths in batch.parts])
     assert (np.diff(lengths) >= 0).all()
     assert (batch.negatives != np.arange(len(papers))).all()
