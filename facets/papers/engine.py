@@ -103,13 +103,30 @@ class PaperEngine:
 
         Raises InvalidInputError for a paper without a title.
         """
-        return self._recommend(CandidateKind.AUTHORS, papers, options or PaperOptions())
+        return self.recommend(CandidateKind.AUTHORS, papers, options)
 
     def recommend_citations(
         self, papers: Sequence[Paper], options: PaperOptions | None = None
     ) -> list[list[RankedCandidate]]:
         """Papers that would cite each paper; otherwise as ``recommend_authors``."""
-        return self._recommend(CandidateKind.CITATIONS, papers, options or PaperOptions())
+        return self.recommend(CandidateKind.CITATIONS, papers, options)
+
+    def recommend(
+        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None
+    ) -> list[list[RankedCandidate]]:
+        """``recommend_authors`` or ``recommend_citations``."""
+        options, state = options or PaperOptions(), self.state
+        scorer, allowed = self._scorer(state, kind, options), state.tables[kind].allowed(options)
+        encoded = self.encode(papers, passages=state.compares_passages(kind, allowed))
+        rankings = []
+        for number, paper in enumerate(papers):
+            check_interrupted()
+            rows_C = allowed
+            if paper.excluded_ids:
+                rows_C = rows_C[~np.isin(rows_C, scorer.table.rows(paper.excluded_ids))]
+            own = encoded.part(slice(number, number + 1))
+            rankings.append(self._ranking(scorer, paper, own, rows_C, options) if len(rows_C) else [])
+        return rankings
 
     def recommend_bulk(
         self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None
@@ -195,22 +212,6 @@ class PaperEngine:
         (``resource_type`` is ``paper``) for an unknown ``paper_id``.
         """
         return self._additions.add_authors(authors)
-
-    def _recommend(
-        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions
-    ) -> list[list[RankedCandidate]]:
-        state = self.state
-        scorer, allowed = self._scorer(state, kind, options), state.tables[kind].allowed(options)
-        encoded = self.encode(papers, passages=state.compares_passages(kind, allowed))
-        rankings = []
-        for number, paper in enumerate(papers):
-            check_interrupted()
-            rows_C = allowed
-            if paper.excluded_ids:
-                rows_C = rows_C[~np.isin(rows_C, scorer.table.rows(paper.excluded_ids))]
-            own = encoded.part(slice(number, number + 1))
-            rankings.append(self._ranking(scorer, paper, own, rows_C, options) if len(rows_C) else [])
-        return rankings
 
     def _ranking(
         self, scorer: Scorer, paper: Paper, encoded: PaperFacets, rows_C: Ints, options: PaperOptions

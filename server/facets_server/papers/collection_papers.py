@@ -6,7 +6,6 @@ papers are evicted first. What a call has encoded when its time runs out is cach
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
 
 import numpy as np
 from facets_proto.v1 import papers_pb2 as pb
@@ -14,7 +13,7 @@ from facets_proto.v1 import papers_pb2 as pb
 from facets.documents import AllOf, CollectionEngine, Filter, Range, StoredDocument
 from facets.errors import InvalidInputError
 from facets.papers.engine import PaperEngine
-from facets.papers.records import WEIGHTED_WORD, CandidateKind, Paper, PaperFacets
+from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets_server.documents.requests import filter_of
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.models import ServedModel
@@ -35,8 +34,8 @@ class CollectionPapers:
 
     def read(
         self, served: ServedModel[PaperEngine], kind: CandidateKind, request: pb.RankPapersRequest, call: CallContext
-    ) -> tuple[list[tuple[str, str]], PaperFacets, int]:
-        """Ids and titles of the papers that a request asks for, their facets, and the revision that was read."""
+    ) -> tuple[list[tuple[str, str]], PaperFacets | tuple[()], int]:
+        """Ids and titles of the papers that a request asks for, their facets if any, and the revision that was read."""
         collection, excluded = request.collection, frozenset(request.excluded_ids)
         record = self._engine.record(collection)
         try:
@@ -57,7 +56,8 @@ class CollectionPapers:
                 row = PaperFacets(*(array[i].copy() for array in facets.arrays))
                 encoded[document.id] = self._used((*prefix, document.id, document.revision), row)
         named = [(document.id, paper_of(document).title) for document in documents]
-        return named, _stack([paper for paper in encoded.values() if paper is not None]), revision
+        papers = [paper.arrays for paper in encoded.values() if paper is not None]
+        return named, PaperFacets(*map(np.stack, zip(*papers, strict=True))) if papers else (), revision
 
     def _documents(
         self, collection: str, call: CallContext, where: Filter | None, min_revision: int | None
@@ -106,11 +106,3 @@ def paper_of(document: StoredDocument) -> Paper:
         return Paper(title, abstract if isinstance(abstract, str) else "", id=document.id)
     first, _, rest = document.text.strip().partition("\n")
     return Paper(first.strip(), rest.strip(), id=document.id)
-
-
-def _stack(papers: Sequence[PaperFacets]) -> PaperFacets:
-    if not papers:
-        nothing = np.zeros((0, 1), np.float32)
-        words = np.zeros((0, 0), WEIGHTED_WORD)
-        return PaperFacets(np.zeros((0, 1, 1), np.float32), nothing, nothing, nothing, nothing, words)
-    return PaperFacets(*(np.stack(arrays) for arrays in zip(*(paper.arrays for paper in papers), strict=True)))

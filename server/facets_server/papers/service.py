@@ -46,10 +46,6 @@ _WARM_UP_PAPERS = (
     Paper("A title"),
     Paper("A longer title that warms up the model", "And an abstract of one sentence, with a few words more."),
 )
-_KINDS: dict[int, CandidateKind] = {
-    pb.CANDIDATE_KIND_AUTHORS: CandidateKind.AUTHORS,
-    pb.CANDIDATE_KIND_CITATIONS: CandidateKind.CITATIONS,
-}
 
 
 def _papers_of(messages: Sequence[pb.Paper], path: ErrorPath, limits: LimitsConfig) -> tuple[Paper, ...]:
@@ -60,28 +56,11 @@ def _papers_of(messages: Sequence[pb.Paper], path: ErrorPath, limits: LimitsConf
     return papers
 
 
-def _candidate_query_of(
-    request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest | pb.RecommendBulkRequest,
-    limits: LimitsConfig,
-    *,
-    is_bulk: bool = False,
-) -> tuple[tuple[Paper, ...], PaperOptions]:
-    """Papers and options of a request; raises InvalidInputError."""
-    papers = _papers_of(request.papers, ("papers",), limits)
-    options = record_of(request.options, PaperOptions, ("options",))
-    if options.evidence and not is_bulk:
-        check_product("papers", options.top_k, len(papers), limits.max_evidence_hits, ("options", "top_k"))
-    return papers, options
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What requests that name a kind of candidates have in common."""
 
-
-def _ranking_options_of(request: pb.RankPapersRequest, limits: LimitsConfig) -> PaperOptions:
-    """Options of a request; years and excluded ids only for papers that the caller sent; raises InvalidInputError."""
-    options = record_of(request, PaperOptions)
-    if options.evidence:
-        check_product("ids", options.top_k, len(request.ids), limits.max_evidence_hits)
-    if request.WhichOneof("source") == "collection":  # years and ids are those of its documents
-        return record_of(request, PaperOptions, excluded_ids=(), from_year=None, to_year=None)
-    return options
+    kind: CandidateKind
 
 
 def new_authors_of(request: pb.AddAuthorsRequest, limits: LimitsConfig) -> tuple[NewAuthor, ...]:
@@ -92,23 +71,17 @@ def new_authors_of(request: pb.AddAuthorsRequest, limits: LimitsConfig) -> tuple
         rule = f"have {num_papers} papers, the limit is {limits.max_texts_per_request}"
         raise InvalidInputError(rule, path="authors")
     authors = tuple(record_of(message, NewAuthor) for message in request.authors)
-    check_texts(
-        text
-        for i, author in enumerate(authors)
-        for j, paper in enumerate(author.papers)
-        for text in _texts_of(paper, ("authors", i, "papers", j), limits)
-    )
-    for i, author in enumerate(authors):
-        check_texts([(("authors", i, "author", "name"), author.author.key, _MAX_ID_BYTES)])
-        check_list_of_texts(author.paper_ids, "authors", i, "paper_ids", max_bytes=_MAX_ID_BYTES)
+    check_texts(text for i, new in enumerate(authors) for text in _texts_of_author(new, ("authors", i), limits))
     return authors
 
 
-def _kind_of(number: int) -> CandidateKind:
-    """The kind of candidates that a request names; raises InvalidInputError."""
-    if number not in _KINDS:
-        raise InvalidInputError(f"must be authors or citations, got number {number}", path="kind")
-    return _KINDS[number]
+def _texts_of_author(new: NewAuthor, path: ErrorPath, limits: LimitsConfig) -> Iterator[tuple[ErrorPath, str, int]]:
+    """As ``_texts_of``, for an author with papers."""
+    for i, paper in enumerate(new.papers):
+        yield from _texts_of(paper, (*path, "papers", i), limits)
+    yield (*path, "author", "name"), new.author.key, _MAX_ID_BYTES
+    for i, name in enumerate(new.paper_ids):
+        yield (*path, "paper_ids", i), name, _MAX_ID_BYTES
 
 
 def _texts_of(paper: Paper, path: ErrorPath, limits: LimitsConfig) -> Iterator[tuple[ErrorPath, str, int]]:
@@ -144,12 +117,9 @@ class ServedPapers(ServedModel[PaperEngine]):
         """Recommends candidates for fixed papers."""
         options = PaperOptions(top_k=1, evidence=True)
         with self.exclusive(call) as engine:
-            for kind, recommend in (
-                (CandidateKind.AUTHORS, engine.recommend_authors),
-                (CandidateKind.CITATIONS, engine.recommend_citations),
-            ):
+            for kind in CandidateKind:
                 if engine.size(kind):
-                    recommend(_WARM_UP_PAPERS, options)
+                    engine.recommend(kind, _WARM_UP_PAPERS, options)
 
     def close(self) -> None:
         """Refuses further work and closes the file of the additions."""
@@ -168,21 +138,20 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
 
     def RecommendAuthors(self, request: pb.RecommendAuthorsRequest, call: CallContext) -> pb.RecommendAuthorsResponse:
         """Authors for a batch of papers."""
-        fields = self._candidates(CandidateKind.AUTHORS, request, call)
-        return message_of(pb.RecommendAuthorsResponse, **fields, timings=call)
+        return message_of(pb.RecommendAuthorsResponse, **self._candidates(CandidateKind.AUTHORS, request, call))
 
     def RecommendCitations(
         self, request: pb.RecommendCitationsRequest, call: CallContext
     ) -> pb.RecommendCitationsResponse:
         """Citing papers for a batch of papers."""
-        fields = self._candidates(CandidateKind.CITATIONS, request, call)
-        return message_of(pb.RecommendCitationsResponse, **fields, timings=call)
+        return message_of(pb.RecommendCitationsResponse, **self._candidates(CandidateKind.CITATIONS, request, call))
 
     def RecommendBulk(self, request: pb.RecommendBulkRequest, call: CallContext) -> pb.RecommendBulkResponse:
         """Ids and scores for many papers; each id is sent once."""
         served = self.models.get(request.model)
-        kind = _kind_of(request.kind)
-        papers, options = _candidate_query_of(request, self.limits, is_bulk=True)
+        kind = record_of(request, _Asked).kind
+        papers = _papers_of(request.papers, ("papers",), self.limits)
+        options = record_of(request.options, PaperOptions, ("options",))
         parts = []
         for start in range(0, len(papers), _BULK_PAPERS_AT_A_TIME):
             some = papers[start : start + _BULK_PAPERS_AT_A_TIME]
@@ -204,23 +173,24 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def RankPapers(self, request: pb.RankPapersRequest, call: CallContext) -> pb.RankPapersResponse:
         """Papers for authors or citing papers."""
         served, limits = self.models.get(request.model), self.limits
-        kind, ids = _kind_of(request.kind), tuple(request.ids)
+        kind, ids = record_of(request, _Asked).kind, tuple(request.ids)
         check_not_empty(ids, ("ids",))
         check_list_of_texts(ids, "ids", max_bytes=_MAX_ID_BYTES)
         call.num_items, source = len(ids), request.WhichOneof("source")
+        options, revision = record_of(request, PaperOptions), 0
+        if options.evidence:
+            check_product("ids", options.top_k, len(ids), limits.max_evidence_hits)
         if source == "papers":
             papers = _papers_of(request.papers.papers, ("papers", "papers"), limits)
             if request.HasField("where"):
                 raise InvalidInputError("applies to a collection only, got papers", path="where")
-            options, revision = _ranking_options_of(request, limits), 0
             with in_request(_PAPER_FIELDS), served.exclusive(call) as engine:
                 rankings = engine.rank_papers(kind, ids, papers, options=options)
             named = [(paper.id, paper.title) for paper in papers]
         elif source == "collection":
-            options = _ranking_options_of(request, limits)
             named, facets, revision = self.papers.read(served, kind, request, call)
             with served.exclusive(call) as engine:
-                rankings = engine.rank_papers(kind, ids, facets if named else (), options=options)
+                rankings = engine.rank_papers(kind, ids, facets, options=options)
         else:
             raise InvalidInputError("is missing, expected a collection or papers", path="source")
 
@@ -267,7 +237,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def FindCandidates(self, request: pb.FindCandidatesRequest, call: CallContext) -> pb.FindCandidatesResponse:
         """Candidates by id or name."""
         served = self.models.get(request.model)
-        kind = _kind_of(request.kind)
+        kind = record_of(request, _Asked).kind
         check_not_empty(request.texts, ("texts",))
         check_list_of_texts(request.texts, "texts", max_bytes=_MAX_ID_BYTES)
         options = {"top_k": request.top_k} if request.HasField("top_k") else {}
@@ -283,14 +253,16 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         self, kind: CandidateKind, request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest, call: CallContext
     ) -> dict[str, object]:
         served = self.models.get(request.model)
-        papers, options = _candidate_query_of(request, self.limits)
+        papers = _papers_of(request.papers, ("papers",), self.limits)
+        options = record_of(request.options, PaperOptions, ("options",))
+        if options.evidence:
+            check_product("papers", options.top_k, len(papers), self.limits.max_evidence_hits, ("options", "top_k"))
         results: list[list[RankedCandidate]] = []
         for start in range(0, len(papers), _PAPERS_AT_A_TIME):
             with in_request(_CANDIDATE_FIELDS, start=start), served.exclusive(call) as engine:
-                recommend = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
-                results += recommend(papers[start : start + _PAPERS_AT_A_TIME], options)
+                results += engine.recommend(kind, papers[start : start + _PAPERS_AT_A_TIME], options)
         call.num_items = len(results)
-        return {"results": results, "model": served.info}
+        return {"results": results, "model": served.info, "timings": call}
 
 
 def _joined(parts: Sequence[BulkCandidates]) -> tuple[list[str], list[tuple[NDArray[np.int64], NDArray[np.float32]]]]:
