@@ -1,6 +1,6 @@
 """RelationService: relations between entities, and which sentence pattern entails which."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -15,7 +15,7 @@ from facets.errors import ConfigError, FacetsError, InvalidInputError
 from facets.relations.assertion import AssertionStatus
 from facets.relations.engine import RelationEngine
 from facets.relations.entities import EntityFinder, EntitySpan, Gazetteer
-from facets.relations.results import EntityMention, EntityPair, PatternScore
+from facets.relations.results import EntityMention, EntityPair
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig, RelationsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
@@ -33,7 +33,7 @@ _DEFAULT_TOP_K = 10
 _MAX_NAME_BYTES = 4096
 _TEXTS_AT_A_TIME = 32
 _PATTERNS_AT_A_TIME = 256
-_WARM_UP = pb.ScoreRelationsRequest(patterns=["$ARG1 , the partner of fellow $ARG2"])
+_WARM_UP = "$ARG1 , the partner of fellow $ARG2"
 _MAX_KEPT_GAZETTEERS = 4  # a client with many texts sends the same names with each request
 # Arguments of the library -> fields of the requests.
 _FIELDS: FieldNames = {
@@ -101,16 +101,6 @@ def _names(file: Path | None) -> list[str]:
     return names
 
 
-def _check_slots(request: pb.FillSlotsRequest) -> None:
-    """Checks the bytes of heads and relations; raises InvalidInputError."""
-    check_not_empty(request.slots, ("slots",))
-    check_texts(
-        (("slots", i, side), getattr(slot, side), _MAX_NAME_BYTES)
-        for i, slot in enumerate(request.slots)
-        for side in ("head", "relation")
-    )
-
-
 def _num_scores_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> int | None:
     """Checks a request; the most relations of each pattern, None: every candidate. Raises InvalidInputError."""
     check_not_empty(request.patterns, ("patterns",))
@@ -161,44 +151,10 @@ def _entities_of(request: _WithTexts, finders: EntityFinders, limits: LimitsConf
 class ServedRelations(ServedModel[RelationEngine]):
     """One model for relations; one call at a time."""
 
-    def extract(
-        self, texts: Sequence[str], entities: _Entities, request: pb.ExtractRelationsRequest, call: CallContext
-    ) -> Iterator[tuple[list[EntityMention], Sequence[EntityPair]]]:
-        """Yields the entities of each text of a request in text order, and its entity pairs."""
-        most = request.max_relations_per_pair if request.HasField("max_relations_per_pair") else 1
-        for start in range(0, len(texts), _TEXTS_AT_A_TIME):
-            part = texts[start : start + _TEXTS_AT_A_TIME]
-            with in_request(_FIELDS, start=start):
-                spans = entities(part, start)
-                with self.exclusive(call) as engine:
-                    pairs = engine.extract(
-                        part,
-                        spans=spans,
-                        relations=list(request.relations) or None,
-                        max_relations_per_pair=most,
-                        top_k=request.top_k if request.HasField("top_k") else most,
-                        evidence=request.evidence,
-                    )
-            for text, text_spans, text_pairs in zip(part, spans, pairs, strict=True):
-                yield (
-                    [EntityMention(text[s.start : s.end], s.start, s.end, s.type) for s in sorted(text_spans)],
-                    text_pairs,
-                )
-
-    def score(
-        self, request: pb.ScoreRelationsRequest, call: CallContext, *, top_k: int | None
-    ) -> Iterator[PatternScore]:
-        """Yields the scores of each pattern of a request; ``top_k`` None: of every candidate."""
-        patterns, relations = list(request.patterns), list(request.relations) or None
-        for start in range(0, len(patterns), _PATTERNS_AT_A_TIME):
-            part = patterns[start : start + _PATTERNS_AT_A_TIME]
-            with in_request(_FIELDS, start=start), self.exclusive(call) as engine:
-                scores = engine.score(part, relations, top_k=top_k, evidence=request.evidence)
-            yield from scores
-
     def probe(self, call: CallContext) -> None:
         """Scores a fixed pattern."""
-        list(self.score(_WARM_UP, call, top_k=1))
+        with self.exclusive(call) as engine:
+            engine.score([_WARM_UP], top_k=1, evidence=False)
 
     def close(self) -> None:
         """Refuses further work and closes the file of the added relations."""
@@ -221,15 +177,43 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         check_list_of_texts(request.relations, "relations", max_bytes=_MAX_NAME_BYTES)
         entities = _entities_of(request, self.finders, self.limits)
         call.num_items = len(texts)
-        found = served.extract(texts, entities, request, call)
-        reply = _extraction(found, request, self.limits.max_relation_scores)
+        most = request.max_relations_per_pair if request.HasField("max_relations_per_pair") else 1
+        reply, num_returned = pb.ExtractRelationsResponse(), 0
+        for start in range(0, len(texts), _TEXTS_AT_A_TIME):
+            part = texts[start : start + _TEXTS_AT_A_TIME]
+            with in_request(_FIELDS, start=start):
+                spans = entities(part, start)
+                with served.exclusive(call) as engine:
+                    pairs = engine.extract(
+                        part,
+                        spans=spans,
+                        relations=list(request.relations) or None,
+                        max_relations_per_pair=most,
+                        top_k=request.top_k if request.HasField("top_k") else most,
+                        evidence=request.evidence,
+                    )
+            for text, text_spans, examined in zip(part, spans, pairs, strict=True):
+                shown = _shown(examined, request)
+                num_returned += sum(len(pair.pattern_score.relations) for pair in shown)
+                if num_returned > self.limits.max_relation_scores:
+                    rule = f"have more than {self.limits.max_relation_scores} relations of pairs of entities, the limit"
+                    raise InvalidInputError(f"{rule}: send fewer texts or a smaller top_k", path="texts")
+                mentions = [EntityMention(text[s.start : s.end], s.start, s.end, s.type) for s in sorted(text_spans)]
+                not_asserted = sum(pair.pattern_score.assertion is not AssertionStatus.ASSERTED for pair in examined)
+                counts = {"num_pairs": len(examined), "num_not_asserted": not_asserted}
+                reply.texts.append(message_of(pb.TextRelations, pairs=shown, entities=mentions, **counts))
         reply.MergeFrom(message_of(pb.ExtractRelationsResponse, model=served.info, timings=call))
         return reply
 
     def FillSlots(self, request: pb.FillSlotsRequest, call: CallContext) -> pb.FillSlotsResponse:
         """Ranked tails for heads and relations."""
         served = self.models.get(request.model)
-        _check_slots(request)
+        check_not_empty(request.slots, ("slots",))
+        check_texts(
+            (("slots", i, side), getattr(slot, side), _MAX_NAME_BYTES)
+            for i, slot in enumerate(request.slots)
+            for side in ("head", "relation")
+        )
         texts, entities = _texts_of(request, self.limits), _entities_of(request, self.finders, self.limits)
         call.num_items = len(request.slots)
         top_k, slots = request.top_k if request.HasField("top_k") else _DEFAULT_TOP_K, []
@@ -248,9 +232,13 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self.models.get(request.model)
         top_k = _num_scores_of(request, self.limits)
         call.num_items = len(request.patterns)
-        # One message at a time, so that only the messages are held in memory.
-        scores = (to_message(score, pb.PatternScore) for score in served.score(request, call, top_k=top_k))
-        reply = pb.ScoreRelationsResponse(scores=scores)
+        patterns, relations = list(request.patterns), list(request.relations) or None
+        reply = pb.ScoreRelationsResponse()  # grows by parts, so that only messages are held in memory
+        for start in range(0, len(patterns), _PATTERNS_AT_A_TIME):
+            part = patterns[start : start + _PATTERNS_AT_A_TIME]
+            with in_request(_FIELDS, start=start), served.exclusive(call) as engine:
+                scores = engine.score(part, relations, top_k=top_k, evidence=request.evidence)
+            reply.scores.extend(to_message(score, pb.PatternScore) for score in scores)
         reply.MergeFrom(message_of(pb.ScoreRelationsResponse, model=served.info, timings=call))
         return reply
 
@@ -287,30 +275,10 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         return message_of(pb.DeleteRelationResponse, relation=relation)
 
 
-def _extraction(
-    texts: Iterable[tuple[Sequence[EntityMention], Sequence[EntityPair]]],
-    request: pb.ExtractRelationsRequest,
-    max_scores: int,
-) -> pb.ExtractRelationsResponse:
-    """Builds the reply one text at a time, so that only returned relations are held in memory."""
-    reply, num_returned = pb.ExtractRelationsResponse(), 0
-    for entities, all_pairs in texts:
-        pairs = [pair for pair in all_pairs if request.include_unrelated or pair.pattern_score.best is not None]
-        if not request.HasField("top_k"):
-            pairs = list(map(_only_accepted, pairs))
-        num_returned += sum(len(pair.pattern_score.relations) for pair in pairs)
-        if num_returned > max_scores:
-            raise InvalidInputError(
-                f"have more than {max_scores} relations of pairs of entities, the limit: "
-                "send fewer texts or a smaller top_k",
-                path="texts",
-            )
-        not_asserted = sum(pair.pattern_score.assertion is not AssertionStatus.ASSERTED for pair in all_pairs)
-        text = message_of(
-            pb.TextRelations, pairs=pairs, num_pairs=len(all_pairs), num_not_asserted=not_asserted, entities=entities
-        )
-        reply.texts.append(text)
-    return reply
+def _shown(pairs: Sequence[EntityPair], request: pb.ExtractRelationsRequest) -> list[EntityPair]:
+    """The pairs that the reply has: without ``top_k``, only with accepted relations."""
+    shown = [pair for pair in pairs if request.include_unrelated or pair.pattern_score.best is not None]
+    return shown if request.HasField("top_k") else list(map(_only_accepted, shown))
 
 
 def _only_accepted(pair: EntityPair) -> EntityPair:
