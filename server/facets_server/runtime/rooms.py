@@ -216,8 +216,7 @@ def services(
 
     @_once
     def papers() -> Sequence[object]:
-        from facets_server.papers.collection_papers import CollectionPapers
-        from facets_server.papers.service import RecommendationService
+        from facets_server.papers.service import CollectionPapers, RecommendationService
 
         ranked = CollectionPapers(engine, max_papers=limits.max_ranked_papers)
         return (RecommendationService(models.of("papers"), ranked, limits),)

@@ -152,7 +152,7 @@ def test_what_is_unknown_is_reported_with_near_names(stub):
 
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_a_collection_that_goes_while_it_is_read_is_not_found(own, monkeypatch, is_made_again):
-    monkeypatch.setattr("facets_server.papers.collection_papers.PAGE_SIZE", 2)
+    monkeypatch.setattr("facets_server.papers.service.PAGE_SIZE", 2)
     collections = documents_pb2_grpc.CollectionServiceStub(own.channel)
     listed = own.engine.list_documents
 
