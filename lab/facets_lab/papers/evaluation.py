@@ -26,7 +26,7 @@ from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
-from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperFacets
+from facets.papers.records import Author, CandidateKind, NewAuthor, Paper
 from facets.papers.scoring import Scorer
 from facets.papers.tables import CandidateTable, CodedRows
 from facets.papers.trained import change_settings
@@ -74,16 +74,6 @@ def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) 
     return PaperData(papers, {kind: dict(sorted(of_kind.items())) for kind, of_kind in positives.items()})
 
 
-def sample_data(data: PaperData, num_candidates: int) -> PaperData:
-    """A seeded sample of the candidates of each kind."""
-    sampled: dict[CandidateKind, Positives] = {}
-    for kind, positives in data.positives.items():
-        keys, size = list(positives), min(num_candidates, len(positives))
-        rows = np.sort(np.random.default_rng(0).choice(len(keys), size, replace=False))
-        sampled[kind] = {keys[row]: positives[keys[row]] for row in rows}
-    return PaperData(data.papers, sampled)
-
-
 def column_metrics(
     scores_NJ: NDArray[np.float32], positives: Sequence[Sequence[int]]
 ) -> dict[str, NDArray[np.float64]]:
@@ -114,15 +104,9 @@ def _load(name_or_path: str | None) -> PaperModel:
     return load(name_or_path, PaperModel)
 
 
-def encode(model: PaperModel, data: PaperData) -> PaperFacets:
-    """Encodes the papers with the model."""
-    texts = [paper.title for paper in data.papers], [paper.abstract for paper in data.papers]
-    return model.encode_papers(model.paper_rows(*texts), model.sentence_vectors(*texts))
-
-
-def model_scores(engine: PaperEngine, encoded: PaperFacets) -> Score:
+def model_scores(engine: PaperEngine, papers: Sequence[Paper]) -> Score:
     """``facets``, ``documents``, and both with the weights of the model."""
-    settings = engine.model.settings
+    settings, encoded = engine.model.settings, engine.encode(papers)
 
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         state = engine.state
@@ -193,7 +177,7 @@ def evaluate_recommendation(
                 folder = find_model(name_or_path)
                 store_best_mixture(folder, engine.model, data)
                 current = PaperEngine(load(folder, PaperModel))
-            yield current.model.name, model_scores(current, encode(current.model, data))
+            yield current.model.name, model_scores(current, papers)
         if baselines:
             yield from minilm_systems(engines[0], data, train)
 
@@ -222,31 +206,29 @@ def store_best_mixture(folder: Path, model: PaperModel, data: PaperData) -> None
     """Stores the best share of sentences, and the best weights of facets, in the folder of a model."""
     sentences = model.settings.sentences
     variants = []
-    for share in SHARES if sentences is not None else (None,):
+    for choice in [None] if sentences is None else [replace(sentences, share=share) for share in SHARES]:
         variant = copy.copy(model)
-        if share is not None and sentences is not None:
-            variant.settings = replace(model.settings, sentences=replace(sentences, share=share))
-        variants.append((*_best_mixture(variant, data), variant.settings.sentences))
-    _, weights, best_sentences = max(variants, key=lambda variant: variant[0])
-    logger.warning("%s: weights of facets %s, %s", model.name, weights, best_sentences or "words alone")
-    change_settings(
-        folder, {"facet_weights": weights} | ({"sentences": asdict(best_sentences)} if best_sentences else {})
-    )
+        variant.settings = replace(model.settings, sentences=choice)
+        variants.append((*_best_mixture(variant, data), choice))
+    _, weights, best = max(variants, key=lambda variant: variant[0])
+    logger.warning("%s: weights of facets %s, %s", model.name, weights, best or "words alone")
+    change_settings(folder, {"facet_weights": weights, "sentences": None if best is None else asdict(best)})
 
 
 def _best_mixture(model: PaperModel, data: PaperData) -> tuple[float, dict[str, float]]:
-    """Mean average precision summed over the kinds, and the weights that give it."""
-    engine = PaperEngine(model)
-    score = model_scores(engine, encode(model, data))
+    """Mean average precision, of a seeded sample of candidates, summed over the kinds; and the weights that give it."""
+    score = model_scores(PaperEngine(model), data.papers)
     weights: dict[str, float] = {}
     total = 0.0
-    for kind, positives in sample_data(data, _TUNED_CANDIDATES).positives.items():
+    for kind, positives in data.positives.items():
+        keys, size = list(positives), min(_TUNED_CANDIDATES, len(positives))
+        ids = [keys[row] for row in np.sort(np.random.default_rng(0).choice(len(keys), size, replace=False))]
         tried = [(0.0, 0.5)]
-        if positives:
-            scores = score(kind, list(positives))
+        if ids:
+            scores, rows = score(kind, ids), [positives[key] for key in ids]
             for weight in WEIGHTS:
                 mixed_NJ = np.float32(weight) * scores["facets"] + np.float32(1 - weight) * scores["documents"]
-                tried.append((float(column_metrics(mixed_NJ, [*positives.values()])["map"].mean()), weight))
+                tried.append((float(column_metrics(mixed_NJ, rows)["map"].mean()), weight))
         best, weights[str(kind)] = max(tried)
         total += best
     return total, weights
@@ -298,20 +280,18 @@ def reviewer_scores(model: PaperModel, data: ColdStart) -> Mapping[str, NDArray[
         state, encoded = engine.state, engine.encode(data.held_out, passages=True)
         engine.close()
     table, bank = state.tables[_AUTHORS], state.bank
-    rows_J = np.array([table.row_of_id[reviewer.author.key] for reviewer in data.reviewers])
-    settings = model.settings
-    weight = settings.facet_weights[_AUTHORS]
+    rows_J = _rows_of(table, [reviewer.author.key for reviewer in data.reviewers])
+    settings, weight = model.settings, model.settings.facet_weights[_AUTHORS]
     scores: dict[str, NDArray[np.float32]] = {}
-    as_trained = replace(settings, additions=None)
     for names, used in (
-        (("as_trained", "facets", "documents"), as_trained),
+        (("as_trained", "facets", "documents"), replace(settings, additions=None)),
         (("recommended", "", "similarity"), settings),
     ):
         parts = Scorer(state, _AUTHORS, used, weight).scores(encoded, rows_J)
         scores |= {name: part for name, part in zip(names, parts, strict=True) if name}
     members = [table.papers_of(int(row)) - bank.num_trained for row in rows_J]
     texts = [f"{title}. {text}" for title, text in zip(bank.titles, bank.abstracts, strict=True)][bank.num_trained :]
-    bm25 = Bm25(texts).scores([f"{paper.title}. {paper.abstract}" for paper in data.held_out])
+    bm25 = Bm25(texts).scores(list(map(_text, data.held_out)))
     for name, similar_NA in (("passages", encoded.passages @ bank.passages.T), ("bm25", bm25)):
         nearest = [np.sort(similar_NA[:, own], axis=1)[:, -_NEAREST:].mean(axis=1) for own in members]
         scores[name] = np.stack(nearest, axis=1)
