@@ -25,7 +25,6 @@ from facets.documents.store import DocumentStore
 _BATCH_DOCUMENTS = 64  # documents encoded and stored at a time
 _BATCH_BYTES = 2 * 1024 * 1024  # total size of their texts; a single document may be larger
 _TEXTS_AT_A_TIME = 128  # texts encoded between two checks of the deadline: a few seconds
-_FINAL_BATCH_DOCUMENTS = 256  # documents that may be encoded while writes to the collection are blocked
 
 Encode = Callable[[Sequence[str]], Sequence[EncodedText]]
 
@@ -71,8 +70,6 @@ class Reindexer:
         ``budget_s``: limit in seconds, checked every 128 texts and while another caller's step runs; None: no limit.
         See :meth:`facets.documents.CollectionEngine.reindex`.
         """
-        if target.search_fields is not None:
-            target = replace(target, search_fields=check_search_fields(target.search_fields))
         deadline = math.inf if budget_s is None else time.monotonic() + budget_s
         if not self._lock.acquire(timeout=-1 if budget_s is None else budget_s):
             return self._progress(name, done=False)
@@ -89,19 +86,19 @@ class Reindexer:
         with self._store.view() as view:
             record = view.collection(name)
             copy = view.copy_of(record)
-        if target.search_fields is None:
-            target = replace(target, search_fields=record.search_fields)
+        fields = record.search_fields if target.search_fields is None else check_search_fields(target.search_fields)
+        target = replace(target, search_fields=fields, language=record.language)
         if target.matches(record):
             self._abandon(copy)
             return True
         if copy is None or not target.matches(copy):
             self._abandon(copy)
             with self._indexes.write_lock:
-                copy = self._store.begin_copy(record, replace(target, language=record.language))
+                copy = self._store.begin_copy(record, target)
                 self._indexes.live(copy)
         while True:
-            copied = self._copy_some(record, copy, target, limit=_BATCH_DOCUMENTS, deadline=deadline)
-            if not copied and self._finish(record, copy, target, deadline=deadline):
+            copied = self._copy_some(record, copy, target, deadline)
+            if not copied and self._finish(record, copy, target, deadline):
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -120,12 +117,13 @@ class Reindexer:
                 self._indexes.drop(copy)
 
     def _copy_some(
-        self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, limit: int, deadline: float
+        self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, deadline: float
     ) -> bool:
-        """Copies up to ``limit`` documents unless the time runs out; returns False if none was left."""
+        """Copies a batch of documents unless the time runs out; returns False if none was left."""
         with self._store.view() as view:
             language = view.collection_unchanged(record).language
-            rows, passed = view.uncopied(record, copy, after=self._passed.get(copy.number, 0), limit=limit)
+            after = self._passed.get(copy.number, 0)
+            rows, passed = view.uncopied(record, copy, after=after, limit=_BATCH_DOCUMENTS)
             num_bytes = view.num_bytes(rows, facets=False, dim=copy.dim)
             num_documents = max(1, int(np.searchsorted(np.cumsum(num_bytes), _BATCH_BYTES, side="right")))
             if num_documents < len(rows):
@@ -167,18 +165,14 @@ class Reindexer:
         self._unfinished = ((), [])
         return outputs
 
-    def _finish(
-        self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, deadline: float
-    ) -> bool:
-        """Replaces the original with the copy; returns False if too many new documents are not copied yet."""
+    def _finish(self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, deadline: float) -> bool:
+        """Replaces the original with the copy; returns False if the time is up before the last writes are copied."""
         self._drop_outdated(record, copy)
         # Lock the copy, too: once it has the name, its readers must wait for the rest of this block.
         with self._indexes.collection_lock(copy), self._indexes.writes_blocked(record):
-            if self._copy_some(record, copy, target, limit=_FINAL_BATCH_DOCUMENTS, deadline=deadline):
-                with self._store.view() as view:
-                    passed = self._passed[copy.number]
-                    if len(view.uncopied(record, copy, after=passed, limit=1)[0]):
-                        return False
+            while self._copy_some(record, copy, target, deadline):
+                if time.monotonic() >= deadline:
+                    return False
             self._drop_outdated(record, copy)
             with self._indexes.write_lock:
                 moved = self._store.replace_by_copy(record, copy)
