@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from facets.documents.filters import AllOf, AnyOf, Filter, NoneOf, keys_of, tests_of
+from facets.documents.filters import AllOf, AnyOf, Filter, NoneOf, Scalar, keys_of, tests_of
 from facets.storage.checksums import tables_with_checksums
 from facets.storage.postgres import PostgresSchema
 
@@ -137,8 +137,8 @@ class Dialect:
     # A column of bytes or text as bytes, since damaged text may not be valid UTF-8; the checksum reports the damage.
     blob = staticmethod("CAST({} AS BLOB)".format)
     num_bytes = staticmethod("length(CAST({} AS BLOB))".format)  # the size of a column
-    # Conditions on {field}, a payload field, each with at most one parameter, a JSON value, after the field. Integers
-    # and floats are one type.
+    # Conditions on {field}, a payload field, each with at most one parameter, a JSON list of values, after the field;
+    # the last two compare with the first value. Integers and floats are one type.
     conditions: ClassVar[Mapping[str, str]] = {
         "exists": "json_type({field}) IS NOT NULL",
         "one of": "(replace(json_type({field}), 'integer', 'real'), ifnull(json_extract({field}), 0)) "
@@ -147,8 +147,8 @@ class Dialect:
         "AS value WHERE replace(item.type, 'integer', 'real') = replace(value.type, 'integer', 'real') "
         "AND item.atom IS value.atom)",
         "number": "json_type({field}) IN ('integer', 'real') "
-        "AND json_extract({field}) {comparison} json_extract(?, '$')",
-        "string": "json_type({field}) = 'text' AND json_extract({field}) {comparison} json_extract(?, '$')",
+        "AND json_extract({field}) {comparison} json_extract(?, '$[0]')",
+        "string": "json_type({field}) = 'text' AND json_extract({field}) {comparison} json_extract(?, '$[0]')",
     }
 
     @property
@@ -176,9 +176,9 @@ class Dialect:
                 # Not COALESCE: SQLite would compare each value of a list to tell NULL from false.
                 return f"CASE WHEN {expression} THEN TRUE ELSE FALSE END", parameters
 
-    def _test_sql(self, keys: list[str], test: str, comparison: str = "", *values: object) -> Sql:
+    def _test_sql(self, keys: list[str], test: str, comparison: str, values: Sequence[Scalar]) -> Sql:
         field, path = "payload, ?", ["$" + "".join(f'."{key}"' for key in keys)]
-        encoded = [json.dumps(value, ensure_ascii=False) for value in values]
+        encoded = [json.dumps(list(values), ensure_ascii=False)] if values else []
         if self.is_shared:  # `->` with a text looks into objects only
             field, path, encoded = f"(fields{' -> ?::text' * len(keys)})", keys, list(map(_to_jsonb, encoded))
         condition = self.conditions[test].replace("{comparison}", comparison)
@@ -199,9 +199,9 @@ class PostgresDialect(Dialect):
         "exists": "{field} IS NOT NULL",
         "one of": "{field} IN (SELECT jsonb_array_elements(?::jsonb))",
         "contains": "jsonb_typeof({field}) = 'array' AND {field} @> ?::jsonb",
-        "number": "jsonb_typeof({field}) = 'number' AND {field} {comparison} ?::jsonb",
+        "number": "jsonb_typeof({field}) = 'number' AND {field} {comparison} ?::jsonb -> 0",
         "string": "jsonb_typeof({field}) = 'string' "
-        "AND ({field} #>> '{}') COLLATE \"C\" {comparison} (?::jsonb #>> '{}')",
+        "AND ({field} #>> '{}') COLLATE \"C\" {comparison} (?::jsonb #>> '{0}')",
     }
 
 

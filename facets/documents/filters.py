@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from facets.documents.types import FilterWarning, JsonValue
 from facets.errors import InvalidInputError
@@ -126,31 +126,23 @@ def bounds_of(node: Range) -> list[tuple[str, float | str]]:
     return [(comparison, bound) for comparison, bound in bounds if bound is not None]
 
 
-def tests_of(condition: Condition) -> Sequence[tuple[str, *tuple[Any, ...]]]:
-    """The tests of a condition, all of which must pass: name in ``Dialect.conditions``, comparison, value."""
+def tests_of(condition: Condition) -> Sequence[tuple[str, str, Sequence[Scalar]]]:
+    """The tests of a condition, all of which must pass: name in ``Dialect.conditions``, comparison, values."""
     match condition:
         case Exists():
-            return [("exists",)]
+            return [("exists", "", [])]
         case Contains(_, value):
             return [("contains", "", [value])]
         case Range():
             bounds = bounds_of(condition)
-            return [("string" if isinstance(bound, str) else "number", sign, bound) for sign, bound in bounds]
+            return [("string" if isinstance(bound, str) else "number", sign, [bound]) for sign, bound in bounds]
         case _:
-            return [("one of", "", [*values_of(condition)])]
+            return [("one of", "", condition.values if isinstance(condition, OneOf) else [condition.value])]
 
 
 def values_of(condition: Condition) -> Sequence[Scalar]:
     """The values that a condition compares with."""
-    match condition:
-        case OneOf():
-            return condition.values
-        case Range():
-            return [bound for _, bound in bounds_of(condition)]
-        case Exists():
-            return []
-        case _:
-            return [condition.value]
+    return [value for *_, values in tests_of(condition) for value in values]
 
 
 def _invalid(rule: str) -> InvalidInputError:
@@ -166,7 +158,7 @@ def _check_node(node: Filter) -> Sequence[Filter]:
     if not keys_of(node.field):
         raise _invalid(f"must have paths of {PATH_RULE}, got {node.field!r}")
     values = values_of(node)
-    if isinstance(node, OneOf) and (isinstance(values, str) or not 1 <= len(values) <= MAX_FILTER_VALUES):
+    if isinstance(node, OneOf) and (isinstance(node.values, str) or not 1 <= len(values) <= MAX_FILTER_VALUES):
         raise _invalid(f"must have 1 to {MAX_FILTER_VALUES} scalars as values of {node.field!r}")
     types = {str if isinstance(value, str) else bool if isinstance(value, bool) else float for value in values}
     if isinstance(node, Range) and (len(types) != 1 or bool in types):
