@@ -57,17 +57,21 @@ def split_text(text: str, sections: Sequence[DocumentPart] = ()) -> tuple[Docume
     found = blocks(text) if not given or "|" in text else []
     header_rows = _header_rows(found)
     joined = _joined(given or _detected(text, found), len(text))
-    parts = []
+    parts = list[DocumentPart]()
     for section, end in zip(joined, [*(section.start for section in joined[1:]), len(text)], strict=True):
         check_interrupted()
         for first, last in _cut(text, section.start, end, pages):
             content = _NOT_WHITE.search(text, first, last)
-            begin = content.start() if content else first
+            if content is None:  # belongs to the part before it, or else to the next one
+                if parts:
+                    parts[-1] = replace(parts[-1], end=last)
+                continue
+            begin = content.start()
             page = int(np.searchsorted(pages, begin, side="right")) - 1
             number = numbers[page] if 0 <= page and len(pages) > 1 else 0
             headings = section.headings[: _MAX_HEADINGS - 1] + header_rows.get(begin, ())
-            parts.append(DocumentPart(start=first, end=last, headings=headings, page=number))
-    return tuple(_with_words(text, parts)) if len(parts) > 1 else ()
+            parts.append(DocumentPart(start=first if parts else 0, end=last, headings=headings, page=number))
+    return tuple(parts) if len(parts) > 1 else ()
 
 
 def with_parts(document: Document, parts: tuple[DocumentPart, ...], *, num_facets: int) -> Document:
@@ -222,17 +226,3 @@ def _nearest(places: Ints, low: int, high: int, aim: int) -> int:
     """The position nearest to ``aim`` between ``low`` and ``high``; 0 if there is none."""
     within = places[np.searchsorted(places, low) : np.searchsorted(places, high, side="right")]
     return int(within[np.abs(within - aim).argmin()]) if len(within) else 0
-
-
-def _with_words(text: str, parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
-    """Joins parts that contain only white space with the part before them, or else the next one."""
-    pending, *others = parts
-    for part in others:
-        if not text[part.start : part.end].strip():
-            pending = replace(pending, end=part.end)
-        elif not text[pending.start : pending.end].strip():
-            pending = replace(part, start=pending.start)
-        else:
-            yield pending
-            pending = part
-    yield pending
