@@ -224,13 +224,9 @@ class Collections:
     def rerank(self, query: RerankQuery) -> RerankResult:
         """Ranks texts by how well they answer a query, as a search in a collection of these texts would."""
         encoder, num_tokens = self._encoders(query.model), 0
+        outputs = [EncodedText(np.zeros((1, 1), np.float32))] * len(query.documents)
         check_text(query.query, ("query",))
-        if query.mode == "lexical":
-            nothing = np.zeros((1, 1), np.float32)
-            documents = [
-                Document(id=str(i), text=text, facet_embeddings=nothing) for i, text in enumerate(query.documents)
-            ]
-        else:
+        if query.mode != "lexical":
             check_readable_by(encoder.model, query.query, "query")
             check_readable(encoder.model, query.query, ("query",))
             for i, text in enumerate(query.documents):
@@ -238,13 +234,13 @@ class Collections:
             pending = encoder.submit(list(query.documents))
             [asked] = encode_texts([query.query], encoder)
             encoded = pending()
-            documents = [
-                Document(id=str(i), text=text, facet_embeddings=output.facets, facet_spans=output.spans)
-                for i, (text, output) in enumerate(zip(query.documents, encoded.texts(), strict=True))
-            ]
+            outputs, num_tokens = encoded.texts(), sum(stats.num_tokens for stats in encoded.stats)
             combine = "any" if asked.combine == "any" else query.combine
             query = replace(query, facets=asked.facets[None], weights=asked.weights[None], combine=combine)
-            num_tokens = sum(stats.num_tokens for stats in encoded.stats)
+        documents = [
+            Document(id=str(i), text=text, facet_embeddings=output.facets, facet_spans=output.spans)
+            for i, (text, output) in enumerate(zip(query.documents, outputs, strict=True))
+        ]
         query = replace(query, texts=[query.query])
         check_interrupted()
         space = encoder.model.space
