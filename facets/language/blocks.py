@@ -234,7 +234,7 @@ class _Marked:
         self._text = text
         self._hyphens = Hyphens(text)
         self.lines = lines_of(text)
-        if "\f" in text:
+        if self.lines and "\f" in text:
             self.lines = _without(self.lines, _running(text, self.lines))
         self._adornments: dict[tuple[str, bool], int] = {}  # heading level by the kind of rule below
         self._closing: dict[str, list[int]] = {"`": [], "~": []}  # fences that may close code

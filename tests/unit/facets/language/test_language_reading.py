@@ -251,6 +251,10 @@ def test_a_first_row_of_values_is_no_header(text: str) -> None:
     assert not any(sentence.row and sentence.row.is_header for sentence in sentences_of(text))
 
 
+def test_pages_without_a_line_have_no_sentences() -> None:
+    assert sentences_of("\f \f\n") == []
+
+
 def test_blank_cells_keep_the_columns_in_place() -> None:
     text = "| | X-20 | X-20S |\n|---|---|---|\n| Weight | 2.8 kg | 3.1 kg |\n| Lid | | steel |\n| Feet | four |\n"
     assert rows(text) == ["Weight: X-20 2.8 kg, X-20S 3.1 kg", "Lid: X-20S steel"]
