@@ -1,6 +1,5 @@
 """The served models: how a model runs and is monitored, and which model answers a request."""
 
-import gc
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -37,7 +36,6 @@ class Lazy(Generic[ValueT]):
                 if self.value is None and not self._is_closed:
                     self.was_asked = True
                     self.value = self._make()
-                    gc.freeze()  # of 200,000 lasting objects; each full collection looked at them for 0.1 s
         if self.value is None or self._is_closed:
             raise NotReadyError("the server is shutting down")
         return self.value
