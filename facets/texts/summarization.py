@@ -4,7 +4,7 @@ Shape suffixes: S sentences, B sentences of one block, K facets, U words of the 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.texts.coverage import CoverageConfig, Covered, coverages_of
-from facets.texts.prose import Prose, prose_of
+from facets.texts.importance import has_prose, importance
 
 # Gains computed at once: 4 MiB.
 GAINS_AT_A_TIME = 1_000_000
@@ -35,7 +35,7 @@ class Selected:
     gain: float  # added coverage, as a share of the coverage by all sentences
 
 
-def select_sentences(covered: Covered, *, costs_S: Ints, budget: int, prose: Prose | None = None) -> list[Selected]:
+def select_sentences(covered: Covered, *, costs_S: Ints, budget: int, worth_S: Doubles | None = None) -> list[Selected]:
     """Repeatedly selects the sentence that adds the most coverage, while one fits the budget (eq. 3.7).
 
     Coverage is submodular, so an old gain is an upper bound of the new one. Only sentences whose bound is above the
@@ -43,22 +43,19 @@ def select_sentences(covered: Covered, *, costs_S: Ints, budget: int, prose: Pro
     one.
 
     ``covered``: by at least one sentence; ``covered.covered`` is overwritten. ``costs_S``: cost of each sentence, >= 0.
-    ``budget``: maximum total cost; if no sentence fits, the best one is selected anyway. ``prose``: None: any sentence
-    may be selected.
+    ``budget``: maximum total cost; if no sentence fits, the best one is selected anyway. ``worth_S``: factor for the
+    gain of each sentence, >= 0; None: 1.
     """
-    gains, prose = _Gains(covered), prose or Prose.unrestricted(len(costs_S))
-    bounds_S = gains.first * prose.worth
+    gains, worth_S = _Gains(covered), np.ones(len(costs_S)) if worth_S is None else worth_S
+    bounds_S = gains.first * worth_S
     selected: list[Selected] = []
     is_free_S = np.ones(len(costs_S), dtype=np.bool_)
     while True:
-        is_open_S = is_free_S & prose.may_stand & ((prose.leans_on < 0) | ~is_free_S[prose.leans_on])
-        fits_S = is_open_S & (costs_S <= budget)
-        if not selected:
-            fits_S = fits_S if fits_S.any() else is_open_S
-            fits_S = fits_S & prose.names_subject if (fits_S & prose.names_subject).any() else fits_S
+        fits_S = is_free_S & (costs_S <= budget)
+        fits_S = fits_S if selected or fits_S.any() else is_free_S
         if not fits_S.any():
             return selected
-        best = _best(bounds_S, fits_S, lambda some: gains.of(some) * prose.worth[some])
+        best = _best(bounds_S, fits_S, lambda some: gains.of(some) * worth_S[some])
         selected.append(Selected(best, float(gains.of(np.array([best]))[0]) / gains.total))
         gains.add(best)
         is_free_S[best] = False
@@ -161,7 +158,7 @@ def summarize(
     query: str = "",
     coverage: CoverageConfig | None = None,
     encoder: TextEncoder | None = None,
-    prose_only: bool = True,
+    use_importance: bool = True,
 ) -> list[Summary]:
     """Summarizes each document by the sentences that cover it best (Chang 2022, section 3.2.2.4).
 
@@ -169,9 +166,10 @@ def summarize(
     ``max_words``: alternative limit: most words (split at white space); if no sentence fits, the best one is taken.
     ``query``: if not empty, parts of the document that are closer to it count more. ``coverage``: how sentences cover
     the words of a document; None: the default, which for passage models is to cover words and sentences. ``encoder``:
-    encodes sentences and query in place of the model, such as a server's queue. ``prose_only``: select prose if there
-    is any, begin with a sentence that names the subject, and select a sentence that begins with a pronoun only after
-    the previous one (``facets.texts.prose``); False: eq. 3.7 alone. Raises InvalidInputError; its path names the text.
+    encodes sentences and query in place of the model, such as a server's queue. ``use_importance``: multiply
+    the gain of a sentence by the odds that a person picks it (``facets.texts.importance``); False: eq. 3.7 alone.
+
+    Raises InvalidInputError; its path names the text.
     """
     if isinstance(documents, str):
         raise TypeError(f"documents must be a sequence, got one str: try summarize(model, [{documents[:20]!r}])")
@@ -182,18 +180,16 @@ def summarize(
         check_readable(model, query, ("query",))
     coverages = coverages_of(model, split, coverage, query=query, encoder=encoder or model)
     summaries = []
-    for document, sentences, covered in zip(documents, split, coverages, strict=True):
-        prose = None
-        if prose_only:
-            are_given = not isinstance(document, str)
-            prose = prose_of(sentences, model.tokenizer, model.words.vocabulary, are_given=are_given)
-        if prose is not None and query:  # the query is the subject
-            prose = replace(prose, names_subject=np.zeros_like(prose.names_subject))
+    for sentences, covered in zip(split, coverages, strict=True):
+        worth_S = None
+        if use_importance:
+            log_odds_S = importance(sentences)
+            worth_S = np.exp(log_odds_S - log_odds_S.max())
         costs, budget = [1] * len(sentences), num_sentences or _DEFAULT_NUM_SENTENCES
         if max_words is not None:
             costs, budget = [_num_words(sentence.text) for sentence in sentences], max_words
-        selected = select_sentences(covered, costs_S=np.array(costs), budget=budget, prose=prose)
-        summaries.append(Summary(_ordered(sentences, selected), len(sentences), prose is None or prose.found))
+        selected = select_sentences(covered, costs_S=np.array(costs), budget=budget, worth_S=worth_S)
+        summaries.append(Summary(_ordered(sentences, selected), len(sentences), has_prose(sentences)))
     return summaries
 
 

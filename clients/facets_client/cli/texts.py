@@ -166,7 +166,7 @@ def summarize(
     def show(summary: Summary) -> None:
         stdout().print(summary)
         if sentences is not None and len(summary.sentences) < sentences:
-            stdout().print(line(f"{sentences} were asked for: the text has no more sentences of prose", "yellow"))
+            stdout().print(line(f"{sentences} were asked for: the text has no more sentences", "yellow"))
 
     ask(context, lambda client: client.summarize(documents, query=query, model=model, **options)[0], show)
 

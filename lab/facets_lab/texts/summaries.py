@@ -116,7 +116,9 @@ def evaluate_summarization(
         if baselines:
             yield "first", "ranking", [best(document, range(len(document))) for document in documents]
             # Eq. 3.7 alone.
-            found = covering(models[0], coverage=CoverageConfig(), encoder=AverageEncoder(models[0]), prose_only=False)
+            found = covering(
+                models[0], coverage=CoverageConfig(), encoder=AverageEncoder(models[0]), use_importance=False
+            )
             yield "sentence-average", "coverage", [summary.text for summary in found]
             for embed in if_installed("minilm-centroid", minilm):
                 centroid = partial(by_centroid, embed)

@@ -115,7 +115,7 @@ def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monk
 
 
 def test_summary_covers_the_topics(model: TextModel) -> None:
-    (summary,) = summarize(model, [TEXT], num_sentences=3, prose_only=False)  # none of them is what it is about
+    (summary,) = summarize(model, [TEXT], num_sentences=3, use_importance=False)  # none of them is what it is about
     places = {sentence.sentence for sentence in summary.sentences}
     assert {2, 4} <= places and places & {0, 1, 3}
     assert summary.num_sentences_in_document == 5

@@ -1,0 +1,105 @@
+"""How likely a person is to pick each sentence of a document for its summary.
+
+A logistic function, fitted to files of 40 kinds with marked sentences, to news and to papers
+(``facets_lab.texts.importance``). Among sentences of prose it hardly chooses; coverage does.
+Shape suffixes: S sentences, F features.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from facets.arrays import Doubles
+from facets.language.markup import STOPS
+from facets.language.sentences import Sentence
+
+_SENTENCE_END = re.compile(rf"[{STOPS}][\"')\]*_\u2019\u201d\u00bb]*$")
+_MONEY = re.compile(r"[$\u20ac\u00a3\u00a5%]|\b(?:eur|euros?|usd|dollars?|pounds?|percent)\b", re.IGNORECASE)
+# The speaker of a turn: "[10:02] Agent Mira: ", "Q: ".
+_SPEAKER = re.compile(r"(?:\[[\d:. apm]+\]\s*)?(?:[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}|[QA]):\s+")
+_MARKUP = re.compile(
+    r"#{1,6}\s|\||[`~]{3}|\$ |>|<[\w!/]|!\[|\[!|[-=*_]{3,}|at [\w.$]+\(|(?:from|import|def|class|return) \w.*[:;)]$"
+    r"|[{}();=]+$|\.\. \w|@\w+|Traceback |File \"|https?://\S+$|.*\]\(#"
+)
+_POLITE = re.compile(
+    r"(?:hi|hello|hey|hiya|dear|greetings|good (?:morning|afternoon|evening|day)|welcome|(?:good)?bye|cheers|see you"
+    r"|thank(?:s| you)|you(?:'re| are) welcome|no problem|(?:\w+ ){0,3}regards|(?:yours )?(?:sincerely|truly)"
+    r"|best wishes|take care|have a (?:nice|good|great|lovely)|how are (?:you|things)|nice to (?:meet|hear)"
+    r"|(?:i |we )?hope (?:this|you|that you|all is)|(?:please )?(?:let me|do not hesitate|feel free)"
+    r"|is there anything else|(?:glad|happy|sorry) to (?:help|hear)|i(?:'m| am) (?:sorry|glad|happy) to hear"
+    r"|lol|haha)\b|(?:great|wonderful|perfect|deal|fine|okay|ok|sure|true|right|agreed|good|nice|hm+)\s*[,.!]",
+    re.IGNORECASE,
+)
+_LONGEST_POLITE = 10  # words; a longer sentence is more than a polite phrase
+_ELSEWHERE = re.compile(
+    r"copyright\b|\(c\) \d{4}|\u00a9|all rights reserved|licen[cs]ed under|permission is hereby|redistribution and use"
+    r"|spdx-|as is\b.{0,20}warrant|without warrant|(?:is|are) confidential|intended recipient|unsubscribe|sent from my"
+    r"|^(?:read|see|learn) (?:more|also)\b|^(?:share|subscribe|follow|like|pin|print|click|tap|sign up|log in|rate)\b"
+    r".{0,40}$|back to top|leave a (?:comment|reply)|table of contents|cookies? (?:settings|policy)|privacy policy"
+    r"|thank you for your (?:patience|understanding|time)|let (?:me|us) know if you have"
+    r"|found this (?:helpful|useful)|this review helpful|still have questions|pull requests? (?:are|is) welcome"
+    r"|^(?:present|attend(?:ees|ance)|apologies|chair|agenda|minutes (?:taken )?by|recorded by)\b.{0,3}:"
+    r"|(?:meeting (?:was )?(?:opened|closed|adjourned|began|started|ended))|(?:opened|closed) the meeting"
+    r"|\bwelcomed (?:every|all\b|the new|the members)"
+    r"|minutes (?:taken|of the last)|next meeting|wrote:$|^(?:reply|response|answer) from\b",
+    re.IGNORECASE,
+)
+_LEANING = re.compile(
+    r"[\"'(*_-]*(?:(?:yes|no|well|so|and|but|also|then|ok|okay|true)\b[,.]? +)?"
+    r"(?:this|that|these|those|such|it|its|they|their|theirs|them|he|his|him|she|her|hers|others|another|both|neither"
+    r"|the (?:former|latter|same|other|others)"
+    r"|(?:\w+ )?(?:one|two|three|some|most|many|all|both|none|each|few) of (?:them|these|those|which))\b",
+    re.IGNORECASE,
+)
+_PROSE_KINDS = frozenset({"paragraph", "item"})
+_FEWEST_WORDS, _LONG_LINE = 3, 9  # of a sentence, and of a line of prose without a full stop
+_SHORT, _ENOUGH = 50, 80  # characters: a shorter sentence is a note, and a longer one is no better
+# Of a sentence: logarithm of its length, before the first prose, an item, a first word that refers to another sentence,
+# boilerplate (by hand: the files have little of it), no full stop; place and money in a document of notes.
+_WEIGHTS = np.array([2.18, -0.72, 0.35, -0.22, -6.0, -1.9, 0.61, 0.99])
+
+
+def has_prose(sentences: Sequence[Sentence]) -> bool:
+    """Whether any sentence is more than a heading, a row of a table, code or a keyword."""
+    return any(
+        sentence.kind in _PROSE_KINDS
+        and len(sentence.said.split()) >= (_FEWEST_WORDS if _SENTENCE_END.search(sentence.said.strip()) else _LONG_LINE)
+        for sentence in sentences
+    )
+
+
+def importance(sentences: Sequence[Sentence]) -> Doubles:
+    """The log-odds that each sentence of a document is picked, ``[S]``; those of different documents do not compare."""
+    return features(sentences) @ _WEIGHTS
+
+
+def features(sentences: Sequence[Sentence]) -> Doubles:
+    """What the importance of each sentence depends on, ``[S, F]``; at least one sentence, in order."""
+    texts = [" ".join(sentence.said.split()) for sentence in sentences]
+    lengths_S = np.array(list(map(len, texts)))
+    has_end_S = np.array([_SENTENCE_END.search(text) is not None for text in texts])
+    is_prose_S = has_end_S & (lengths_S >= _SHORT)
+    share_of_notes = 1 - is_prose_S.mean()  # high in chats, minutes and forms
+    places_S = np.arange(len(texts))
+    columns = (
+        np.log1p(np.minimum(lengths_S, _ENOUGH)),
+        places_S < is_prose_S.argmax(),
+        [sentence.kind == "item" for sentence in sentences],
+        [_LEANING.match(text) is not None for text in texts],
+        [
+            is_boilerplate(text.removeprefix(speaker[0]) if (speaker := _SPEAKER.match(text)) else text)
+            for text in texts
+        ],
+        (1 - share_of_notes) * ~has_end_S,
+        share_of_notes * places_S / max(1, len(texts) - 1),
+        share_of_notes * np.array([_MONEY.search(text) is not None for text in texts]),
+    )
+    return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+
+
+def is_boilerplate(text: str) -> bool:
+    """Whether a sentence is markup, a greeting, a farewell, navigation or part of a licence."""
+    if _MARKUP.match(text) or _ELSEWHERE.search(text):
+        return True
+    return len(text.split()) <= _LONGEST_POLITE and _POLITE.match(text) is not None
