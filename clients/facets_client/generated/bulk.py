@@ -80,8 +80,9 @@ class IndexTask:
     index_revision: int = field(default=0, init=False)  # of all that is stored: the min_revision that finds it
     _session: UpsertSession | None = field(default=None, init=False)
     _seen: set[int] = field(default_factory=set, init=False)  # hashes of the ids that the input has
+    complete: list[str] = field(default_factory=list, init=False)  # files that were read to their end
+    sources: dict[str, int] = field(default_factory=dict, init=False)  # stored files and numbers of their documents
     _num_stored: Counter[str] = field(default_factory=Counter, init=False)  # documents of each file
-    _complete: list[str] = field(default_factory=list, init=False)  # files that were read to their end
     _has_unknown: set[str] = field(default_factory=set, init=False)  # files with rejected rows whose ids are not known
     _has_stored: bool = field(default=False, init=False)  # whether documents of the input had been stored before
 
@@ -113,7 +114,7 @@ class IndexTask:
         self._num_stored.update(record.file for record in batch.records)
         self._num_stored.subtract(rejection.file for rejection in settled.rejections)
         self._has_unknown.update(rejection.file for rejection in batch.rejections if not rejection.id)
-        self._complete += [end.file for end in batch.ends if end.is_complete]
+        self.complete += [end.file for end in batch.ends if end.is_complete]
         return settled
 
     def _receive_ack(self, batch: Batch[DocumentMessage]) -> Settled:
@@ -138,11 +139,11 @@ class IndexTask:
         """Ends the stream normally, and deletes what the files no longer contain."""
         if self._session:
             self._session.finish()
-        if self.keep or not self._complete:
+        if self.keep or not self.complete:
             return
-        stored = self.client.list_sources(self.collection)
-        for name in self._complete:
-            if name not in self._has_unknown and stored.get(name, 0) != self._num_stored[name]:
+        self.sources = self.client.list_sources(self.collection)
+        for name in self.complete:
+            if name not in self._has_unknown and self.sources.get(name, 0) != self._num_stored[name]:
                 self._delete_unseen(name)
 
     def _delete_unseen(self, source: str) -> None:

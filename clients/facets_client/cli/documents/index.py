@@ -1,6 +1,7 @@
 """``facets index`` and ``facets encode``."""
 
 import itertools
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _DOCUMENTS_SHOWN = 3  # documents that a dry run shows
 _MAX_NOTES = 20  # about files; there may be thousands
+_MAX_GONE = 3  # names of files in a note
 
 
 TextOption = Annotated[
@@ -87,6 +89,7 @@ def index(
     encoding: EncodingOption = "",
     limit: LimitOption = 0,
     keep: Annotated[bool, Option("--keep", help="Keep documents that the files no longer contain.")] = False,
+    prune: Annotated[bool, Option("--prune", help="Delete documents of files that are not in the folder.")] = False,
     batch_size: BatchSizeOption = DEFAULTS.batch_size,
     window: WindowOption = DEFAULTS.window,
     max_wait_s: MaxWaitOption = DEFAULTS.max_wait_s,
@@ -104,7 +107,7 @@ def index(
     A file owns its documents: run the same command again on changed files to update the collection. Documents that a
     file no longer contains are deleted (--keep leaves them), unless a part of the file cannot be read; equal ones are
     left as they are. A file is known by its name, or its path within the folder. Documents of a file that is gone
-    stay: see facets collections sources.
+    stay, with a note, unless --prune makes the collection the same as the folder.
 
     Interruptions (Ctrl-C, a crash of either side) are safe: run the same command again; what is stored already is
     skipped. Rejected records go to a file with line and reason, and the exit code is 1. Of records with the same id,
@@ -121,6 +124,9 @@ def index(
     search_fields = parse_search_fields(search_field)
     if bool(files) == (from_encoded is not None):
         raise typer.BadParameter("expected files, or --from-encoded FOLDER")
+    folder = files[0] if files and len(files) == 1 and os.path.isdir(files[0]) else ""
+    if prune and (keep or not folder):
+        raise typer.BadParameter("--prune expects one folder, without --keep")
     source: DocumentFiles | EncodedDocuments
     if from_encoded is None:
         source = _open(files or (), settings.note, text, title, id_column, payload, form, encoding)
@@ -153,6 +159,8 @@ def index(
                 keep=keep,
             )
             report = bulk_input.run(task, bulk_settings, verb="stored")
+            if folder:
+                _care_for_gone(task, folder, [file.label for file in source.files], prune)
     for note in task.notes:
         settings.note(note)
     num_truncated = report.totals["num_truncated"]
@@ -166,6 +174,31 @@ def index(
     more |= {"num_truncated": num_truncated, "num_reconnects": report.num_reconnects, "dry_run": False}
     more |= {"num_indexed": report.num_done, "index_revision": task.index_revision}
     bulk_input.end(report, "documents", sentence, **more)
+
+
+def _care_for_gone(task: IndexTask, folder: str, labels: Sequence[str], prune: bool) -> None:
+    """Notes which stored files the folder does not have; with ``prune``, deletes them if all its files were read."""
+    gone = sorted(name for name in task.sources.keys() - set(labels) if _is_gone(os.path.join(folder, name)))
+    unread = sorted(set(labels).difference(task.complete))
+    if gone and (unread or not prune):
+        files = count_of(len(gone), "file of the collection is", "files of the collection are")
+        documents = count_of(sum(task.sources[name] for name in gone), "document stays", "documents stay")
+        named = ", ".join(gone[:_MAX_GONE]) + ", ..." * (len(gone) > _MAX_GONE)
+        how = f"as {unread[0]} was not read" if prune else "--prune deletes them"
+        task.notes.append(f"{files} not in {folder} ({named}): {documents}, {how}")
+        return
+    for name in gone:
+        deleted = task.client.delete_documents(task.collection, source=name)
+        task.num_removed += deleted.num_documents
+        task.index_revision = deleted.index_revision
+
+
+def _is_gone(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except (OSError, ValueError) as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)  # not one that may only be unreadable
+    return False
 
 
 def _open_collection(

@@ -251,6 +251,27 @@ def test_index_reports_totals_and_removes_what_a_file_lost(facets, tmp_path, wor
     assert not world.documents["news"]
 
 
+def test_files_that_a_folder_lost_are_told_and_pruned(facets, tmp_path, world):
+    (tmp_path / "in" / "sub").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "sub/c.txt", "d.log"):
+        (tmp_path / "in" / name).write_text(f"text of {name}")
+    facets("index", "in", "-c", "news")
+    facets("index", "in/d.log", "-c", "news")  # a run over the folder skips it, but it is there
+    (tmp_path / "in" / "a.txt").unlink()
+    (tmp_path / "in" / "sub" / "c.txt").rename(tmp_path / "in" / "sub" / "e.txt")
+    told = facets("index", "in", "-c", "news").stderr
+    gone = "2 files of the collection are not in in (a.txt, sub/c.txt): 2 documents stay, "
+    assert gone + "--prune deletes them" in told
+    (tmp_path / "in" / "bad.csv").write_bytes(b"")
+    told = facets("index", "in", "-c", "news", "--prune", code=1).stderr
+    assert gone + "as bad.csv was not read" in told
+    (tmp_path / "in" / "bad.csv").unlink()
+    assert "2 removed" in facets("index", "in", "-c", "news", "--prune").stdout
+    assert set(world.documents["news"]) == {"b.txt", "d.log", "sub/e.txt"}
+    for args in (["in/b.txt"], ["in", "in/b.txt"], ["in", "--keep"]):
+        assert "--prune expects one folder" in facets("index", *args, "-c", "news", "--prune", code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
