@@ -32,6 +32,7 @@ _BINARY_FORMATS = {
     b"%PDF": "a PDF",
     b"PAR1": "Parquet",
 }
+_FORMAT_OF_CONTENT = {"a PDF": "pdf", "Parquet": "parquet"}
 # Exceptions raised by reading damaged or truncated data.
 DAMAGED = (EOFError, OSError, UnicodeError, zlib.error, lzma.LZMAError)
 
@@ -126,7 +127,9 @@ class Source(AbstractContextManager["Source"]):
         is_marked = any(head.startswith(mark) for mark in _BYTE_ORDER_MARKS)
         if detected or (b"\0" in head[:4096] and not is_marked):
             problem = f"{self.name}: expected {kind}, got {detected or 'binary data'}"
-            raise InputError(problem, hint="save files of other formats as PDF, text or CSV")
+            form = _FORMAT_OF_CONTENT.get(detected)
+            misnamed = f"rename it to end in .{form}, or use --format {form}"
+            raise InputError(problem, hint=misnamed if form else "save files of other formats as PDF, text or CSV")
         return head
 
     def text(self, encoding: str) -> TextIO:

@@ -209,6 +209,7 @@ def test_other_encodings_are_found_and_told(facets, stored, tmp_path, encoding):
         (["a.csv", "--encoding", "klingon"], ["unknown encoding 'klingon'"]),
         (["json.csv"], ["expected CSV, got JSON", "use --format jsonl or --format json"]),
         (["sheet.csv"], ["expected CSV, got a ZIP archive or an office document"]),
+        (["pdf.txt"], ["expected text, got a PDF", "rename it to end in .pdf, or use --format pdf"]),
         (["pictures"], ["no readable file in this folder: it has .png (2)", "readable suffixes: .jsonl"]),
         (["-", "a.csv"], ["must be the only input"]),
         (["object.json"], ["no column holds texts", "the columns are rows"]),
@@ -220,6 +221,7 @@ def test_mistakes_are_one_sentence(facets, stored, tmp_path, args, parts):
     (tmp_path / "sheet.csv").write_bytes(b"PK\x03\x04rest")
     (tmp_path / "json.csv").write_text('{"text": "a"}\n')
     (tmp_path / "object.json").write_text('{\n  "rows": []\n}\n')
+    (tmp_path / "pdf.txt").write_bytes(b"%PDF-1.7")
     (tmp_path / "not.pdf").write_bytes(b"no, it is not")
     (tmp_path / "pictures").mkdir()
     for name in ("a.png", "b.png"):
