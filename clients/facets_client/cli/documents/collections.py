@@ -1,5 +1,6 @@
 """``facets collections``, ``documents``, ``delete`` and ``diagnose``."""
 
+import difflib
 import itertools
 import sys
 from typing import Annotated, Any
@@ -234,6 +235,10 @@ def delete_documents(
     if bool(ids) == (condition is not None or source != ""):
         raise typer.BadParameter("expected ids, or --where CONDITION or --source FILE")
     with settings.connect() as client:
+        if source and source not in (sources := client.list_sources(collection)):
+            near = difflib.get_close_matches(source, sources, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "facets collections sources lists the files"
+            raise CommandError(f"collection {collection} has no document of {source!r}", "NOT_FOUND", hint=hint)
         if not ids and not yes:
             found = client.list_documents(collection, where=condition, source=source, include_document=False)
             number = sum(1 for _ in found) if sys.stdin.isatty() else 0

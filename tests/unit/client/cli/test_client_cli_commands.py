@@ -247,6 +247,8 @@ def test_index_reports_totals_and_removes_what_a_file_lost(facets, tmp_path, wor
         done = facets("--json", "index", "in.jsonl", "-c", "news", option)
         assert json.loads(done.stdout).get("num_removed") == removed
     assert "in.jsonl           3" in facets("collections", "sources", "news").stdout
+    unknown = facets("delete", "-c", "news", "--source", "inn.jsonl", "--yes", code=2).stderr
+    assert "collection news has no document of 'inn.jsonl' (did you mean 'in.jsonl'?)" in unknown
     facets("delete", "-c", "news", "--source", "in.jsonl", "--yes")
     assert not world.documents["news"]
 
