@@ -110,10 +110,12 @@ class Keys:
     def find(self, authorization: str) -> Key:
         """The key in the metadata ``authorization``: ``Bearer KEY``; raises UnauthenticatedError."""
         scheme, _, secret = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not secret.strip():
+            raise UnauthenticatedError("the call needs metadata 'authorization: Bearer KEY'")
         digest = _digest(secret.strip())
         keys = [key for known, key in self._keys.items() if hmac.compare_digest(digest, known)]
-        if scheme.lower() != "bearer" or not keys:
-            raise UnauthenticatedError("the call needs metadata 'authorization: Bearer KEY' with a known key")
+        if not keys:
+            raise UnauthenticatedError("the key is unknown: the server's file of keys has no such key")
         return keys[0]
 
 

@@ -115,7 +115,7 @@ def test_a_deadline_holds(serve):
         ({"name": "a.csv", "keep": "yes"}, {}, 400, "keep must be true or false"),
         ({"name": "a.csv"}, {"content-type": "text/plain"}, 415, "expected application/octet-stream"),
         ({"name": "a.csv"}, {"content-length": "5000"}, 413, "limit of 4000 bytes"),
-        ({"name": "a.csv"}, {"authorization": "Bearer nobody"}, 401, "known key"),
+        ({"name": "a.csv"}, {"authorization": "Bearer nobody"}, 401, "the key is unknown"),
         ({"name": "a.csv"}, {"authorization": "Bearer reader"}, 403, 'role "read"'),
         ({"name": "a.csv"}, {"authorization": "Bearer other"}, 403, "this collection"),
     ],

@@ -86,12 +86,19 @@ def test_a_stream_opens_only_collections_of_its_key(keyed):
     assert raised.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
-@pytest.mark.parametrize("metadata", [(), (("authorization", "Bearer wrong"),), (("authorization", "Basic reader"),)])
-def test_unknown_keys_are_refused_except_for_health(keyed, metadata):
+@pytest.mark.parametrize(
+    ("metadata", "says"),
+    [
+        ((), "needs metadata 'authorization: Bearer KEY'"),
+        ((("authorization", "Basic reader"),), "needs metadata 'authorization: Bearer KEY'"),
+        ((("authorization", "Bearer wrong"),), "the key is unknown"),
+    ],
+)
+def test_unknown_keys_are_refused_except_for_health(keyed, metadata, says):
     stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
     with pytest.raises(grpc.RpcError) as raised:
         stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=metadata)
-    assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED and says in raised.value.details()
     with pytest.raises(grpc.RpcError):
         ProtoReflectionDescriptorDatabase(keyed.channel).get_services()
     health = health_pb2_grpc.HealthStub(keyed.channel)
