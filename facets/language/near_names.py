@@ -45,8 +45,11 @@ class NearNames:
 
 
 def _likeness(wanted: str, name: str) -> float:
-    """The second ratio forgives a missing first name."""
-    return (fuzz.token_sort_ratio(wanted, name) + fuzz.token_set_ratio(wanted, name)) / 2
+    """The second ratio forgives a missing first name. A wanted initial stands for any word that begins with it."""
+    words = wanted.split()
+    abbreviated = " ".join(word[0] if word[0] in words and word not in words else word for word in name.split())
+    ratios = (fuzz.token_sort_ratio, fuzz.token_set_ratio)
+    return max(sum(ratio(wanted, form) for ratio in ratios) / 2 for form in (name, abbreviated))
 
 
 def _plain(name: str) -> str:

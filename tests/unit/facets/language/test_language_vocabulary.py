@@ -119,6 +119,7 @@ def test_opposites_hold_both_ways() -> None:
 
 
 NAMES = ["Noam Chomsky", "Karen Sp\u00e4rck Jones", "Kevin Knight", "Kathleen McKeown", "birthPlace", "placeOfBirth"]
+NAMES += ["Emma Manning", "Christopher D. Manning"]
 
 
 NEAR = NearNames(NAMES)
@@ -130,6 +131,9 @@ NEAR = NearNames(NAMES)
         ("Noam Chomski", "Noam Chomsky"),
         ("KNIGHT, KEVIN", "Kevin Knight"),
         ("K. Knight", "Kevin Knight"),
+        ("C. Manning", "Christopher D. Manning"),
+        ("Manning, C. D.", "Christopher D. Manning"),
+        ("E Manning", "Emma Manning"),
         ("knight", "Kevin Knight"),
         ("karen sparck-jones", "Karen Sp\u00e4rck Jones"),
         ("kathleen mckeown", "Kathleen McKeown"),
