@@ -76,8 +76,24 @@ def recommend(context: typer.Context) -> None:
     need_command(context)
 
 
-@app.command("authors")
-@app.command("citations")
+def _asking_help(command: str, summary: str, whose_years: str) -> str:
+    return f"""{summary}
+
+    With --json: one object per line for each paper, {{"paper", "candidates"}}. Years are those of {whose_years}.
+
+    \b
+    Examples:
+      facets recommend {command} "Neural machine translation of rare words" --abstract @abstract.txt
+      facets recommend {command} --file papers.jsonl --top-k 20 --from-year 2018
+    """
+
+
+@app.command(
+    "authors", help=_asking_help("authors", "Find authors for papers (reviewers, experts).", "an author's papers")
+)
+@app.command(
+    "citations", help=_asking_help("citations", "Find papers that would cite the given ones.", "the citing papers")
+)
 def authors_or_citations(
     context: typer.Context,
     title: Annotated[str | None, Argument(help="Title of the paper.")] = None,
@@ -93,16 +109,7 @@ def authors_or_citations(
     min_confidence: Annotated[float, Option(help="Minimum confidence to show; --json shows all.")] = 0.1,
     model: PapersModelOption = "",
 ) -> None:
-    """Find authors for papers (reviewers, experts), or papers that would cite them.
-
-    With --json: one object per line for each paper, {"paper", "candidates"}. Years are those of an author's papers, or
-    of the citing papers.
-
-    \b
-    Examples:
-      facets recommend authors "Neural machine translation of rare words" --exclude "Ada Lovelace"
-      facets recommend authors --file papers.jsonl --top-k 20 --from-year 2018
-    """
+    """``facets recommend authors`` and ``citations``."""
     options = call_with(PaperOptions, locals(), excluded_ids=exclude or (), candidates=candidate)
     asked = _asked_papers(title, abstract, file)
 
@@ -410,8 +417,40 @@ def _read_conflicts(path: Path) -> dict[str, list[str]]:
 _ADDED = {"papers": ("paper", "author", "citing paper", "unknown citation"), "authors": ("author", "paper")}
 
 
-@app.command("add-papers")
-@app.command("add-authors")
+def _adding_help(command: str, summary: str, record: str, known: str) -> str:
+    return f"""{summary}, without training.
+
+    FILE has {record}. An author of a paper is a name, or {{"name", "id"}}. Each request is atomic, and durable once its
+    records are counted. {known}
+
+    \b
+    Examples:
+      facets recommend {command} {command.replace("add", "new")}.jsonl
+    """
+
+
+_PAPER = '{"id", "title", "abstract", "authors", "cited_by", "year"}'
+_AUTHOR = '{"name", "id", "papers": [paper, ...], "paper_ids": [...]}'
+
+
+@app.command(
+    "add-papers",
+    help=_adding_help(
+        "add-papers",
+        "Add papers, with their authors and the papers that cite them",
+        f"one paper per line: {_PAPER}",
+        "Papers with the same id are replaced.",
+    ),
+)
+@app.command(
+    "add-authors",
+    help=_adding_help(
+        "add-authors",
+        "Add authors by their papers",
+        f"one author per line: {_AUTHOR}, and a paper has the fields {_PAPER}",
+        "Known authors get more papers.",
+    ),
+)
 def add(
     context: typer.Context,
     file: JsonLinesArgument,
@@ -420,18 +459,7 @@ def add(
     max_wait_s: MaxWaitOption = DEFAULTS.max_wait_s,
     model: PapersModelOption = "",
 ) -> None:
-    """Add papers, or authors by their papers, without training.
-
-    FILE has one paper per line: {"id", "title", "abstract", "authors", "cited_by", "year"}, or for add-authors one
-    author: {"name", "id", "papers": [paper, ...], "paper_ids": [...]}. An author of a paper is a name, or {"name",
-    "id"}. Each request is atomic, and durable once its records are counted. Papers with the same id are replaced;
-    known authors get more papers.
-
-    \b
-    Examples:
-      facets recommend add-papers new-papers.jsonl
-      facets recommend add-authors reviewers.jsonl
-    """
+    """``facets recommend add-papers`` and ``add-authors``."""
     kind = (context.info_name or "").removeprefix("add-")
     counts = {f"num_{singular.replace(' ', '_')}s": singular for singular in _ADDED[kind]}
     read = read_authors if kind == "authors" else partial(read_papers, need_id=True)

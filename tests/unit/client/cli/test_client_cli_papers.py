@@ -91,6 +91,20 @@ def expected_rows(number, top_k, left=AUTHORS):
         yield from ([f"p{i}", name, f"{fake_score(f'title {i}', name):.6g}"] for name in ranked)
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("authors", "Find authors for papers (reviewers, experts)"),
+        ("citations", "Find papers that would cite"),
+        ("add-papers", "Add papers, with their authors and the papers that cite them"),
+        ("add-authors", "Add authors by their papers"),
+    ],
+)
+def test_each_of_two_names_of_a_command_has_its_own_help(facets, command, says):
+    text = facets(command, "--help").stdout
+    assert says in text and f"facets recommend {command} " in text.partition("Examples:")[2]
+
+
 def test_bulk_writes_the_best_candidates_of_every_paper(facets, tmp_path):
     (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(paper_lines(10).encode()))
     (tmp_path / "pool.txt").write_text("Ann\nBob\n\nBob\nCat\nZed\n")
