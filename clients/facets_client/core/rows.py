@@ -90,7 +90,8 @@ class Rows(Drawn):
     """Base of a result with entries that are rows.
 
     An entry that is itself a list, such as the hits of one query, gives a row for each of its items. Rows hold numbers,
-    texts and times: a part of a text is its text, nearest words and papers are joined, arrays are left out.
+    texts and times: a part of a text is its text, or if it is a row of a table, its cells with the names of their
+    columns; nearest words, differences and papers are joined, arrays are left out.
     """
 
     __slots__ = ()
@@ -162,15 +163,21 @@ def columns_of(record: object) -> dict[str, object]:
     row: dict[str, object] = {}
     for field in fields(record):  # type: ignore[arg-type]
         value = getattr(record, field.name)
-        if hasattr(value, "text"):
+        if getattr(value, "cells", ()):
+            cells = zip(value.columns, value.cells, strict=True)
+            value = "; ".join(f"{column}: {cell}" if column else cell for column, cell in cells if cell)
+        elif hasattr(value, "text"):
             value = value.text
         elif is_dataclass(value):
             value = columns_of(value)
         elif isinstance(value, tuple | list):
             kind = get_args(field.type)[0]
-            name = next((name for name in ("word", "title", "pattern") if name in getattr(kind, "__slots__", ())), "")
+            slots = getattr(kind, "__slots__", ())
+            name = next((name for name in ("word", "title", "pattern") if name in slots), "")
             if kind == tuple[str, str]:
                 value = map(" - ".join, value)
+            elif "second" in slots:
+                value = [f"{item.first} / {item.second}" for item in value]
             elif kind not in (str, int, float) and not name:
                 continue  # a list of records
             value = ", ".join(str(getattr(item, name) if name else item) for item in value)

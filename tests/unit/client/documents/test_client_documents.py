@@ -193,6 +193,8 @@ def test_a_hit_is_a_row():
     (row,) = results((hit(),)).to_dicts()
     assert (row["input"], row["id"], row["payload.title"], row["answer"]) == (0, 'a"<b>', "Q&A <1>", "wed in 1900")
     assert all(isinstance(value, str | int | float | None) for value in row.values())
+    (row,) = results((hit(answer=ROW),)).to_dicts()
+    assert row["answer"] == "Model: X-20S; <b>: 3.1 kg"
 
 
 def test_collections_and_documents_are_tables(client):

@@ -11,6 +11,7 @@ import pytest
 from facets_client import Document, InvalidArgumentError, Results
 from facets_client.generated.types import (
     AttendedToken,
+    Difference,
     Explanation,
     FacetMatch,
     FacetWords,
@@ -110,6 +111,9 @@ def test_a_result_is_the_same_text_in_a_terminal_and_a_notebook(result, lines):
 
 
 def test_lists_of_results_are_rows():
+    differences = (Difference("open", "closed", 0, 4, 0, 6, 0.5), Difference("up", "down", 9, 11, 9, 13, 0.2))
+    (row,) = Results([PairScore(0.25, None, None, "contradicts", differences)]).to_dicts()
+    assert row["differences"] == "open / closed, up / down"
     assert [row["input"] for row in TOPICS.to_dicts()] == [0, 1]
     assert TOPICS[0].to_dicts()[0]["words"] == "labs<"
 
