@@ -1,13 +1,10 @@
-"""Runs the notebooks of ``examples/`` without Jupyter, and stores what their cells print and show.
+"""Runs the notebooks of examples/ without Jupyter, and stores what their cells print and show."""
 
-``python scripts/run_notebooks.py [NAME ...]`` runs those with the names, such as ``search``, or all.
-"""
-
+import argparse
 import ast
 import contextlib
 import io
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,9 +43,15 @@ def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
 
 
-def main(names: list[str]) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Runs notebooks and writes their outputs into them."""
-    for path in [EXAMPLES / f"{name}.ipynb" for name in names] or sorted(EXAMPLES.glob("*.ipynb")):
+    paths = {path.stem: path for path in sorted(EXAMPLES.glob("*.ipynb"))}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=[*paths], help=f"of {', '.join(paths)}; default: all")
+    names = parser.parse_args(arguments).names
+    if unknown := sorted(set(names) - set(paths)):
+        parser.error(f"there is no notebook {unknown[0]!r}, expected {', '.join(paths)}")
+    for path in map(paths.__getitem__, names):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         for number, (cell, outputs) in enumerate(run_cells(notebook), start=1):
             cell.update(outputs=outputs, execution_count=number)
@@ -57,4 +60,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -74,6 +74,15 @@ def test_a_failure_is_one_sentence_with_the_way_out(installer: ModuleType) -> No
         installer.main([])
 
 
+def test_the_runner_of_notebooks_has_a_help_and_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+    for argument, code in (("--help", 0), ("nope", 2)):
+        with pytest.raises(SystemExit) as ended:
+            script("run_notebooks").main([argument])
+        assert ended.value.code == code
+    shown = capsys.readouterr()
+    assert "of own-encoder, " in shown.out and "no notebook 'nope', expected own-encoder" in shown.err
+
+
 def test_a_busy_port_is_one_sentence_with_the_way_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
