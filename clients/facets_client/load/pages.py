@@ -2,9 +2,11 @@
 
 import codecs
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from ctypes import c_double
 from html import escape
 from typing import IO, Any
 
@@ -296,19 +298,42 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
         options.note(f"{source.name}: {num_blank} of {num_pages} pages have no text and are skipped")
 
 
-_BROKEN_WORD = re.compile("[\x02\ufffe]\\s*")  # PDFium's marks of a hyphen at the end of a line
+_LINE_END = re.compile("(\r\n|[\x02\ufffe]\\s*)")  # also PDFium's marks of a hyphen at the end of a line
+_APART = 1.2  # least distance of two paragraphs, in distances of their lines
 
 
 def _page_text(pdf: Any, index: int) -> str | Rejection:
+    """The lines of a page, with an empty line where they stand farther apart than those above or below."""
     from pypdfium2 import PdfiumError
 
     try:
         page = pdf[index]
-        text = page.get_textpage().get_text_bounded()
+        textpage = page.get_textpage()
+        parts = _LINE_END.split(textpage.get_text_bounded())
+        gaps = _gaps(parts, textpage)
         page.close()  # with its text
     except (PdfiumError, UnicodeError) as error:
         return Rejection(index + 1, "damaged_input", f"page {index + 1} cannot be read: {error}")
-    return _BROKEN_WORD.sub("", text).replace("\r\n", "\n")
+    for number, (before, gap, after) in enumerate(zip([math.inf, *gaps], gaps, [*gaps[1:], math.inf], strict=False)):
+        is_apart = gap > _APART * min((near for near in (before, after) if near > 0), default=gap)
+        is_below_footer = gap < 0 and before == math.inf  # some programs write the footer first
+        end = "\n\n" if is_apart or is_below_footer else "\n"
+        parts[2 * number + 1] = end if parts[2 * number + 1] == "\r\n" else ""
+    return "".join(parts)
+
+
+def _gaps(parts: list[str], textpage: Any) -> list[float]:
+    """Distances of the lines, which are every second part of a text; 0 where the characters cannot be located."""
+    from pypdfium2.raw import FPDFText_GetCharOrigin
+
+    if sum(map(len, parts)) != textpage.count_chars():
+        return [0.0] * (len(parts) // 2)
+    x, y, baselines, place = c_double(), c_double(), [], 0
+    for line, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        FPDFText_GetCharOrigin(textpage, place, x, y)
+        baselines.append(y.value)
+        place += len(line) + len(end)
+    return [above - below for above, below in itertools.pairwise(baselines)]
 
 
 def _running_lines(pages: list[str]) -> frozenset[str]:

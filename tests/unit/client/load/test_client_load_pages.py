@@ -118,6 +118,12 @@ def test_a_pdf_loses_running_heads_and_numbers_of_pages_only(tmp_path):
     assert read(tmp_path / "b.pdf") == ["One\ntwo\nthree", "Four\nfive\nsix"]
 
 
+def test_paragraphs_of_a_pdf_are_set_apart_as_on_the_page(tmp_path):
+    pages = ["Care\n\nWipe the\ndoor.\n\nFaults\n\nF1\nF2\n\nCall us\nor write.", "One\n\nTwo\n\nThree"]
+    make_pdf(tmp_path / "a.pdf", pages)
+    assert read(tmp_path / "a.pdf") == [pages[0], "One\nTwo\nThree"]  # lines of equal distances stay together
+
+
 @pytest.mark.parametrize(
     ("title", "shown"),
     [
