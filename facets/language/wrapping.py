@@ -108,7 +108,8 @@ def paragraph_ends(stretches: Sequence[Sequence[Line]]) -> list[list[int]]:
     ``stretches``: all prose of a text, as groups of lines without an empty line between them.
     """
     breaks = [_breaks(lines) for lines in stretches]
-    everywhere = list(chain.from_iterable(breaks))
+    short = [some for some in breaks if len(some) < _FEWEST]  # the others, such as tables, need not resemble them
+    everywhere = list(chain.from_iterable(short if sum(map(len, short)) >= _FEWEST else breaks))
     return [
         _paragraph_ends(lines, own, own if len(own) >= _FEWEST else everywhere)
         for lines, own in zip(stretches, breaks, strict=True)
