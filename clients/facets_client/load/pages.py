@@ -268,6 +268,7 @@ class HtmlPage:
 
 
 _PAGES_AT_A_TIME = 48  # searched together for running headers and footers
+_NAMED_PAGE = re.compile(r"\b(?:page|seite|p[a\u00e1]gina) \d+(?: (?:of|von|de|sur|/) \d+)?\b", re.IGNORECASE)
 _PAGE_NUMBER = re.compile(r"(?:page )?\d{1,4}(?: (?:of|/) \d{1,4})?|- ?\d{1,4} ?-", re.IGNORECASE)
 
 
@@ -337,11 +338,17 @@ def _gaps(parts: list[str], textpage: Any) -> list[float]:
 
 
 def _running_lines(pages: list[str]) -> frozenset[str]:
-    """First and last lines, with numbers removed, that repeat on at least a third of the pages."""
-    edges = [page.strip().splitlines() for page in pages]
-    counts = Counter(
-        key for lines in edges if len(lines) > 2 for key in {_without_numbers(lines[0]), _without_numbers(lines[-1])}
-    )
+    """First and last lines, with numbers removed, that repeat on at least a third of the pages.
+
+    Of two pages, lines that differ in nothing but "Page 1": "Exercise 1" and "Exercise 2" are content.
+    """
+    found = [[line for line in page.splitlines() if line.strip()] for page in pages]
+    edges = [(lines[0], lines[-1]) for lines in found if len(lines) > 2]
+    if len(pages) == 2:
+        named = [line for line in itertools.chain(*edges) if _NAMED_PAGE.search(line)]
+        counts = Counter(_NAMED_PAGE.sub("", line) for line in named)
+        return frozenset(_without_numbers(line) for line in named if counts[_NAMED_PAGE.sub("", line)] > 1)
+    counts = Counter(key for pair in edges for key in set(map(_without_numbers, pair)))
     return frozenset(key for key, count in counts.items() if count >= max(3, len(pages) / 3))
 
 
@@ -351,7 +358,11 @@ def _without_numbers(line: str) -> str:
 
 def _without_running_lines(page: str, running_lines: frozenset[str]) -> str:
     def is_running(line: str) -> bool:
-        return _without_numbers(line) in running_lines or _PAGE_NUMBER.fullmatch(line.strip()) is not None
+        return (
+            not line.strip()
+            or _without_numbers(line) in running_lines
+            or _PAGE_NUMBER.fullmatch(line.strip()) is not None
+        )
 
     lines = page.strip().splitlines()
     while len(lines) > 1 and is_running(lines[0]):

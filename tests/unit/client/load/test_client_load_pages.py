@@ -111,6 +111,11 @@ def test_a_pdf_loses_running_heads_and_numbers_of_pages_only(tmp_path):
     pages = [f"The harbour of Oslo\nPage text {word} of it\n{number}" for number, word in enumerate("abcd", start=7)]
     make_pdf(tmp_path / "a.pdf", pages)
     assert read(tmp_path / "a.pdf") == [f"Page text {word} of it" for word in "abcd"]
+    pages = [
+        f"Exercise {number}\n\nText {word}\nof it\n\nNo. 3, page {number} of 2" for number, word in [(1, "a"), (2, "b")]
+    ]
+    make_pdf(tmp_path / "two.pdf", pages)
+    assert read(tmp_path / "two.pdf") == ["Exercise 1\n\nText a\nof it", "Exercise 2\n\nText b\nof it"]
     make_pdf(tmp_path / "scan.pdf", ["", ""])
     with pytest.raises(InputError, match="need OCR first"):
         read(tmp_path / "scan.pdf")
