@@ -283,10 +283,10 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
         problem = "requires a password" if is_locked else "expected a PDF; the file is damaged or of another kind"
         raise InputError(f"{source.name}: {problem}") from error
     num_pages, title = len(pdf), given_title(str(pdf.get_metadata_value("Title")))
-    num_blank = 0
+    num_blank, running_lines = 0, frozenset[str]()
     for first in range(0, num_pages, _PAGES_AT_A_TIME):
         pages = [_page_text(pdf, index) for index in range(first, min(num_pages, first + _PAGES_AT_A_TIME))]
-        running_lines = _running_lines([page for page in pages if isinstance(page, str)])
+        running_lines |= _running_lines([page for page in pages if isinstance(page, str)])
         for number, page in enumerate(pages, start=first + 1):
             source.share_read = number / num_pages
             if isinstance(page, Rejection):

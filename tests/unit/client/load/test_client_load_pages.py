@@ -108,9 +108,10 @@ def test_a_file_of_unknown_suffix_is_text_in_any_encoding(tmp_path):
 
 
 def test_a_pdf_loses_running_heads_and_numbers_of_pages_only(tmp_path):
-    pages = [f"The harbour of Oslo\nPage text {word} of it\n{number}" for number, word in enumerate("abcd", start=7)]
+    words = [chr(ord("a") + number // 7) * (number % 7 + 1) for number in range(50)]
+    pages = [f"The harbour of Oslo\nPage text {word} of it\n{number}" for number, word in enumerate(words, start=7)]
     make_pdf(tmp_path / "a.pdf", pages)
-    assert read(tmp_path / "a.pdf") == [f"Page text {word} of it" for word in "abcd"]
+    assert read(tmp_path / "a.pdf") == [f"Page text {word} of it" for word in words]
     pages = [
         f"Exercise {number}\n\nText {word}\nof it\n\nNo. 3, page {number} of 2" for number, word in [(1, "a"), (2, "b")]
     ]
