@@ -114,7 +114,7 @@ def hit_parts(rank: int, hit: SearchHit, *, full: bool = False, explain: bool = 
         yield indented(line(shortened(f"{answer.field}: {answer.text}", _TEXT_CHARS), ANSWER_STYLE))
     if answer and answer.cells and not full:
         yield indented(RowOfTable(answer.columns, answer.cells))
-    elif hit.text:
+    elif hit.text and (full or not (answer and answer.field and answer.problem)):
         span, words = in_text(hit)
         shown = Span(0, len(hit.text)) if full else shown_part(hit.text, span, _TEXT_CHARS)
         yield indented(marked(hit.text, shown, span, words))

@@ -2,13 +2,14 @@
 
 import io
 import json
+from dataclasses import replace
 
 import grpc
 import pytest
 from facets_client.documents.results import hit_parts
 from facets_client.generated.types import SearchHit, Span
 from fake_server import status_of
-from rich.console import Console
+from rich.console import Console, Group
 
 ANSWER = "It rained. The cup was won by Ajax of Amsterdam in May. Nobody was surprised."
 
@@ -66,6 +67,14 @@ def shown(line):
     file = io.StringIO()
     Console(file=file, force_terminal=True, color_system="standard", width=500, _environ={}).print(line)
     return file.getvalue()
+
+
+def test_a_problem_and_its_solution_are_not_followed_by_the_row_again():
+    solution = Span(0, 11, field="Fix", text="Turn it on.", problem="It is dark.")
+    found = replace(hit("| Fault |\n| --- |\n| It is dark. |"), answer=solution)
+    lines = shown(Group(*hit_parts(1, found))).splitlines()
+    assert str(lines).count("It is dark.") == str(lines).count("Turn it on.") == 1 and "---" not in str(lines)
+    assert "| It is dark. |" in shown(Group(*hit_parts(1, found, full=True)))
 
 
 def test_the_answer_is_marked_and_words_of_the_query_are_bold():
