@@ -122,7 +122,8 @@ def text_of_file(name: str) -> str:
     """A whole document as one text; ``-`` is plain text from standard input."""
     form = format_of_name(name)
     if form is not None and form.holds not in ("text", "pages"):
-        raise InputError(f"{name}: expected one document, got {form.name}: facets index reads it as many")
+        hint = f"facets index {shlex.quote(name)} -c NAME stores them for facets search"
+        raise InputError(f"{name}: expected one document, got {form.name}, which holds many", hint=hint)
     return "\n\n".join(document.text for document in _documents(name))
 
 

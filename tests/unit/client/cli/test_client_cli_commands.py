@@ -61,7 +61,7 @@ def test_embed_prints_json_or_writes_an_array(facets, tmp_path):
         (["embed", "--file", "bad.txt"], "bad.txt: expected lines of text, got binary data"),
         pytest.param(["summarize", "--file", "bad.pdf"], "bad.pdf: ", marks=NEEDS_FILES),
         (["summarize", "--file", "empty"], "expected a file, got a folder"),
-        (["topics", "--file", "in.jsonl"], "expected one document, got jsonl"),
+        (["topics", "--file", "in.jsonl"], "got jsonl, which holds many (facets index in.jsonl -c NAME"),
         (["embed", ""], "texts[0] is empty"),
         (["embed", "REFUSE"], "refused"),
         (["similarity", "a"], "expected two texts"),
