@@ -12,7 +12,9 @@ from playwright.sync_api import Page, expect
 
 View = Callable[..., Page]
 HOSTILE = ("#constructor", "#__proto__?x=1", "#ask?toString=1", "?q=bee&c=samples&where=constructor~1;=;!!&valueOf=1")
-TABLE = """Machines of the workshop, with their masses.
+TABLE = """# Workshop
+
+Machines of the workshop, with their masses.
 
 | Machine | Weight | Noise |
 |---|---|---|
@@ -111,7 +113,8 @@ def test_examples_come_from_the_chosen_collection_and_tables_are_drawn(
     table = page.locator(".passage table")
     expect(table.locator("th")).to_have_text(["Machine", "Weight", "Noise"])
     expect(table.locator("tr").nth(2).locator("td").nth(2)).to_have_text("88 dB")
-    expect(page.locator(".passage")).not_to_contain_text("|")
+    expect(page.locator(".passage b")).to_have_text("Workshop")
+    expect(page.locator(".passage")).not_to_contain_text(re.compile(r"[|#]"))
     assert parse_qs(urlsplit(page.url).query)["c"] == ["b"]
     page.goto(f"{toy_server.url}?q=cat&c=gone")
     expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("Collection 'gone' does not exist.")

@@ -108,31 +108,36 @@ export function excerpt(text, focus, length = 420) {
   return { start: cut(start)?.start ?? start, end: cut(end)?.end ?? end };
 }
 
-/** Lines of a part; rows of tables begin and end with a bar. */
+/** Lines of a part; rows of tables begin and end with a bar, headings begin with number signs after an empty line. */
 function linesOf(text, part = { start: 0, end: text.length }) {
   const lines = [];
   for (let start = part.start; start < part.end; ) {
     const next = text.characters.indexOf("\n", start);
     const end = next < 0 || next > part.end ? part.end : next;
     const string = text.slice(start, end).trim();
-    lines.push({ start, end, isRow: /^\|.+\|$/.test(string), isRule: /^[|\s:-]*-[|\s:-]*$/.test(string) });
+    const isApart = start === part.start || text.characters[start - 2] === "\n";
+    const headingMark = isApart ? (/^#{1,6} (?=\S)/.exec(text.slice(start, end))?.[0].length ?? 0) : 0;
+    lines.push({ start, end, headingMark, isRow: /^\|.+\|$/.test(string), isRule: /^[|\s:-]*-[|\s:-]*$/.test(string) });
     start = end + 1;
   }
   return lines;
 }
 
-/** A part of a text as nodes: paragraphs, and tables drawn as tables. Marks as in {@link marked}. */
+/** A part of a text as nodes: paragraphs, headings, and tables drawn as tables. Marks as in {@link marked}. */
 export function passage(text, marks, part = { start: 0, end: text.length }) {
   const groups = [];
   for (const line of linesOf(text, part)) {
     const last = groups.at(-1);
-    if (last && last[0].isRow === line.isRow) last.push(line);
+    const isBelowHeading = last?.[0].headingMark > 0;
+    if (isBelowHeading && line.start === line.end) continue;
+    if (last && last[0].isRow === line.isRow && !line.headingMark && !isBelowHeading) last.push(line);
     else groups.push([line]);
   }
   return groups.map((lines) => {
-    if (lines[0].isRow && lines.length > 1) return tableNode(text, marks, lines);
-    const run = { start: lines[0].start, end: lines.at(-1).end };
-    return text.slice(run.start, run.end).trim() && h("p", {}, marked(text, marks, run));
+    const [{ start, isRow, headingMark }] = lines;
+    if (isRow && lines.length > 1) return tableNode(text, marks, lines);
+    const run = { start: start + headingMark, end: lines.at(-1).end };
+    return text.slice(run.start, run.end).trim() && h(headingMark ? "b" : "p", {}, marked(text, marks, run));
   });
 }
 
