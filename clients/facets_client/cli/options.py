@@ -124,7 +124,8 @@ def text_of_file(name: str) -> str:
     if form is not None and form.holds not in ("text", "pages"):
         hint = f"facets index {shlex.quote(name)} -c NAME stores them for facets search"
         raise InputError(f"{name}: expected one document, got {form.name}, which holds many", hint=hint)
-    return "\n\n".join(document.text for document in _documents(name))
+    between = "\f" if form is FORMATS["pdf"] else "\n\n"  # a sentence may continue on the next page
+    return between.join(document.text for document in _documents(name))
 
 
 def _documents(name: str) -> Iterator[Document]:

@@ -180,6 +180,8 @@ def test_files_of_any_format_are_read_as_facets_index_reads_them(facets, world, 
             assert "One here." in world.calls[-1][1].documents[0].text, file
         rows = facets("--json", "embed", "--file", file).stdout.splitlines()
         texts[file] = [json.loads(row)["text"] for row in rows]
+    facets("summarize", "--file", "a.pdf")
+    assert world.calls[-1][1].documents[0].text == "One here.\fTwo."
     assert texts["a.pdf"] == texts["a.csv"] == ["One here.", "Two."]
     assert texts["a.txt"] == ["One here.", "On d\u00e9teste."]
     assert [text.split("\n")[0] for text in texts["a.html"] + texts["a.docx"]] == ["One here."] * 2
