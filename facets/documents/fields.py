@@ -26,6 +26,7 @@ from facets.errors import DamagedError, InvalidInputError
 from facets.index.lexical import TermCounts
 from facets.language.interruption import check_interrupted
 from facets.language.reading import read
+from facets.language.sentences import sentences_of
 from facets.language.terms import terms
 
 _TITLES, _SOLUTIONS = ("title", "subject", "headline", "heading", "name"), ("answer", "resolution", "solution")
@@ -254,12 +255,16 @@ def terms_from_bytes(blob: bytes) -> TermCounts:
 
 
 def names_of(id: str, searched: SearchedText) -> set[str]:
-    """The names of a part of a document; id and fields name the first part only."""
+    """The names of a part of a document: headings, or identifiers of a row; id and fields name the first part only."""
     texts = [searched.text[start:end] for start, end in read(searched.text).headings.tolist()]
     if not searched.start:
         file = id.replace("\\", "/").rpartition("/")[2]
         texts += [id, file, _FILE.sub("", file)]
         texts += [line for field in searched.fields for line in field.text.splitlines()]
+    if searched.text.startswith("|"):
+        rows = [sentence.row for sentence in sentences_of(searched.text) if sentence.row and not sentence.row.is_header]
+        cells = [searched.text[start:end] for start, end in rows[0].cells] if len(rows) == 1 else []
+        texts += filter(_IDENTIFIER.match, cells)
     names = set(map(_name_of, texts))
     return (names | {_NUMBER.sub("", name, count=1) for name in names}) - {""}
 

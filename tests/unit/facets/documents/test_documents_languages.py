@@ -122,6 +122,8 @@ DOCUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "long": (f"# Story\n{CHAPTER}\n\n# Disposal of batteries\n{CHAPTER}\n\n# Other\n{CHAPTER}", {}),
     "short": ("Disposal of batteries: disposal of batteries. How to clean the cleaning head: cleaning head.", {}),
     **{f"report {number}": (f"# Summary\nNumber {number}.", {}) for number in range(60)},
+    "t.csv#1": ("| Ticket | Answer |\n| --- | --- |\n| HD-2045 | Changed. |", {}),
+    "t.csv#2": ("| Ticket | Answer |\n| --- | --- |\n| HD-2046 | HD-2045 is like HD-2045, HD 2045. |", {}),
     "summaries": ("A summary of the summary, summary.", {}),
 }
 
@@ -134,7 +136,9 @@ def engine(open_engine: OpenEngine) -> CollectionEngine:
     for id, (text, payload) in DOCUMENTS.items():
         parts = split_text(text)
         # Documents that only mention a name are the closest to every query.
-        facet = np.eye(32)[0 if id in ("INV-2032", "functools.partialmethod", "manuals/X-20.md", "p2", "short") else 1]
+        facet = np.eye(32)[
+            0 if id in ("INV-2032", "functools.partialmethod", "manuals/X-20.md", "p2", "t.csv#2", "short") else 1
+        ]
         facets = np.tile(facet, (max(1, len(parts)), 1))
         documents.append(
             Document(
@@ -159,6 +163,7 @@ def first(engine: CollectionEngine, query: str, mode: SearchMode, **options: Any
         *((query, "manuals/X-20S.md") for query in ("manuals/x-20s.md", "X-20S.md", "x-20s", "cleaning the head")),
         *((query, "p1") for query in ("The Spectator", "\u201cthe spectator\u201d")),
         ("Disposal of batteries", "long"),
+        *((query, "t.csv#1") for query in ("HD-2045", "Where is hd-2045?")),
     ],
 )
 def test_query_that_is_a_name_finds_its_document_first(
