@@ -253,11 +253,10 @@ class CollectionEngine:
         if ids is not None:
             check_ids(ids, path=("ids",))
         validate(where)
-        record = self.record(name)
+        with self.view(name) as (view, record):
+            warnings = view.filter_warnings(record, where)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             record = self.record(name, record)
-            with self.view(name) as (view, current):
-                warnings = view.filter_warnings(current, where)
 
             def find(view: StoreView) -> DocumentRows:
                 return view.document_rows(record, where, source) if ids is None else view.documents_by_id(record, ids)

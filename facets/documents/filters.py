@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from facets.documents.types import FilterWarning, JsonValue
@@ -98,7 +99,10 @@ Filter: TypeAlias = Condition | AllOf | AnyOf | NoneOf
 
 MAX_FILTER_DEPTH = 32  # nested filters
 MAX_FILTER_VALUES = 10_000  # values of one OneOf
-_NAMED_DOCUMENTS = 100  # documents whose field names are suggested for an unknown one
+# What is looked at for a hint, which takes milliseconds.
+_NAMED_DOCUMENTS = 100
+_NAMED_VALUES = 10_000
+_MAX_NAMES, _MAX_NAME_CHARS, _MAX_HINTS = 1000, 200, 8
 _KINDS: Mapping[type, str] = {
     **{bool: "booleans", int: "numbers", float: "numbers", str: "strings", type(None): "null"},
     **{list: "lists", dict: "objects"},
@@ -194,14 +198,12 @@ def filter_warnings(
 
     ``payloads``: of some documents, without any there are no warnings; ``are_all``: of all documents.
     """
+    uses = [(field, kinds, _kinds_of(payloads, keys_of(field))) for field, kinds in dict.fromkeys(_uses(where))]
+    meant = _meant([field for field, _, found in uses if not found], payloads)
     warnings = []
-    for field, expected in dict.fromkeys(_uses(where)) if payloads else ():
-        found = set(_kinds_of(payloads, keys_of(field)))
+    for field, expected, found in uses if payloads else ():
         if not found:
-            from facets.language.near_names import NearNames
-
-            near = NearNames(names := _names_in(payloads[:_NAMED_DOCUMENTS])).find(field, top_k=1)
-            hint = f": did you mean {names[near[0]]!r}?" if near else ""
+            hint = f": did you mean {meant[field]!r}?" if field in meant else ""
             message = f"no {'' if are_all else 'examined '}document has a field {field!r}{hint}"
             warnings.append(FilterWarning(field=field, message=message))
         elif expected and not expected & found:
@@ -223,21 +225,36 @@ def _uses(filter: Filter) -> Iterator[tuple[str, frozenset[str]]]:
             yield filter.field, frozenset(_KINDS[type(value)] for value in values_of(filter))
 
 
-def _kinds_of(payloads: Sequence[Mapping[str, JsonValue]], keys: Sequence[str]) -> Iterator[str]:
-    for payload in payloads:
-        holder: object = payload
-        for key in keys[:-1]:
-            holder = holder.get(key) if isinstance(holder, dict) else None
-        if isinstance(holder, dict) and keys[-1] in holder:
-            yield _KINDS[type(holder[keys[-1]])]
+def _kinds_of(payloads: Sequence[Mapping[str, JsonValue]], keys: Sequence[str]) -> set[str]:
+    *outer, last = keys
+    holders = payloads
+    for key in outer:
+        holders = [inside for holder in holders if isinstance(inside := holder.get(key), dict)]
+    return {_KINDS[type(holder[last])] for holder in holders if last in holder}
 
 
-def _names_in(payloads: Sequence[Mapping[str, JsonValue]]) -> list[str]:
-    """Paths of the fields of payloads, outer ones first."""
-    names = dict[str, None]()
-    level = [(list[str](), payload) for payload in payloads]
+def _meant(unknown: Sequence[str], payloads: Sequence[Mapping[str, JsonValue]]) -> dict[str, str]:
+    """The field that is most similar to an unknown one, if any, for the first of these."""
+    asked = [field for field in unknown if len(field) <= _MAX_NAME_CHARS][:_MAX_HINTS]
+    if not asked:
+        return {}
+    from facets.language.near_names import NearNames
+
+    seen = islice(_paths_in(payloads[:_NAMED_DOCUMENTS]), _NAMED_VALUES)
+    names = list(dict.fromkeys(seen))[:_MAX_NAMES]
+    near = NearNames(names)
+    return {field: names[place] for field in asked for place in near.find(field, top_k=1)}
+
+
+def _paths_in(payloads: Sequence[Mapping[str, JsonValue]]) -> Iterator[str]:
+    """Paths of the values of payloads, outer ones first."""
+    level, inner = [(list[str](), payload) for payload in payloads], list[tuple[list[str], Mapping[str, JsonValue]]]()
     while level:
-        inside = [([*keys, key], value) for keys, item in level for key, value in item.items()]
-        names |= dict.fromkeys(path for path in (path_of(keys) for keys, _ in inside) if keys_of(path))
-        level = [(keys, value) for keys, value in inside if isinstance(value, dict)]
-    return list(names)
+        for keys, holder in level:
+            for key, value in holder.items():
+                path = path_of(inside := [*keys, key])
+                if len(path) <= _MAX_NAME_CHARS and keys_of(path):
+                    yield path
+                if isinstance(value, dict):
+                    inner.append((inside, value))
+        level, inner = inner, []

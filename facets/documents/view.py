@@ -38,7 +38,7 @@ from facets.index.lexical import TermCounts
 from facets.storage.checksums import row_checksum
 from facets.storage.sql import SqlConnection
 
-_EXAMINED_DOCUMENTS = 300  # for warnings about a filter
+_EXAMINED_DOCUMENTS, _EXAMINED_CHARS = 300, 2**20  # for warnings about a filter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,11 +178,14 @@ class StoreView:
             return ()
         statement = f"SELECT {self.sql.blob('payload')} FROM documents WHERE collection = ? LIMIT ?"
         cursor = self.connection.execute(statement, (record.number, _EXAMINED_DOCUMENTS))
-        payloads = []
-        for (payload,) in cursor:
+        payloads, num_chars = [], 0
+        for (stored,) in cursor:
+            num_chars += len(payload := _decoded(stored))
             with suppress(ValueError):  # damaged: reading the document reports it
-                payloads.append(json.loads(_decoded(payload)))
-        return filter_warnings(where, payloads, are_all=record.num_documents <= _EXAMINED_DOCUMENTS)
+                payloads.append(json.loads(payload))
+            if num_chars > _EXAMINED_CHARS:
+                break
+        return filter_warnings(where, payloads, are_all=len(payloads) == record.num_documents)
 
     def document_rows(self, record: CollectionRecord, where: Filter | None = None, source: str = "") -> DocumentRows:
         """The documents that match."""

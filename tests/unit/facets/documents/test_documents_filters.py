@@ -2,7 +2,9 @@
 
 import json
 import sqlite3
+import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
 import numpy as np
@@ -26,7 +28,7 @@ from facets.documents import (
     SearchRequest,
 )
 from facets.documents.dialects import SQLITE
-from facets.documents.filters import MAX_FILTER_DEPTH, validate
+from facets.documents.filters import MAX_FILTER_DEPTH, filter_warnings, validate
 from facets.errors import InvalidInputError
 from facets.index.config import MAX_FILTER_NODES
 
@@ -180,3 +182,37 @@ def test_filter_that_may_find_something_is_not_odd(engine: CollectionEngine, fil
 def test_odd_filter_says_what_is_odd(engine: CollectionEngine, filter: Filter, parts: list[str]) -> None:
     (message,) = told(engine, filter)
     assert all(part in message for part in parts), message
+
+
+def test_warnings_cost_little_however_many_fields_documents_and_filter_have(engine: CollectionEngine) -> None:
+    facets = np.eye(1, 2)
+    for n in range(60):
+        payload = {f"key {n} {i}": None for i in range(3000)}
+        engine.upsert("docs", [Document(id=f"wide{n}", text="Text.", payload=payload, facet_embeddings=facets)])
+    where = AnyOf([Exists(f"yeer{i}") for i in range(12)] + [Exists("y" * 10_000), Exists("year")])
+    tracemalloc.start()
+    try:
+        warnings = engine.count("docs", where=where).warnings
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 * 2**20
+    assert [one.field for one in warnings] == [f"yeer{i}" for i in range(12)] + ["y" * 10_000]
+    assert warnings[0].message == "no examined document has a field 'yeer0': did you mean 'year'?"
+    assert sum("did you mean" in one.message for one in warnings) < len(warnings)
+
+
+def test_writes_do_not_wait_for_the_warnings_of_a_delete(
+    engine: CollectionEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.create_collection("other", model="m", model_revision="1", num_facets=1, dim=2)
+    document = Document(id="a", text="Text.", facet_embeddings=np.eye(1, 2))
+    with ThreadPoolExecutor(1) as other_call:
+
+        def after_a_write(*arguments: object, **options: object) -> object:
+            other_call.submit(engine.upsert, "other", [document]).result(timeout=10)
+            return filter_warnings(*arguments, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr("facets.documents.view.filter_warnings", after_a_write)
+        (warning,) = engine.delete("docs", where=Exists("yaer")).warnings
+    assert warning.field == "yaer"
