@@ -20,6 +20,8 @@ from facets.model.passage_encoding import length_batches
 COMPONENT_KEYS = {False: "plain", True: "attention"}  # key: whether facets weight the words; checkpoints use the values
 # Most words in one batch, padding included: 16 MiB of 256-dimensional vectors for each side of a pair.
 BATCH_WORDS = 16_384
+_MOVED_AT_A_TIME = 1024  # the same for ``wmd``: a tenth of a second at most
+_MOVED_PER_TOKEN = 8  # limit of different words or pieces of a text; real texts have hardly more than one per token
 
 
 class TextWords:
@@ -30,6 +32,7 @@ class TextWords:
 
     def __init__(self, model: TextModel, texts: Sequence[str]) -> None:
         vocabulary = model.words.vocabulary
+        self._max_moved = _MOVED_PER_TOKEN * model.max_tokens
         self._probabilities_V = torch.from_numpy(vocabulary.probabilities).float()
         rows, shares = [], []
         self._owners: list[Ints] = []
@@ -78,7 +81,7 @@ class TextWords:
 
     def _closest_facet_weights(self, facets_TKD: Tensor) -> Tensor:
         weights_TL = torch.zeros(self.mask_TL.shape)
-        for texts_B, length in _batches(self._lengths_T):
+        for texts_B, length in _batches(self._lengths_T, BATCH_WORDS):
             words_BLD = self.vectors(self.rows_TL[texts_B, :length])
             weights_TL[texts_B, :length] = scoring.closest_facet_weight(
                 words_BLD, facets_TKD[texts_B], self.mask_TL[texts_B, :length]
@@ -102,28 +105,46 @@ class TextWords:
     def average(self, weights_TL: Tensor) -> Tensor:
         """``scoring.average`` of every text, ``[T, D]``."""
         averages_TD = torch.zeros(len(self.rows_TL), self._units_UD.shape[1])
-        for texts_B, length in _batches(self._lengths_T):
+        for texts_B, length in _batches(self._lengths_T, BATCH_WORDS):
             words_BLD = self.vectors(self.rows_TL[texts_B, :length])
             averages_TD[texts_B] = scoring.average(words_BLD, weights_TL[texts_B, :length])
         return averages_TD
 
     def wmd(self, pairs_P2: Tensor, weights_TL: Tensor) -> Tensor:
         """``scoring.wmd`` of pairs of texts, ``[P]``; ``pairs_P2``: indexes of the two texts of each pair, int64."""
+        rows_TL, weights_TL, lengths_T = self._merged(weights_TL)
         scores_P = torch.empty(len(pairs_P2))
-        for pairs_B, longest in _batches(self._lengths_T[pairs_P2.numpy()].max(axis=1)):
+        for pairs_B, longest in _batches(lengths_T[pairs_P2.numpy()].max(axis=1), _MOVED_AT_A_TIME):
+            check_interrupted()
             first_B, second_B = pairs_P2[pairs_B].unbind(dim=1)
             scores_P[pairs_B] = scoring.wmd(
-                self.vectors(self.rows_TL[first_B, :longest]),
+                self.vectors(rows_TL[first_B, :longest]),
                 weights_TL[first_B, :longest],
-                self.vectors(self.rows_TL[second_B, :longest]),
+                self.vectors(rows_TL[second_B, :longest]),
                 weights_TL[second_B, :longest],
             )
         return scores_P
 
+    def _merged(self, weights_TL: Tensor) -> tuple[Tensor, Tensor, Ints]:
+        """Rows, joint weights and number of the different words of each text, which have the same distances.
 
-def _batches(lengths: Ints) -> Iterator[tuple[Tensor, int]]:
+        Beyond a limit, only the heaviest words: memory and time grow with the square of their number.
+        """
+        rows_TL, merged_TL = self.rows_TL.numpy().copy(), np.zeros(weights_TL.shape)
+        lengths_T = np.zeros_like(self._lengths_T)
+        texts = zip(rows_TL, weights_TL.numpy(), merged_TL, self._lengths_T.tolist(), strict=True)
+        for text, (rows_L, weights_L, merged_L, length) in enumerate(texts):
+            rows_M, places = np.unique(rows_L[:length], return_inverse=True)
+            weights_M = np.bincount(places, weights_L[:length])
+            heaviest = np.argsort(-weights_M)[: self._max_moved]
+            lengths_T[text] = num_moved = len(heaviest)
+            rows_L[:num_moved], merged_L[:num_moved] = rows_M[heaviest], weights_M[heaviest]
+        return torch.from_numpy(rows_TL), torch.from_numpy(merged_TL), lengths_T
+
+
+def _batches(lengths: Ints, max_words: int) -> Iterator[tuple[Tensor, int]]:
     """Indexes of texts, or pairs, of similar length, and the most words of one in each batch, at least 1."""
-    for batch in length_batches(lengths, max_tokens=BATCH_WORDS, pads=True):
+    for batch in length_batches(lengths, max_tokens=max_words, pads=True):
         yield torch.from_numpy(batch), max(1, int(lengths[batch[0]]))
 
 

@@ -1,6 +1,8 @@
 """Similarity: every method on texts with a known answer, odd texts, explanations, calibrated scores."""
 
+import itertools
 import threading
+import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -15,6 +17,9 @@ from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
+from facets.language.interruption import interrupted_by
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
 from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, score_pairs
 from facets.texts.words import fit_common_components
@@ -127,6 +132,40 @@ def test_wmd_without_its_package_is_a_configuration_error(model: TextModel, monk
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"wmd needs .*multifacet\[wmd\]"):
         score_pairs(model, [("cat", "dog")], SimilarityMethod.WMD)
+
+
+def test_repeated_words_move_like_one_word_of_their_joint_weight(fitted: TextModel) -> None:
+    texts = ["the cat is a cat , cat on the road", "the dog the road kitten dog the"]
+    words = [[word for word in text.split() if word in fitted.words.vocabulary.words and word != ","] for text in texts]
+    vectors = [torch.from_numpy(fitted.words.units(fitted.words.vocabulary.rows(own)))[None] for own in words]
+    weights = [torch.ones(1, len(own)) for own in words]
+    expected = scoring.wmd(vectors[0], weights[0], vectors[1], weights[1]).item()
+    assert score_pairs(fitted, [(texts[0], texts[1])], "wmd").scores[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_texts_of_many_pieces_take_little_memory_and_can_be_interrupted(model: TextModel) -> None:
+    pytest.importorskip("ot", reason="the extra 'wmd' is not installed")
+    pieces = ["".join(three) for three in itertools.product("bcdefghijklmnopq", repeat=3)]
+    vocabulary = Vocabulary(["a##", *("##" + piece for piece in pieces)], np.arange(len(pieces), -1, -1))
+    vectors = np.random.default_rng(0).standard_normal((len(vocabulary), 8)).astype(np.float32)
+    model.words, model.max_tokens = WordVectors(vocabulary, vectors), 128
+    repeated = " ".join(["a" + pieces[0] * 40] * 100)
+    different = [
+        " ".join("a" + "".join(own[n : n + 40]) for n in range(0, len(own), 40)) for own in (pieces, pieces[::-1])
+    ]
+    pairs = [(repeated, "a " + repeated), (different[0], different[1])]
+    checks: list[None] = []
+    tracemalloc.start()
+    try:
+        with interrupted_by(lambda: checks.append(None)):
+            same, _ = score_pairs(model, pairs, "wmd").scores
+            peak, num_checks = tracemalloc.get_traced_memory()[1], len(checks)
+            score_pairs(model, pairs * 5, "wmd")
+    finally:
+        tracemalloc.stop()
+    assert same == pytest.approx(0, abs=1e-6)
+    assert peak < 64 * 2**20
+    assert len(checks) - 2 * num_checks >= 4  # of the other four long pairs
 
 
 @pytest.mark.parametrize("attention", [False, True])
