@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from facets_proto.codec import message_of, to_message
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 
 from facets.documents import AllOf, CollectionEngine, Filter, Range, StoredDocument
 from facets.errors import ErrorPath, InvalidInputError
+from facets.language.interruption import check_interrupted
 from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
+from facets.papers.reading import MAX_ABSTRACT_CHARS, MAX_TITLE_CHARS
 from facets.papers.records import (
     BulkCandidates,
     CandidateKind,
@@ -133,18 +136,21 @@ class ServedPapers(ServedModel[PaperEngine]):
         self.engine.close()
 
 
+_KeptPaper: TypeAlias = tuple[str, PaperFacets]  # title and facets
+
+
 class CollectionPapers:
     """Documents of collections, encoded as papers and cached for the next request, for all models.
 
-    A collection holds facets of another model, so each revision of a document is encoded once. The least recently used
-    papers are evicted first. What a call has encoded when its time runs out is cached, too.
+    A collection holds facets of another model, so each revision of a document is read and encoded once. The least
+    recently used papers are evicted first. What a call has encoded when its time runs out is cached, too.
     """
 
     def __init__(self, engine: CollectionEngine, *, max_papers: int) -> None:
         self._engine = engine
         self._max_papers = max_papers
         # By revision of the model, name and creation of the collection, id and revision of the document.
-        self._kept: OrderedDict[tuple[object, ...], PaperFacets] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], _KeptPaper] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(
@@ -154,50 +160,66 @@ class CollectionPapers:
         collection, excluded = request.collection, frozenset(request.excluded_ids)
         record = self._engine.record(collection)
         try:
-            documents, revision = self._documents(collection, call, _filter_of(request), request.min_revision or None)
+            revisions, revision = self._revisions(collection, call, _filter_of(request), request.min_revision or None)
         except InvalidInputError:  # the page token is invalid if the collection was made again between two pages
             self._engine.record(collection, record)
             raise
-        documents = [document for document in documents if document.id not in excluded]
         passages = served.engine.compares_passages(kind, request.ids)
         prefix = (served.info.revision, collection, record.create_time, passages)
-        encoded = {document.id: self._used((*prefix, document.id, document.revision)) for document in documents}
-        missing = [document for document in documents if encoded[document.id] is None]
+        kept = {id: self._used((*prefix, id, number)) for id, number in revisions.items() if id not in excluded}
+        missing = [id for id, paper in kept.items() if paper is None]
         for start in range(0, len(missing), _DOCUMENTS_AT_A_TIME):
-            some = missing[start : start + _DOCUMENTS_AT_A_TIME]
+            found = self._papers(collection, missing[start : start + _DOCUMENTS_AT_A_TIME], call)
             with served.exclusive(call) as engine:
-                facets = engine.encode([paper_of(document) for document in some], passages=passages)
-            for i, document in enumerate(some):
-                row = PaperFacets(*(array[i].copy() for array in facets.arrays))
-                encoded[document.id] = self._used((*prefix, document.id, document.revision), row)
-        named = [(document.id, paper_of(document).title) for document in documents]
-        papers = [paper.arrays for paper in encoded.values() if paper is not None]
-        return named, PaperFacets(*map(np.stack, zip(*papers, strict=True))) if papers else (), revision
+                facets = engine.encode([paper for paper, _ in found], passages=passages)
+            for i, (paper, number) in enumerate(found):
+                own = paper.title[:_MAX_TITLE_CHARS], PaperFacets(*(array[i].copy() for array in facets.arrays))
+                kept[paper.id] = self._used((*prefix, paper.id, number), own)
+        self._engine.record(collection, record)  # raises if another one was read
+        papers = {id: paper for id, paper in kept.items() if paper is not None}  # the others were deleted meanwhile
+        arrays = [facets.arrays for _, facets in papers.values()]
+        named = [(id, title) for id, (title, _) in papers.items()]
+        return named, PaperFacets(*map(np.stack, zip(*arrays, strict=True))) if arrays else (), revision
 
-    def _documents(
+    def _revisions(
         self, collection: str, call: CallContext, where: Filter | None, min_revision: int | None
-    ) -> tuple[list[StoredDocument], int]:
-        documents: list[StoredDocument] = []
+    ) -> tuple[dict[str, int], int]:
+        """The revision of each document that matches, by id, and that of the first page."""
+        revisions: dict[str, int] = {}
         token, revision = "", 0
         while True:
-            call.check()
+            check_interrupted()
             with call.stages.measured("store"):
                 page = self._engine.list_documents(
-                    collection, page_size=PAGE_SIZE, page_token=token, where=where, min_revision=min_revision
+                    collection,
+                    page_size=PAGE_SIZE,
+                    page_token=token,
+                    where=where,
+                    include_document=False,
+                    min_revision=min_revision,
                 )
-            documents += page.documents
+            revisions |= {document.id: document.revision for document in page.documents}
             revision = revision or page.index_revision
             token = page.next_page_token
-            if len(documents) > self._max_papers:
+            if len(revisions) > self._max_papers:
                 rule = f"{collection!r} has more than {self._max_papers} papers that match, the limit"
                 raise InvalidInputError(rule, path="collection")
             if not token:
-                return documents, revision
+                return revisions, revision
 
-    def _used(self, key: tuple[object, ...], facets: PaperFacets | None = None) -> PaperFacets | None:
-        """The cached facets of a paper, else ``facets``, which are then cached."""
+    def _papers(self, collection: str, ids: Sequence[str], call: CallContext) -> list[tuple[Paper, int]]:
+        """Papers and their revisions; read one by one, because a text may be large."""
+        found = []
+        for id in ids:
+            check_interrupted()
+            with call.stages.measured("store"):
+                found += [(paper_of(one), one.revision) for one in self._engine.get(collection, [id]).documents]
+        return found
+
+    def _used(self, key: tuple[object, ...], paper: _KeptPaper | None = None) -> _KeptPaper | None:
+        """The cached paper, else ``paper``, which is then cached."""
         with self._lock:
-            found = self._kept.get(key, facets)
+            found = self._kept.get(key, paper)
             if found is not None:
                 self._kept[key] = found
                 self._kept.move_to_end(key)
@@ -215,12 +237,16 @@ def _filter_of(request: pb.RankPapersRequest) -> Filter | None:
 
 
 def paper_of(document: StoredDocument) -> Paper:
-    """A document as a paper: title and abstract from its payload, else the first line and the rest of its text."""
+    """A document as a paper: title and abstract from its payload, else the first line and the rest of its text.
+
+    Of a text, only the characters that models read.
+    """
     title, abstract = document.payload.get("title"), document.payload.get("abstract")
     if isinstance(title, str) and title.strip():
         return Paper(title, abstract if isinstance(abstract, str) else "", id=document.id)
     first, _, rest = document.text.strip().partition("\n")
-    return Paper(first.strip(), rest.strip(), id=document.id)
+    title, abstract = first.strip()[:MAX_TITLE_CHARS], rest.strip()[:MAX_ABSTRACT_CHARS]
+    return Paper(title, abstract, id=document.id)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,17 @@
+import tracemalloc
+
 import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, filters_pb2, papers_pb2, papers_pb2_grpc
+from facets_server.papers.service import CollectionPapers
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from server_failures import failure
 from server_fake_papers import served_papers
 from server_fakes import limited
+
+from facets.language.interruption import interrupted_by
+from facets.papers.records import CandidateKind
 
 pb = papers_pb2
 AUTHORS, CITATIONS = pb.CANDIDATE_KIND_AUTHORS, pb.CANDIDATE_KIND_CITATIONS
@@ -148,6 +155,30 @@ def test_what_is_unknown_is_reported_with_near_names(stub):
     assert "nope" in refused(stub.RankPapers, no_shelf, NOT_FOUND).message
     unknown.excluded_ids.extend("abc")
     refused(stub.RankPapers, unknown, NOT_FOUND)
+
+
+def test_long_texts_of_a_collection_are_read_one_at_a_time_and_once(own):
+    for number in range(8):
+        put(own, f"long {number}", f"boat river {number}\nwine" + " " * 2**20 + "sea")
+    served, _ = served_papers()
+    papers = CollectionPapers(own.engine, max_papers=100)
+    request = pb.RankPapersRequest(ids=["Cat"], collection="shelf")
+    peaks, checks = [], []
+    tracemalloc.start()
+    try:
+        for _ in range(2):
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            with interrupted_by(lambda: checks.append(None)):
+                named, facets, _ = papers.read(served, CandidateKind.AUTHORS, request, CallContext())
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+            assert ("long 3", "boat river 3") in named and ("a", "boat river") in named
+            assert len(named) == len(facets) == 11
+    finally:
+        tracemalloc.stop()
+        served.close()
+    assert peaks[0] < 8 * 2**20 and peaks[1] < 2**20
+    assert len(checks) >= 11
 
 
 @pytest.mark.parametrize("is_made_again", [False, True])
