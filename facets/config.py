@@ -12,8 +12,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from facets.errors import ConfigError
 
-AtLeastOne = Annotated[int, Field(ge=1)]
-NonNegativeInt = Annotated[int, Field(ge=0)]
+AtLeastOne = Annotated[int, Field(ge=1, lt=2**63)]
+NonNegativeInt = Annotated[int, Field(ge=0, lt=2**63)]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -31,7 +31,7 @@ class LimitsConfig(Settings):
     """Limits on one request; ModelService returns those that clients act on, under the same names."""
 
     max_message_bytes: Annotated[int, Field(ge=4096, lt=2**31)] = 40 * 1024 * 1024
-    max_texts_per_request: AtLeastOne = 512
+    max_texts_per_request: Annotated[int, Field(ge=1, le=1_000_000)] = 512  # 32 bits in a reply
     max_text_bytes: Annotated[int, Field(ge=1, le=MAX_TEXT_BYTES)] = 32_768
     max_document_bytes: Annotated[int, Field(ge=1, le=MAX_DOCUMENT_BYTES)] = 32 * 1024 * 1024  # some 10,000 pages
     max_documents_per_upsert: Annotated[int, Field(ge=1, le=MAX_BATCH_DOCUMENTS)] = 512

@@ -52,6 +52,11 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
         ("socket = 's'\n[http]\nport = 0", 'socket must be unset where http.port is on, got "s"'),
         ("[limits]\nmax_message_bytes = 3000000000", "limits.max_message_bytes must be less than 2147483648"),
         ("[admission]\nmax_queued_requests = 3000000000", "admission.max_queued_requests must be less than or equal"),
+        ("[limits]\nmax_texts_per_request = 3000000", "limits.max_texts_per_request must be less than or equal"),
+        (
+            f"[admission]\nmax_memory_bytes = {10**23}",
+            "admission.max_memory_bytes must be less than 9223372036854775808",
+        ),
         ("drain_s = 1e10", "drain_s must be less than or equal to 604800"),
         ("[http]\nread_timeout_s = 1e300", "http.read_timeout_s must be less than or equal to 604800"),
     ],
