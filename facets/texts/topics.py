@@ -1,17 +1,21 @@
-"""Suggests topics that a text may continue with, from its facets: predicted centres of the words around it.
+"""Suggests topics of a text: its most telling nouns, then what its facets predict that it may continue with.
 
 Shape suffixes: T texts, K topics of a text, M words of a topic, W words of a text, D dimensions.
 """
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 
 import numpy as np
 
 from facets.arrays import Bools, Floats
 from facets.errors import InvalidInputError
 from facets.language.reading import read
+from facets.language.terms import terms
 from facets.language.tokenizer import check_text, check_texts
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
@@ -24,6 +28,12 @@ CURVE = "topic"  # name of the curve that maps a topic's cohesion to its likelih
 _SAME = 0.8  # cosine above which two topics are the same
 _ABOUT = 0.55  # a topic is about a word if their cosine is above this
 _CONTEXT = 0.5  # weight of the words of the text beside each facet, chosen on twenty prompts
+_MOST_NOUNS = 10
+# Chosen on 216 files whose writers gave them tags (docs/measure/experiments.md).
+_COUNT_POWER, _CLOSENESS_POWER, _RARITY = 1.2, 1.5, 1e-4
+_SAME_NOUN = 0.7  # cosine above which two nouns are one topic
+_CENTRE = 1.5  # weight of the nouns of the text beside the noun of a topic
+_WORD = re.compile(r"[^\W\d_]+")
 _NUMBERS = frozenset(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety".split()
@@ -33,9 +43,11 @@ _RARE = 2e-6  # least probability of a word that describes a topic
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that a text may continue with."""
+    """A topic of a text, or one that it may continue with."""
 
-    words: tuple[NearestWord, ...]  # nearest words of the vocabulary, closest first
+    words: tuple[
+        NearestWord, ...
+    ]  # a noun of the text, if any, then the nearest words of the vocabulary, closest first
     # Probability that one of the next 25 content words is about it, in `[0, 1]`; None if the model has no curve for it.
     likelihood: float | None
     novelty: float  # 1 minus the cosine of the closest word of the text, in `[0, 1]`
@@ -45,7 +57,7 @@ class Topic:
 class TextTopics:
     """The topics of one text."""
 
-    topics: tuple[Topic, ...]  # most likely first
+    topics: tuple[Topic, ...]  # of the text's nouns, best first, then of facets, most likely first
     # Weighted mean of the words of each topic (eq. 4.1), `[K, D]`, unit norm: query facets for collections in the same
     # word space.
     vectors: Floats
@@ -61,9 +73,9 @@ def suggest_topics(
     avoid: Sequence[str] = (),
     encoder: TextEncoder | None = None,
 ) -> list[TextTopics]:
-    """Suggests topics for each text, most likely first.
+    """Suggests topics for each text: those of its most telling nouns, then those of its facets, most likely first.
 
-    ``texts``: the texts so far; the model reads only the end of a long one. ``num_topics``: most topics per text; None:
+    ``texts``: the texts so far; facets are those of the end of a long one. ``num_topics``: most topics per text; None:
     K; there are fewer when facets are similar or avoided. ``num_words``: words that describe a topic, >= 1. ``keep``:
     words and phrases to pursue; each text is read as if it ended with them. ``avoid``: words and phrases to avoid;
     topics about them are left out. ``encoder``: encodes the texts in place of the model, such as a server's queue.
@@ -88,19 +100,55 @@ def suggest_topics(
     units_TKD, context_TD = unit_rows(encoded_TKD), unit_rows(np.stack([own.sum(axis=0) for own in words]))
     facets_TKD = units_TKD + units_TKD.any(axis=2, keepdims=True) * _CONTEXT * context_TD[:, None]
     # All texts at once, because reading the whole vocabulary's vectors costs more than comparing them.
-    facets_ND, excluded = facets_TKD.reshape(-1, facets_TKD.shape[-1]), _not_topics(model.words.vocabulary)
-    nearest = model.words.nearest(facets_ND, num_words, excluded=excluded)
-    num_facets = facets_TKD.shape[1]
+    nouns = [_nouns_of(model, " ".join([text, *keep])) for text in texts]
+    sought = [np.concatenate([own_ND, facets_KD]) for (_, own_ND), facets_KD in zip(nouns, facets_TKD, strict=True)]
+    excluded = _not_topics(model.words.vocabulary)
+    nearest = iter(model.words.nearest(np.concatenate(sought), num_words + _MOST_NOUNS, excluded=excluded))
     return [
         _topics(
             model,
-            (facets_KD, nearest[text * num_facets : (text + 1) * num_facets]),
+            sought_KD,
+            [_named(noun, next(nearest), own)[:num_words] for noun, _ in zip_longest(own, sought_KD)],
+            num_own=len(own),
             text_WD=words[text],
             avoided_ND=avoided_ND,
             num_topics=num_topics,
         )
-        for text, facets_KD in enumerate(facets_TKD)
+        for text, ((own, _), sought_KD) in enumerate(zip(nouns, sought, strict=True))
     ]
+
+
+def _named(noun: str | None, nearest: list[tuple[str, float]], nouns: Sequence[str]) -> list[tuple[str, float]]:
+    """The words of a topic: its noun first, if it has one, and none of the other topics' nouns."""
+    named = [(word, cosine) for word, cosine in nearest if word == noun] or [(noun, 1.0)] if noun else []
+    return [*named, *(pair for pair in nearest if pair[0] not in nouns)]
+
+
+def _nouns_of(model: TextModel, text: str) -> tuple[list[str], Floats]:
+    """The most telling nouns of a text, best first, and their vectors ``[K, D]`` within the text.
+
+    Frequent in the text, rare elsewhere, and close to its other nouns; in lower case, because names are no topics.
+    """
+    vocabulary, said = model.words.vocabulary, set(_WORD.findall(text))
+    words = model.tokenizer.words([text])[0]
+    counts = Counter(terms(word)[0] for word in words if word.isalpha())
+    nouns = [word for word in dict.fromkeys(words) if word in said]
+    rows = vocabulary.rows(nouns)
+    is_topic = ~np.append(_not_topics(vocabulary), True)[rows]
+    nouns, rows = [noun for noun, kept in zip(nouns, is_topic, strict=True) if kept], rows[is_topic]
+    if not nouns:
+        return [], np.empty((0, model.words.dim), dtype=np.float32)
+    units_ND, frequencies_N = model.words.units(rows), vocabulary.probabilities[rows]
+    worth_N = np.array([counts[terms(noun)[0]] for noun in nouns]) ** _COUNT_POWER * _RARITY / (_RARITY + frequencies_N)
+    centre_D = unit_rows((worth_N[:, None] * units_ND).sum(axis=0, keepdims=True))[0].astype(np.float32)
+    worth_N = worth_N * np.maximum(units_ND @ centre_D, 0.01) ** _CLOSENESS_POWER
+    chosen: list[int] = []
+    for noun in np.argsort(-worth_N, kind="stable").tolist():
+        if all(float(units_ND[noun] @ units_ND[other]) <= _SAME_NOUN for other in chosen):
+            chosen.append(noun)
+        if len(chosen) == _MOST_NOUNS:
+            break
+    return [nouns[noun] for noun in chosen], unit_rows(units_ND[chosen] + _CENTRE * centre_D)
 
 
 @lru_cache(4)
@@ -164,13 +212,14 @@ def topic_vectors(words: WordVectors, nearest_words: Sequence[Sequence[tuple[str
 
 def _topics(
     model: TextModel,
-    facets_and_words: tuple[Floats, Sequence[list[tuple[str, float]]]],
+    facets_KD: Floats,
+    nearest: Sequence[list[tuple[str, float]]],
     *,
+    num_own: int,
     text_WD: Floats,
     avoided_ND: Floats,
     num_topics: int | None,
 ) -> TextTopics:
-    facets_KD, nearest = facets_and_words
     kept = [facet for facet in np.flatnonzero(facets_KD.any(axis=1)).tolist() if nearest[facet]]
     facets_KD, nearest = facets_KD[kept], [nearest[facet] for facet in kept]
     topics_KD = topic_vectors(model.words, nearest)
@@ -179,7 +228,8 @@ def _topics(
     curve_2N = model.score_curves.get(CURVE)
     likelihood_K = None if curve_2N is None else apply_curve(curve_2N, cohesion_K)
     chosen: list[int] = []
-    for topic in np.argsort(-cohesion_K, kind="stable").tolist():
+    by_facets = num_own + np.argsort(-cohesion_K[num_own:], kind="stable")
+    for topic in (*range(num_own), *by_facets.tolist()):
         is_avoided = avoided_ND.size and float((avoided_ND @ topics_KD[topic]).max()) > _ABOUT
         if not is_avoided and all(float(topics_KD[topic] @ topics_KD[other]) <= _SAME for other in chosen):
             chosen.append(topic)

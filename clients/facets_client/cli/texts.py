@@ -181,7 +181,7 @@ def topics(
     avoid: Annotated[list[str] | None, Option(help="Word or phrase to avoid; repeat for more.")] = None,
     model: ModelOption = "",
 ) -> None:
-    """Suggest topics that a text may continue with.
+    """Suggest topics of a text, and those that it may continue with.
 
     \b
     Examples:

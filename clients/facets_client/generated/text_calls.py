@@ -155,7 +155,8 @@ class TextCalls(Calls):
         """Topics that may come next after each text, the likeliest first.
 
         Args:
-            texts: Texts, 1 to Limits.max_texts_per_request, each at most 1 MiB; the end of a long text is read.
+            texts: Texts, 1 to Limits.max_texts_per_request, each at most 1 MiB; facets are those of the end of a long
+                text.
             num_topics: Topics per text, >= 1; default: as many as the model has.
             num_words: Words per topic, in [1, 100]; default 3.
             keep: Words and phrases that will follow, at most 16; read as if they ended each text.

@@ -514,7 +514,7 @@ class Topic:
     """Topic.
 
     Attributes:
-        words: Nearest words of the vocabulary, closest first.
+        words: The noun of the text, if the topic has one, then the nearest words of the vocabulary, closest first.
         likelihood: Probability that one of the next 25 content words is about the topic, in [0, 1]; unset without a
             calibration.
         novelty: 1 minus the cosine of the closest word of the text, in [0, 1].
@@ -530,7 +530,8 @@ class TextTopics(Listed[Topic]):
     """Text topics.
 
     Attributes:
-        topics: Most likely first; fewer than requested if facets are similar or avoided.
+        topics: Those of the text's own nouns first, best first, then those of its facets, most likely first; fewer than
+            requested if they are similar or avoided.
         vectors: One vector of length 1 per topic, shape [topics, dim]: facets for searches in collections of the
             model's space.
     """

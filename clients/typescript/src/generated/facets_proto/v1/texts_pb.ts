@@ -836,8 +836,8 @@ export const SummarySentenceSchema: GenMessage<SummarySentence> = /*@__PURE__*/
  */
 export type SuggestTopicsRequest = Message<"facets.v1.SuggestTopicsRequest"> & {
   /**
-   * Texts, 1 to Limits.max_texts_per_request, each at most 1 MiB; the end of a long text is
-   * read.
+   * Texts, 1 to Limits.max_texts_per_request, each at most 1 MiB; facets are those of the end
+   * of a long text.
    *
    * @generated from field: repeated string texts = 1;
    */
@@ -924,7 +924,8 @@ export const SuggestTopicsResponseSchema: GenMessage<SuggestTopicsResponse> = /*
  */
 export type TextTopics = Message<"facets.v1.TextTopics"> & {
   /**
-   * Most likely first; fewer than requested if facets are similar or avoided.
+   * Those of the text's own nouns first, best first, then those of its facets, most likely first; fewer than requested
+   * if they are similar or avoided.
    *
    * @generated from field: repeated facets.v1.Topic topics = 1;
    */
@@ -950,7 +951,7 @@ export const TextTopicsSchema: GenMessage<TextTopics> = /*@__PURE__*/
  */
 export type Topic = Message<"facets.v1.Topic"> & {
   /**
-   * Nearest words of the vocabulary, closest first.
+   * The noun of the text, if the topic has one, then the nearest words of the vocabulary, closest first.
    *
    * @generated from field: repeated facets.v1.NearestWord words = 1;
    */
