@@ -142,8 +142,9 @@ def test_most_prompts_get_a_word_that_a_person_expects(model: FacetModel) -> Non
 
 def test_topics_of_a_message_are_its_nouns_and_no_names(model: FacetModel) -> None:
     text = (
-        "Hi Mr Becker, the washing machine in flat 3 leaks again. Becker said the hose was new, but there is water on the"
-        " floor after each wash. Could the plumber look at the hose and the pump? The water has reached the parquet."
+        "Hi Mr Becker, the washing machine in flat 3 leaks again. Becker said the hose was new, but there is water"
+        " on the floor after each wash. Could the plumber look at the hose and the pump? The water has reached"
+        " the parquet."
     )
     (found,) = suggest_topics(model, [text], num_topics=4)
     named = {topic.words[0].word for topic in found.topics}
