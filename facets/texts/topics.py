@@ -14,6 +14,7 @@ import numpy as np
 
 from facets.arrays import Bools, Floats
 from facets.errors import InvalidInputError
+from facets.language.interruption import check_interrupted
 from facets.language.reading import read
 from facets.language.terms import terms
 from facets.language.tokenizer import check_text, check_texts
@@ -28,7 +29,7 @@ CURVE = "topic"  # name of the curve that maps a topic's cohesion to its likelih
 _SAME = 0.8  # cosine above which two topics are the same
 _ABOUT = 0.55  # a topic is about a word if their cosine is above this
 _CONTEXT = 0.5  # weight of the words of the text beside each facet, chosen on twenty prompts
-_MOST_NOUNS = 10
+_MOST_NOUNS = 10  # and most topics, by default
 # Chosen on 216 files whose writers gave them tags (docs/measure/experiments.md).
 _COUNT_POWER, _CLOSENESS_POWER, _RARITY = 1.2, 1.5, 1e-4
 _SAME_NOUN = 0.7  # cosine above which two nouns are one topic
@@ -76,7 +77,7 @@ def suggest_topics(
     """Suggests topics for each text: those of its most telling nouns, then those of its facets, most likely first.
 
     ``texts``: the texts so far; facets are those of the end of a long one. ``num_topics``: most topics per text; None:
-    K; there are fewer when facets are similar or avoided. ``num_words``: words that describe a topic, >= 1. ``keep``:
+    ten; there are fewer when they are similar or avoided. ``num_words``: words that describe a topic, >= 1. ``keep``:
     words and phrases to pursue; each text is read as if it ended with them. ``avoid``: words and phrases to avoid;
     topics about them are left out. ``encoder``: encodes the texts in place of the model, such as a server's queue.
 
@@ -112,7 +113,7 @@ def suggest_topics(
             num_own=len(own),
             text_WD=words[text],
             avoided_ND=avoided_ND,
-            num_topics=num_topics,
+            num_topics=num_topics or _MOST_NOUNS,
         )
         for text, ((own, _), sought_KD) in enumerate(zip(nouns, sought, strict=True))
     ]
@@ -130,9 +131,12 @@ def _nouns_of(model: TextModel, text: str) -> tuple[list[str], Floats]:
     Frequent in the text, rare elsewhere, and close to its other nouns; in lower case, because names are no topics.
     """
     vocabulary, said = model.words.vocabulary, set(_WORD.findall(text))
-    words = model.tokenizer.words([text])[0]
-    counts = Counter(terms(word)[0] for word in words if word.isalpha())
-    nouns = [word for word in dict.fromkeys(words) if word in said]
+    times = Counter(word for words in model.tokenizer.words([text]) for word in words if word.isalpha())
+    counts = Counter[str]()
+    for word, number in times.items():
+        check_interrupted()
+        counts[terms(word)[0]] += number
+    nouns = [word for word in times if word in said]
     rows = vocabulary.rows(nouns)
     is_topic = ~np.append(_not_topics(vocabulary), True)[rows]
     nouns, rows = [noun for noun, kept in zip(nouns, is_topic, strict=True) if kept], rows[is_topic]
@@ -218,7 +222,7 @@ def _topics(
     num_own: int,
     text_WD: Floats,
     avoided_ND: Floats,
-    num_topics: int | None,
+    num_topics: int,
 ) -> TextTopics:
     kept = [facet for facet in np.flatnonzero(facets_KD.any(axis=1)).tolist() if nearest[facet]]
     facets_KD, nearest = facets_KD[kept], [nearest[facet] for facet in kept]

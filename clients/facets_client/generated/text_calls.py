@@ -157,7 +157,7 @@ class TextCalls(Calls):
         Args:
             texts: Texts, 1 to Limits.max_texts_per_request, each at most 1 MiB; facets are those of the end of a long
                 text.
-            num_topics: Topics per text, >= 1; default: as many as the model has.
+            num_topics: Topics per text, >= 1; default 10.
             num_words: Words per topic, in [1, 100]; default 3.
             keep: Words and phrases that will follow, at most 16; read as if they ended each text.
             avoid: Words and phrases to avoid, at most 16; none of them may be in keep.

@@ -851,7 +851,7 @@ export type SuggestTopicsRequest = Message<"facets.v1.SuggestTopicsRequest"> & {
   model: string;
 
   /**
-   * Topics per text, >= 1; default: as many as the model has.
+   * Topics per text, >= 1; default 10.
    *
    * @generated from field: optional uint32 num_topics = 3;
    */
