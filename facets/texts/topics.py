@@ -39,6 +39,7 @@ _NUMBERS = frozenset(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety".split()
 )
+_SURELY = 0.5  # certainty that a word is a kind of period: "month", but not "school"
 _RARE = 2e-6  # least probability of a word that describes a topic
 
 
@@ -157,10 +158,12 @@ def _nouns_of(model: TextModel, text: str) -> tuple[list[str], Floats]:
 
 @lru_cache(4)
 def _not_topics(vocabulary: Vocabulary) -> Bools:
-    """Words that people would not use for a topic: all but frequent nouns in their base form."""
-    is_noun = [word not in _NUMBERS and wordnet().is_noun(word) for word in vocabulary.words]
-    is_rare = vocabulary.probabilities < _RARE
-    excluded: Bools = vocabulary.is_stop | ~np.append(np.array(is_noun, dtype=np.bool_) & ~is_rare, False)
+    """Words that people would not use for a topic: all but frequent nouns in their base form, and times."""
+    excluded = np.ones(len(vocabulary.is_stop), dtype=np.bool_)
+    for row in np.flatnonzero((vocabulary.probabilities >= _RARE) & ~vocabulary.is_stop[:-1]).tolist():
+        word = vocabulary.words[row]
+        is_topic = len(word) > 2 and word not in _NUMBERS and wordnet().is_noun(word)
+        excluded[row] = not is_topic or wordnet().hypernymy(word, "period") > _SURELY
     return excluded
 
 
