@@ -25,13 +25,12 @@ from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from facets_server.gateway.compatible import COMPATIBLE_ROUTES
 from facets_server.gateway.connections import WORK
 from facets_server.gateway.errors import CLIENT_GONE, REQUEST_ID, CallError, bad_request
-from facets_server.gateway.openai import OPENAI_ROUTES
 from facets_server.gateway.openapi import openapi
 from facets_server.gateway.request_body import BodyReader
 from facets_server.gateway.rpc_routes import rpc_routes
-from facets_server.gateway.tei import TEI_ROUTES
 from facets_server.gateway.uploads import UPLOAD_PATH, Uploads
 from facets_server.gateway.upstream import Backend, Upstream, caller_of
 from facets_server.runtime.call_context import valid_request_id
@@ -131,8 +130,7 @@ def create_app(upstream: Upstream, config: ServerConfig) -> ASGIApp:
     pages = _Pages(directory=PLAYGROUND, html=True)
     routes = [
         *rpc_routes(backend),
-        *OPENAI_ROUTES,
-        *TEI_ROUTES,
+        *COMPATIBLE_ROUTES,
         Route(UPLOAD_PATH, Uploads(backend, http.max_upload_bytes).store, methods=["POST"]),
         Route("/", pages, methods=["GET"]),  # beside the POST of TEI
         Route("/healthz", _live),

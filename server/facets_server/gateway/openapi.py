@@ -11,9 +11,8 @@ from facets_proto import v1
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 import facets
-from facets_server.gateway.openai import OPENAI_ROUTES
+from facets_server.gateway.compatible import COMPATIBLE_ROUTES
 from facets_server.gateway.rpc_routes import NDJSON
-from facets_server.gateway.tei import TEI_ROUTES
 from facets_server.gateway.uploads import FILE_TYPE, UPLOAD_DESCRIPTION, UPLOAD_PATH
 
 Schema = dict[str, Any]
@@ -68,7 +67,7 @@ def openapi() -> Schema:
     """The description as JSON values."""
     paths: Schema = {path: {"get": _operation(name, text)} for path, (name, text) in _GETS.items()}
     schemas: Schema = {"connect.Error": _CONNECT_ERROR}
-    for route in (*OPENAI_ROUTES, *TEI_ROUTES):
+    for route in COMPATIBLE_ROUTES:
         request = None
         if route.fields is not None:
             schemas[route.fields.__name__] = route.fields.model_json_schema()
