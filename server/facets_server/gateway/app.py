@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
-from os import PathLike, stat_result
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ logger = logging.getLogger(__name__)
 PLAYGROUND = Path(__file__).parent / "playground"
 # Fixed here because the MIME tables of machines differ, and browsers refuse scripts of a wrong type.
 _CONTENT_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_PAGE_HEADERS = {
+_PAGE_HEADERS = {  # of all replies to GET
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -54,17 +53,6 @@ _PAGE_HEADERS = {
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}  # of all replies
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _HEALTH_CHECK_TIMEOUT_S = 5.0
-
-
-class _Pages(StaticFiles):
-    """Serves a folder with ETags and a policy that allows only its own files."""
-
-    def file_response(
-        self, full_path: str | PathLike[str], stat_result: stat_result, scope: Scope, status_code: int = 200
-    ) -> Response:
-        response = super().file_response(full_path, stat_result, scope, status_code)
-        response.headers.update(_PAGE_HEADERS)
-        return response
 
 
 @dataclass(frozen=True)
@@ -94,7 +82,10 @@ class _Checked:
             nonlocal status, is_complete
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message).update({**_HEADERS, "X-Request-Id": request_id})
+                headers = MutableHeaders(scope=message)
+                headers.update({**_HEADERS, "X-Request-Id": request_id})
+                if request.method in ("GET", "HEAD"):
+                    headers.update(_PAGE_HEADERS)
             await send(message)
             is_complete = message["type"] == "http.response.body" and not message.get("more_body")
 
@@ -127,7 +118,7 @@ def create_app(upstream: Upstream, config: ServerConfig) -> ASGIApp:
     max_total_bytes = config.admission.max_memory_bytes // 2
     reader = BodyReader(http.max_body_bytes, http.read_timeout_s, max_total_bytes=max_total_bytes, keys=keys)
     backend = Backend(upstream, reader, http.timeout_s, http.vendor_models)
-    pages = _Pages(directory=PLAYGROUND, html=True)
+    pages = StaticFiles(directory=PLAYGROUND, html=True)
     routes = [
         *rpc_routes(backend),
         *COMPATIBLE_ROUTES,
