@@ -2,9 +2,8 @@
 
 import asyncio
 import errno
-import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -53,7 +52,6 @@ class Uploads:
         self._max_bytes = max_bytes
         num_reserved = MAX_UPLOADS - MAX_UPLOADS_OF_CALLER
         self._places = FairLock(MAX_UPLOADS, num_reserved=num_reserved, max_waiting=0, refusal=_too_many)
-        self._threads = ThreadPoolExecutor(MAX_UPLOADS, thread_name_prefix="upload")
 
     async def store(self, request: Request) -> Response:
         """Answers with lines of JSON; an error before the first line has an HTTP status of its own."""
@@ -83,36 +81,31 @@ class Uploads:
         with self._places.acquire(CallContext(caller=caller)), TemporaryDirectory(prefix="facets-upload-") as folder:
             path = Path(folder, "file")
             await self._keep_body(request, body, path)
-            notes: list[str] = []
-            num_documents = 0
+            notes, num_documents = list[str](), deque([0], maxlen=1)
+            files = DocumentFiles([InputFile(str(path), upload.label)], Columns(), ReadOptions(note=notes.append))
+            adding = asyncio.ensure_future(self._add(files, upload, num_documents.append))
+            try:
+                while not (await asyncio.wait({adding}, timeout=_PROGRESS_S))[0]:
+                    yield json_line({"progress": {"num_documents": num_documents[-1]}})
+                with _client_errors():
+                    added = adding.result()
+                yield json_line({"result": _result(upload.label, added, notes)})
+            finally:
+                adding.cancel()
+                await asyncio.wait({adding})
 
-            def count(number: int) -> None:
-                nonlocal num_documents
-                num_documents = number
-
-            options = ReadOptions(note=notes.append)
-            files = DocumentFiles([InputFile(str(path), upload.label)], Columns(), options)
-            async with self._backend.upstream.client(upload.caller) as client:
-                call = client.add_files(files, collection=upload.collection, keep=upload.keep, on_progress=count)
-                adding = asyncio.ensure_future(call)
-                try:
-                    while not (await asyncio.wait({adding}, timeout=_PROGRESS_S))[0]:
-                        upload.check_time()
-                        yield json_line({"progress": {"num_documents": num_documents}})
-                    with _client_errors():
-                        added = adding.result()
-                    yield json_line({"result": _result(upload.label, added, notes)})
-                finally:
-                    adding.cancel()
-                    await asyncio.wait({adding})
+    async def _add(self, files: DocumentFiles, upload: "_Upload", on_progress: Callable[[int], None]) -> AddedFiles:
+        async with asyncio.timeout_at(upload.until), self._backend.upstream.client(upload.caller) as client:
+            return await client.add_files(
+                files, collection=upload.collection, keep=upload.keep, on_progress=on_progress
+            )
 
     async def _keep_body(self, request: Request, body: AsyncIterator[bytes], path: Path) -> None:
-        loop = asyncio.get_running_loop()
         try:
             with path.open("xb") as file:
                 async with aclosing(self._backend.reader.pieces(request, body, self._max_bytes)) as pieces:
                     async for piece in pieces:
-                        await loop.run_in_executor(self._threads, file.write, piece)
+                        await asyncio.to_thread(file.write, piece)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
@@ -125,7 +118,7 @@ class _Upload(NamedTuple):
     label: str  # name of the file, as its documents keep it
     keep: bool  # also the documents that the file no longer contains
     caller: Caller
-    until: float  # deadline on the clock of the event loop
+    until: float | None  # deadline on the clock of the event loop
 
     @classmethod
     def of(cls, request: Request) -> "_Upload":
@@ -136,13 +129,9 @@ class _Upload(NamedTuple):
         if given.get("keep", "false") not in ("true", "false"):
             raise bad_request(f"parameter keep must be true or false, got {given['keep'][:40]!r}")
         caller = caller_of(request, timeout_s=None)
-        until = math.inf if caller.timeout_s is None else asyncio.get_running_loop().time() + caller.timeout_s
+        until = None if caller.timeout_s is None else asyncio.get_running_loop().time() + caller.timeout_s
         keep = given.get("keep") == "true"
         return cls(request.path_params["collection"], _label_of(given.get("name", "")), keep, caller, until)
-
-    def check_time(self) -> None:
-        if asyncio.get_running_loop().time() > self.until:
-            raise CallError(grpc.StatusCode.DEADLINE_EXCEEDED, "the file could not be stored within the deadline")
 
 
 def _too_many() -> CallError:
@@ -173,6 +162,9 @@ def _result(name: str, added: AddedFiles, notes: Sequence[str]) -> dict[str, obj
 def _client_errors() -> Iterator[None]:
     try:
         yield
+    except TimeoutError as error:
+        message = "the file could not be stored within the deadline"
+        raise CallError(grpc.StatusCode.DEADLINE_EXCEEDED, message) from error
     except FacetsClientError as error:
         if isinstance(error.__cause__, grpc.RpcError):
             raise CallError.of_grpc(error.__cause__) from error
