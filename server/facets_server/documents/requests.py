@@ -81,13 +81,7 @@ def search_fields_of(request: pb.CreateCollectionRequest | pb.ReindexCollectionR
     """The weights of the fields to search; None: the request does not say. The engine checks names and weights."""
     if not request.HasField("search_fields"):
         return None
-    weights: dict[str, float] = {}
-    for i, field in enumerate(request.search_fields.fields):
-        if field.name in weights:
-            path = ("search_fields", "fields", i, "name")
-            raise InvalidInputError(f"is {field.name!r} like an earlier field, expected different names", path=path)
-        weights[field.name] = field.weight
-    return weights
+    return {field.name: field.weight for field in request.search_fields.fields}
 
 
 def filter_of(request: Any) -> Filter | None:

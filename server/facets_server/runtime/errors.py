@@ -169,8 +169,6 @@ def in_request(fields: FieldNames, *, start: int = 0) -> Iterator[None]:
     """
     try:
         yield
-    except InvalidFieldsError as error:
-        raise InvalidFieldsError([one.at(_moved(one.path, fields, start)) for one in error.errors]) from error
     except InvalidInputError as error:
         raise error.at(_moved(error.path, fields, start)) from error
 

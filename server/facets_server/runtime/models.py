@@ -190,10 +190,8 @@ class ModelRegistry(TaskModels[ServedModel[Any]]):
     """The models of all tasks, in order: the first is the server's default, the first of each task is the task's."""
 
     def __init__(self, served: Sequence[AnyModel]) -> None:
-        """Raises ConfigError when there is no model, or two have the same name."""
+        """Raises ConfigError when two models have the same name."""
         names = [model.name for model in served]
-        if not names:
-            raise ConfigError("models has 0 items, expected at least 1")
         if len(set(names)) != len(names):
             raise ConfigError(f"models must have distinct names, got {', '.join(names)}: give a folder another name")
         super().__init__("any task", served, {model.name: model.task for model in served})
