@@ -159,7 +159,7 @@ def test_work_for_a_closed_connection_ends_within_a_second(make_server, is_strea
     head += [b"Content-Type: application/" + (b"x-ndjson" if is_stream else b"json"), b"", b""]
     with listening(target=f"127.0.0.1:{running.server.port}") as port:
         # More than the gateway reads ahead: then it can only ask whether the client is there.
-        body = b'{"request":{"texts":["cat"]}}\n' * 5000 if is_stream else b'{"texts":["cat"]}'
+        body = b'{"request":{"texts":["cat"]}}\n' * 20_000 if is_stream else b'{"texts":["cat"]}'
         connection = connected(port, b"\r\n".join(head) + body)
         wait_until(lambda: running.metric(metric) == 1)
         connection.close()
