@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 import numpy as np
 
@@ -105,12 +105,12 @@ def suggest_topics(
     nouns = [_nouns_of(model, " ".join([text, *keep])) for text in texts]
     sought = [np.concatenate([own_ND, facets_KD]) for (_, own_ND), facets_KD in zip(nouns, facets_TKD, strict=True)]
     excluded = _not_topics(model.words.vocabulary)
-    nearest = iter(model.words.nearest(np.concatenate(sought), num_words + _MOST_NOUNS, excluded=excluded))
+    nearest = iter(model.words.nearest(np.concatenate(sought), 3 * num_words + _MOST_NOUNS, excluded=excluded))
     return [
         _topics(
             model,
             sought_KD,
-            [_named(noun, next(nearest), own)[:num_words] for noun, _ in zip_longest(own, sought_KD)],
+            _named(own, list(islice(nearest, len(sought_KD))), num_words),
             num_own=len(own),
             text_WD=words[text],
             avoided_ND=avoided_ND,
@@ -120,10 +120,16 @@ def suggest_topics(
     ]
 
 
-def _named(noun: str | None, nearest: list[tuple[str, float]], nouns: Sequence[str]) -> list[tuple[str, float]]:
-    """The words of a topic: its noun first, if it has one, and none of the other topics' nouns."""
-    named = [(word, cosine) for word, cosine in nearest if word == noun] or [(noun, 1.0)] if noun else []
-    return [*named, *(pair for pair in nearest if pair[0] not in nouns)]
+def _named(
+    nouns: Sequence[str], nearest: Sequence[list[tuple[str, float]]], num_words: int
+) -> list[list[tuple[str, float]]]:
+    """The words of each topic: its noun first, if it has one; no topic has words of one before."""
+    named, used = list[list[tuple[str, float]]](), set(nouns)
+    for noun, found in zip_longest(nouns, nearest):
+        first = [(word, cosine) for word, cosine in found if word == noun] or [(noun, 1.0)] if noun else []
+        named.append([*first, *(pair for pair in found if pair[0] not in used)][:num_words])
+        used |= {word for word, _ in named[-1]} if noun else set()
+    return named
 
 
 def _nouns_of(model: TextModel, text: str) -> tuple[list[str], Floats]:
