@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from facets.arrays import Floats, Vectors, products
+from facets.language.languages import DEFAULT_LANGUAGE, detect
 from facets.language.reading import Reading, read
 from facets.language.sentences import sentences_of
 from facets.model.pair_reader import RELATIONS, PairReader
@@ -48,7 +49,7 @@ class Comparison:
     """The comparison of two texts."""
 
     score: float  # similarity in `[0, 1]`
-    label: InferenceLabel
+    label: InferenceLabel | None  # None: the texts are not in English, as far as one can tell
     differences: tuple[Difference, ...]  # largest weight first
 
 
@@ -106,11 +107,15 @@ def compare_texts(
     differences = [list[Difference]() for _ in pairs]
     for (pair, one, other, contradicts), read_WC in zip(contradicting, without, strict=True):
         differences[pair] += _difference(one, other, contradicts - read_WC[:, _CONTRADICTS])
-    return [
+    compared = [
         _comparison(_together(read_XC, own), cosine, sorted(found, key=lambda one: -one.weight))
         if own
         else Comparison(1.0, InferenceLabel.EQUIVALENT, ())
         for read_XC, own, cosine, found in zip(reads, aligned, cosines_P.tolist(), differences, strict=True)
+    ]
+    return [
+        one if not own or detect(pair) == DEFAULT_LANGUAGE else Comparison(one.score, None, ())
+        for one, own, pair in zip(compared, aligned, pairs, strict=True)
     ]
 
 

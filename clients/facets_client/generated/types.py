@@ -402,7 +402,8 @@ class PairScore(Drawn):
         calibrated_score: The score on a human scale from 0, unrelated, to 1, equivalent; only if requested.
             FAILED_PRECONDITION: the model has no curve for the method.
         explanation: Matching facets and tokens; only if requested.
-        label: What the first text says about the second; only by CROSS_ENCODER.
+        label: What the first text says about the second; only by CROSS_ENCODER, and unset where the texts are clearly
+            in another language than English.
         differences: Words by which the texts contradict each other, largest weight first, at most 3; only by
             CROSS_ENCODER.
     """

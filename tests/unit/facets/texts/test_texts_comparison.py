@@ -94,6 +94,12 @@ def test_swapping_the_texts_swaps_the_sides_alone(model: PassageModel) -> None:
     assert (one.first, one.second) == (other.second, other.first) == ("9:15", "9:50")
 
 
+def test_texts_in_another_language_have_no_label(model: PassageModel) -> None:
+    german = compared(model, "Der Laden ist am Montag offen.", "Der Laden ist am Montag nicht offen.")
+    assert german.label is None and not german.differences
+    assert compared(model, "Der Laden ist zu.", "Der Laden ist zu.").label is InferenceLabel.EQUIVALENT
+
+
 def test_the_special_entails_the_general_and_not_the_other_way_round(model: PassageModel) -> None:
     special, general = "A poodle is sleeping on the old sofa.", "A dog is sleeping."
     assert compared(model, special, general).label is InferenceLabel.ENTAILS

@@ -480,7 +480,8 @@ export type PairScore = Message<"facets.v1.PairScore"> & {
   explanation?: PairExplanation | undefined;
 
   /**
-   * What the first text says about the second; only by CROSS_ENCODER.
+   * What the first text says about the second; only by CROSS_ENCODER, and unset where the texts are clearly in another
+   * language than English.
    *
    * @generated from field: facets.v1.InferenceLabel label = 4;
    */
