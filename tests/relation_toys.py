@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 from facets_lab.relations.data import FactorizationConfig, RelationTrainingConfig
-from facets_lab.relations.export import relation_model
-from facets_lab.relations.training import RelationTrainer
+from facets_lab.relations.training import RelationTrainer, relation_model
 from facets_lab.training.loop import OptimizerConfig, train
 from toys import TOY_ENCODER, toy_passage_model
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from facets_lab.papers.data import PaperTrainingConfig
-from facets_lab.papers.export import add_sentences, train_papers
+from facets_lab.papers.training import add_sentences, train_papers
 from toys import toy_passage_model
 
 from facets.papers.model import PaperModel

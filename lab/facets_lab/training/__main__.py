@@ -14,10 +14,10 @@ COMMANDS = {
     "prepare-reader": ("documents.reader_data:prepare_reader", "Prepare data for the answer reader."),
     "reader": ("documents.reader:reader", "Train the answer reader."),
     "pairs": ("texts.inference:pairs", "Train the pair reader."),
-    "relations": ("relations.export:relations", "Train a relation model, or mine its data."),
+    "relations": ("relations.training:relations", "Train a relation model, or mine its data."),
     "relation-facts": ("relations.facts:relation_facts", "Find facts in mined data."),
-    "papers": ("papers.export:papers", "Train a model of papers."),
-    "paper-sentences": ("papers.export:add_sentences", "Add sentence vectors to a model of papers."),
+    "papers": ("papers.training:papers", "Train a model of papers."),
+    "paper-sentences": ("papers.training:add_sentences", "Add sentence vectors to a model of papers."),
 }
 
 main = partial(run_program, "facets-train", COMMANDS, help="Train Facets models on a CPU or a GPU.")

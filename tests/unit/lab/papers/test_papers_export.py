@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.papers.export import add_sentences, spread_matrix
+from facets_lab.papers.training import add_sentences, spread_matrix
 
 from facets.errors import InvalidInputError
 

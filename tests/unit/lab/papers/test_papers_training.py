@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 from facets_lab.papers.data import PaperStream, PaperTrainingConfig, read_papers, singular_word_vectors, word_counts
-from facets_lab.papers.export import prepare_papers, train_papers
-from facets_lab.papers.training import MatchedTable
+from facets_lab.papers.training import MatchedTable, prepare_papers, train_papers
 from toy_papers import toy_paper_config, write_toy_papers
 
 import facets

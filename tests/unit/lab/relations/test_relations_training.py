@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from facets_lab.relations.data import FactorizationConfig, RelationMatrix, load_matrix, read_cells
 from facets_lab.relations.entailment import EntailmentData, PairScores, pair_metrics, read_entailment
-from facets_lab.relations.export import factorize
+from facets_lab.relations.training import factorize
 from relation_toys import TOY_RELATIONS, make_toy_relation_checkpoint
 from toy_retrieval import write_lines
 

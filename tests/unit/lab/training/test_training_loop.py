@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from facets_lab.papers.export import prepare_papers
-from facets_lab.papers.training import PaperTrainer
+from facets_lab.papers.training import PaperTrainer, prepare_papers
 from facets_lab.relations.training import RelationTrainer
 from facets_lab.texts.training import SentenceTrainer
 from facets_lab.training.loop import LOSS, Trainer, TrainingLoop
