@@ -20,7 +20,7 @@ COMMANDS = {
     "calibrate-similarity": ("texts.pairs:calibrate_similarity", "Fit what similarity scores mean."),
     "calibrate-relations": ("relations.evaluation:calibrate_relations", "Fit the probabilities of relations."),
     "calibrate-search": ("documents.calibration:calibrate_search", "Fit the probability that a hit is relevant."),
-    "calibrate-reader": ("documents.reader_calibration:calibrate_reader", "Fit the confidence of hits that were read."),
+    "calibrate-reader": ("documents.calibration:calibrate_reader", "Fit the confidence of hits that were read."),
 }
 
 main = partial(

@@ -91,7 +91,7 @@ def test_reader_gets_weights_for_the_confidence_of_hits(
     tmp_path: Path, folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     few = [example for example in written_examples("dev") if len(example.sentences) < 8][:40]
-    monkeypatch.setattr("facets_lab.documents.reader_calibration.written_examples", lambda split: few)
+    monkeypatch.setattr("facets_lab.documents.calibration.written_examples", lambda split: few)
     folder = shutil.copytree(find_model("facets-reader-en"), tmp_path / "reader")
     before = load_reader(folder)
     assert main(["calibrate-reader", *folders, "--reader", str(folder)]) == 0
