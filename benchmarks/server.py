@@ -7,27 +7,25 @@ the same run.
 
 import argparse
 import contextlib
-import multiprocessing
 import os
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import grpc
 import numpy as np
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from benchmarks.callers import Answers, Callers, call
 from benchmarks.measuring import percentiles, print_report, spent
 from facets.model.facet_model import FacetModel
 from facets.model.loading import load
@@ -133,59 +131,16 @@ def measure_stream(
     return per_text(sum(map(len, batches)), time.perf_counter() - start, server.cpu_seconds() - cpu)
 
 
-class Taken(NamedTuple):
-    """Time that a set of calls took."""
-
-    seconds: float  # from the first call to the last answer, in the slowest process
-    latencies_ms: tuple[float, ...]
-
-
-def call_all(target: str, method: str, requests: Sequence[bytes], callers: int) -> Taken:
-    """Sends every request once, from callers that wait for each answer, in separate processes."""
-    num_processes = min(callers, _NUM_PROCESSES)
-    context = multiprocessing.get_context("spawn")
-    start = (context.Barrier(num_processes),)
-    with ProcessPoolExecutor(num_processes, mp_context=context, initializer=_start_worker, initargs=start) as pool:
-        calls = []
-        for number in range(num_processes):
-            num_callers = callers // num_processes + (number < callers % num_processes)
-            calls.append(pool.submit(_call, target, method, requests[number::num_processes], num_callers))
-        taken = [call.result() for call in calls]
-    latencies = tuple(latency for part in taken for latency in part.latencies_ms)
-    if len(latencies) != len(requests):
-        raise RuntimeError(f"{len(requests) - len(latencies)} of {len(requests)} calls failed")
-    return Taken(max(part.seconds for part in taken), latencies)
-
-
-_ready: Barrier  # of a worker process
-
-
-def _start_worker(ready: Barrier) -> None:
-    global _ready
-    _ready = ready
-
-
-def _call(target: str, method: str, requests: Sequence[bytes], callers: int) -> Taken:
-    latencies: list[float] = []
-    with grpc.insecure_channel(target, options=[("grpc.max_receive_message_length", -1)]) as channel:
-        call = channel.unary_unary(method)
-        grpc.channel_ready_future(channel).result(_TIMEOUT_S)
-        left = iter(requests)  # threads may share it: next() of an iterator over a sequence is one step
-
-        def work() -> None:
-            for request in left:
-                start = time.perf_counter()
-                call(request, timeout=_TIMEOUT_S)
-                latencies.append(1000 * (time.perf_counter() - start))
-
-        threads = [threading.Thread(target=work) for _ in range(callers)]
-        _ready.wait(_START_S)
-        start = time.perf_counter()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return Taken(time.perf_counter() - start, tuple(latencies))
+def call_all(target: str, method: str, requests: Sequence[bytes], num_callers: int) -> Answers:
+    """Sends every request once, from callers in a few processes; the seconds are those of the slowest process."""
+    num = min(num_callers, _NUM_PROCESSES)
+    sizes = [num_callers // num + (place < num_callers % num) for place in range(num)]
+    parts = call(target, [[Callers(method, requests[place::num], size)] for place, size in enumerate(sizes)])
+    failed = sum((part.failed for part in parts), Counter[str]())
+    if failed:
+        raise RuntimeError(f"{failed.total()} of {len(requests)} calls failed: {dict(failed)}")
+    latencies_ms = [latency for part in parts for latency in part.latencies_ms]
+    return Answers(latencies_ms, failed, max(part.seconds for part in parts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,36 +6,26 @@ counts for its key. A caller waits for each answer, and retries a refused call a
 """
 
 import argparse
-import asyncio
-import multiprocessing
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
-import grpc
 import numpy as np
 from facets_client.core.channel import rpc_of
 from facets_proto.v1 import diagnosis_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
+from benchmarks.callers import Answers, Callers, call
 from benchmarks.measuring import percentiles, print_report
 from benchmarks.server import Server, serving
 from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, load
 
 _NUM_TENANTS = 10
-_CHANNELS = 4  # a connection has room for 320 calls
-_WARM_UP_S = 1.5  # not counted: until all callers have started
 _NUM_WORDS = 8000  # in all texts
 _NUM_REQUESTS = 8  # different ones of each rpc
-_PATIENCE_S = 5.0  # after a phase; calls that are still running are given up, and count as so long
 _PASSAGES = "facets-passages-small-en"
 
 
@@ -121,22 +111,6 @@ _REQUESTS: dict[str, Callable[[int], Message]] = {
 }
 
 
-class Tenant(NamedTuple):
-    """Callers of one key that send requests of one rpc, each of them over and over."""
-
-    key: str
-    callers: int
-    method: str
-    requests: tuple[bytes, ...]
-
-
-class Answers(NamedTuple):
-    """Latencies of the answered calls of a tenant in milliseconds, and the number of others by status."""
-
-    latencies_ms: list[float]
-    failed: Counter[str]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -160,16 +134,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _fill(server, keys[0], options.documents)
             embed = _tenant(keys[0], 1, lambda number: texts_pb2.EmbedRequest(texts=_texts(number, 1)))
             victims = [embed, _tenant(keys[0], 1, _search)]
-            alone = _victims(run(server.target, [victims], options.seconds))
+            alone = _victims(call(server.target, [victims], options.seconds))
             for name in options.rpcs:
                 figures: dict[str, object] = {}
                 for callers in options.callers:
                     groups = [victims, [_tenant(keys[1], callers, _REQUESTS[name])]]
-                    *waits, other = run(server.target, groups, options.seconds)
+                    *waits, other = call(server.target, groups, options.seconds)
                     figures[f"beside_{callers}"] = {**_victims(waits), "other_key": _summary(other, options.seconds)}
                 if not options.no_shares:
                     tenants = [_tenant(key, 2 + 3 * (place % 2), _REQUESTS[name]) for place, key in enumerate(keys)]
-                    counts = [len(answers.latencies_ms) for answers in run(server.target, [tenants], options.seconds)]
+                    counts = [len(answers.latencies_ms) for answers in call(server.target, [tenants], options.seconds)]
                     mean = sum(counts) / len(counts)
                     figures["shares_of_ten"] = [round(count / mean, 2) for count in counts] if mean else None
                 rpcs[name] = figures
@@ -183,14 +157,14 @@ def _fill(server: Server, key: str, num_documents: int) -> None:
         for number in range(1, 1 + max(1, num_documents // 250))
     ]
     for request in requests:
-        call = server.channel.unary_unary(rpc_of(type(request)).path)
-        call(request.SerializeToString(), metadata=[("authorization", f"Bearer {key}")], timeout=600)
+        send = server.channel.unary_unary(rpc_of(type(request)).path)
+        send(request.SerializeToString(), metadata=[("authorization", f"Bearer {key}")], timeout=600)
 
 
-def _tenant(key: str, callers: int, make: Callable[[int], Message]) -> Tenant:
+def _tenant(key: str, callers: int, make: Callable[[int], Message]) -> Callers:
     requests = [make(number) for number in range(_NUM_REQUESTS)]
     path = rpc_of(type(requests[0])).path
-    return Tenant(key, callers, path, tuple(request.SerializeToString() for request in requests))
+    return Callers(path, [request.SerializeToString() for request in requests], callers, key)
 
 
 def _victims(waits: Sequence[Answers]) -> dict[str, object]:
@@ -202,67 +176,6 @@ def _summary(answers: Answers, seconds: float | None = None) -> dict[str, object
     rate = {} if seconds is None else {"answers_per_s": round(len(answers.latencies_ms) / seconds, 2)}
     failed = {"failed": dict(answers.failed)} if answers.failed else {}
     return {**percentiles(answers.latencies_ms, (50, 99)), **rate, **failed}
-
-
-def run(target: str, groups: Sequence[Sequence[Tenant]], seconds: float) -> list[Answers]:
-    """The answers of each tenant; each group has a process of its own."""
-    begin = time.time() + 3.0
-    with ProcessPoolExecutor(len(groups), mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = [pool.submit(_run, target, group, begin, seconds) for group in groups]
-        return [answers for future in futures for answers in future.result()]
-
-
-def _run(target: str, tenants: Sequence[Tenant], begin: float, seconds: float) -> list[Answers]:
-    return asyncio.run(_call_all(target, tenants, begin, seconds))
-
-
-async def _call_all(target: str, tenants: Sequence[Tenant], begin: float, seconds: float) -> list[Answers]:
-    answers = [Answers([], Counter()) for _ in tenants]
-    async with AsyncExitStack() as stack:
-        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
-        channels = [
-            await stack.enter_async_context(grpc.aio.insecure_channel(target, options)) for _ in range(_CHANNELS)
-        ]
-        await asyncio.gather(*(channel.channel_ready() for channel in channels))
-        await asyncio.sleep(max(0.0, begin - time.time()))
-        counted_from = time.perf_counter() + _WARM_UP_S
-        until = counted_from + seconds
-
-        async def work(place: int, number: int) -> None:
-            tenant, sent = tenants[place], number
-            call = channels[number % _CHANNELS].unary_unary(tenant.method)
-            metadata = [("authorization", f"Bearer {tenant.key}")]
-            await asyncio.sleep(_WARM_UP_S * number / tenant.callers)
-            while (started := time.perf_counter()) < until:
-                sent += 1
-                try:
-                    await call(tenant.requests[sent % _NUM_REQUESTS], metadata=metadata, timeout=300)
-                except grpc.aio.AioRpcError as error:
-                    answers[place].failed[error.code().name] += 1
-                    await asyncio.sleep(_pause_s(error))
-                    continue
-                except asyncio.CancelledError:
-                    answers[place].failed["UNANSWERED"] += 1
-                    if tenant.callers > 1:
-                        raise
-                if counted_from <= (ended := time.perf_counter()):
-                    answers[place].latencies_ms.append(1000 * (ended - started))
-
-        workers = [
-            asyncio.ensure_future(work(place, number))
-            for place, tenant in enumerate(tenants)
-            for number in range(tenant.callers)
-        ]
-        await asyncio.wait(workers, timeout=max(0.0, until - time.perf_counter()) + _PATIENCE_S)
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-    return answers
-
-
-def _pause_s(error: grpc.aio.AioRpcError) -> float:
-    trailers = dict(error.trailing_metadata() or ())
-    return max(0.05, int(trailers.get("grpc-retry-pushback-ms", 50)) / 1000)
 
 
 if __name__ == "__main__":
