@@ -141,7 +141,7 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
         return [(row.query, row.positive) for _, row in read_records(PairRecord, pairs / f"{name}.jsonl.xz")]
 
     examples = []
-    titled = [(question, *_titled(text)) for question, text in pairs_of("squad1_train_subset44articles")]
+    titled = [(question, *text.partition(". ")[::2]) for question, text in pairs_of("squad1_train_subset44articles")]
     titled += [(question, "", text) for question, text in pairs_of("squad_train_sample_context")]
     for question, heading, text in titled:
         examples.append(Example("squad", question, heading, tuple(sentences_in(text)), None))
@@ -205,11 +205,6 @@ def without_answers(example: Example) -> Example:
     """The same question to a text from which the sentences that answer are taken."""
     kept = tuple(one for i, one in enumerate(example.sentences) if i not in (example.answers or ()))
     return replace(example, sentences=kept, answers=())
-
-
-def _titled(text: str) -> tuple[str, str]:
-    heading, _, rest = text.partition(". ")
-    return heading, rest
 
 
 def echoes_of(question: str, random: np.random.Generator) -> str:

@@ -162,18 +162,14 @@ def evaluate_retrieval(
 
 
 def ranking_metrics(rankings: Rankings, data: RetrievalData, *, num_resamples: int = 0) -> dict[str, Metrics]:
-    """Metrics by method, averaged over the queries."""
-    return {
-        method: mean_metrics(values_of_queries(found, data), num_resamples=num_resamples)
-        for method, found in rankings.items()
-    }
-
-
-def values_of_queries(rankings: Sequence[Ranking], data: RetrievalData) -> dict[str, NDArray[np.float64]]:
-    """Metrics of each query, ``[Q]``; a document that is the query itself does not count as found."""
+    """Metrics by method, averaged over the queries; a document that is the query itself does not count as found."""
     itself = [key if is_itself(data, key) else None for key in data.queries]
-    others = [[key for key in ranking if key != own] for ranking, own in zip(rankings, itself, strict=True)]
-    return query_metrics(others, [data.judgements[key] for key in data.queries])
+    judgements = [data.judgements[key] for key in data.queries]
+    measured = {}
+    for method, found in rankings.items():
+        others = [[key for key in ranking if key != own] for ranking, own in zip(found, itself, strict=True)]
+        measured[method] = mean_metrics(query_metrics(others, judgements), num_resamples=num_resamples)
+    return measured
 
 
 def is_itself(data: RetrievalData, query_id: str) -> bool:

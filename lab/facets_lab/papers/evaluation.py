@@ -100,10 +100,6 @@ def column_metrics(
     return dict(zip(names, np.array(columns).reshape(-1, len(names)).T, strict=True))
 
 
-def _load(name_or_path: str | None) -> PaperModel:
-    return load(name_or_path, PaperModel)
-
-
 def model_scores(engine: PaperEngine, papers: Sequence[Paper]) -> Score:
     """``facets``, ``documents``, and both with the weights of the model."""
     settings, encoded = engine.model.settings, engine.encode(papers)
@@ -165,7 +161,7 @@ def evaluate_recommendation(
 
     Example: facets-eval recommendation dev.jsonl.xz --baselines --train train.jsonl.xz
     """
-    engines = [PaperEngine(model) for model in load_models(names_or_paths, (), _load)]
+    engines = [PaperEngine(model) for model in load_models(names_or_paths, (), lambda name: load(name, PaperModel))]
     papers = read_papers(file)
     known = {kind: set.intersection(*(set(e.state.tables[kind].ids) for e in engines)) for kind in CandidateKind}
     data = make_data(papers, known)
@@ -328,6 +324,6 @@ def evaluate_reviewers(
             }
             for method, scores_NJ in reviewer_scores(model, data).items()
         }
-        for model in load_models(names_or_paths, (), _load)
+        for model in load_models(names_or_paths, (), lambda name: load(name, PaperModel))
     }
     return {"data": str(file), "rows": len(data.held_out), "columns": len(data.reviewers), "models": measured}

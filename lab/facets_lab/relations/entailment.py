@@ -15,7 +15,6 @@ from sklearn.metrics import average_precision_score
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.relations.entailment import (
-    PairFeatures,
     background_facets,
     label_probabilities,
     pair_features,
@@ -23,7 +22,6 @@ from facets.relations.entailment import (
 )
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2
-from facets.relations.tables import EntailmentWeights
 from facets_lab.evaluation.comparison import Embed, Report, if_installed, make_report, minilm
 from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
@@ -158,19 +156,15 @@ class PairScores:
     directions: NDArray[np.float64]  # above 0: the premise is the specific one
 
 
-def weigh_features(features: PairFeatures, weights: EntailmentWeights) -> PairScores:
-    """Scores from the probabilities of the labels."""
-    entails_P, entailed_by_P, paraphrase_P, _ = label_probabilities(features, weights).T
-    return PairScores(entails_P + entailed_by_P, entails_P + paraphrase_P, entails_P - entailed_by_P)
-
-
 def model_scores(model: RelationModel, data: EntailmentData) -> dict[str, PairScores]:
     """Scores ``asymmetric``, as the model answers, and ``asymmetric_plain``, by eq. 3.10 alone."""
     tokens = tokenize_pairs(model, data.premises, data.hypotheses)
     features = pair_features(model, *tokens, background_facets(model))
+    weights = model.relations.confidence.entailment
+    entails_P, entailed_by_P, paraphrase_P, _ = label_probabilities(features, weights).T
     forward, backward = features.column("coverage")
     return {
-        "asymmetric": weigh_features(features, model.relations.confidence.entailment),
+        "asymmetric": PairScores(entails_P + entailed_by_P, entails_P + paraphrase_P, entails_P - entailed_by_P),
         "asymmetric_plain": PairScores(forward, forward, forward - backward),
     }
 
