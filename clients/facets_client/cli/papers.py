@@ -43,8 +43,7 @@ from facets_client.load.runner import BulkSettings, CallTask, Settled, batches
 from facets_client.load.source import InputError, Source
 from facets_client.papers.assignment import assign as best_assignment
 from facets_client.papers.assignment import check_loads, conflicts_of
-from facets_client.papers.messages import BulkCandidates
-from facets_client.papers.records import paper_of, read_authors, read_papers
+from facets_client.papers.messages import BulkCandidates, paper_of, read_authors, read_papers
 
 _TITLE_CHARS = 90
 _ASKED_CANDIDATES = 1_000  # most candidates of one request

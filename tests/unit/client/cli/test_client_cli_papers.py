@@ -7,7 +7,7 @@ import json
 import grpc
 import pytest
 from facets_client.load.source import Source
-from facets_client.papers.records import read_authors, read_papers
+from facets_client.papers.messages import read_authors, read_papers
 from fake_server import INVALID, NOT_FOUND, fail, status_of
 from ranked_candidates import AUTHORS, RANKING, fake_score
 
