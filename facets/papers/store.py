@@ -16,6 +16,7 @@ from facets.storage.sql import SqlDatabase
 
 _FILE = "recommendation.sqlite3"
 SCHEMA = record_schema("file of additions", 0x46415041)  # "FAPA"
+_PLAIN = ("id", "title", "abstract", "year")  # fields of a paper that are stored as they are
 _PAPER, _VECTOR, _SENTENCES, _MEMBERSHIP, _REVISION = "paper", "vector", "sentences", "membership", "revision"
 
 
@@ -112,22 +113,12 @@ def _vector(blob: bytes) -> Floats:
 
 
 def _encoded(paper: Paper) -> dict[str, object]:
-    return {
-        "id": paper.id,
-        "title": paper.title,
-        "abstract": paper.abstract,
-        "authors": [[author.name, author.id] for author in paper.authors],
-        "cited_by": list(paper.cited_by_ids),
-        "year": paper.year,
-    }
+    authors = [[author.name, author.id] for author in paper.authors]
+    plain = {name: getattr(paper, name) for name in _PLAIN}
+    return {**plain, "authors": authors, "cited_by": list(paper.cited_by_ids)}
 
 
 def _decoded(values: Mapping[str, Any]) -> Paper:
-    return Paper(
-        title=values["title"],
-        abstract=values["abstract"],
-        id=values["id"],
-        authors=tuple(Author(name, key) for name, key in values["authors"]),
-        cited_by_ids=tuple(values["cited_by"]),
-        year=values["year"],
-    )
+    authors = tuple(Author(name, key) for name, key in values["authors"])
+    plain = {name: values[name] for name in _PLAIN}
+    return Paper(**plain, authors=authors, cited_by_ids=tuple(values["cited_by"]))
