@@ -15,11 +15,10 @@ from facets.model.loading import load
 from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
 from facets.relations.entailment import Entailment, background_facets, detect_entailment
-from facets.relations.entities import EntitySpan
+from facets.relations.entities import EntitySpan, checked_spans
 from facets.relations.extraction import (
     PairMention,
     asserted_relations,
-    checked_spans,
     group_tails,
     head_spans,
     pair_mentions,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
-from facets.errors import ErrorPath, InvalidInputError
+from facets.errors import InvalidInputError
 
 _MAX_NAME_CHARACTERS = 1000
 # Word borders in names and texts are marked by two code points that are never characters.
@@ -120,13 +120,19 @@ class Gazetteer:
         ]
 
 
-def check_spans(text: str, spans: Sequence[EntitySpan], path: ErrorPath) -> list[EntitySpan]:
-    """The caller's spans in text order; ``path``: where the spans are in the caller's input."""
+def checked_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]]) -> list[list[EntitySpan]]:
+    """The caller's spans of each text in text order; raises InvalidInputError."""
+    if len(spans) != len(texts):
+        raise InvalidInputError(f"must have one list for each of {len(texts)} texts, got {len(spans)}", path="spans")
+    return [_in_order(text, own, number) for number, (text, own) in enumerate(zip(texts, spans, strict=True))]
+
+
+def _in_order(text: str, spans: Sequence[EntitySpan], number: int) -> list[EntitySpan]:
     order = sorted(range(len(spans)), key=lambda position: spans[position])
     previous_start = previous_end = 0
     for position in order:
         start, end = spans[position].start, spans[position].end
-        where = (*path, position)
+        where = ("spans", number, position)
         if not 0 <= start < end <= len(text):
             rule = f"must be a part of its text of {len(text)} characters, got [{start}, {end})"
             raise InvalidInputError(rule, path=where)

@@ -13,12 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from facets.arrays import Bools, Floats, Ints
-from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
-from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import Assertion, AssertionStatus, assertion_of, quotations
-from facets.relations.entities import VALUES, EntitySpan, EntityType, check_spans
+from facets.relations.entities import VALUES, EntitySpan, EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY, SentencePattern, sentence_groups, sentence_patterns
 from facets.relations.results import EntityMention, EntityPair, PatternScore, RankedTail, TailMention
 from facets.relations.scoring import ScoreArrays
@@ -52,13 +50,6 @@ class PairMention:
         text = texts[self.text_position]
         head, tail = (EntityMention(text[s.start : s.end], s.start, s.end, s.type) for s in (self.head, self.tail))
         return EntityPair(self.text_position, head, tail, self.sentence.start, self.sentence.end, scores)
-
-
-def checked_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]]) -> list[list[EntitySpan]]:
-    """Entities of each text in order; raises InvalidInputError."""
-    if len(spans) != len(texts):
-        raise InvalidInputError(f"must have one list for each of {len(texts)} texts, got {len(spans)}", path="spans")
-    return [check_spans(text, own, ("spans", i)) for i, (text, own) in enumerate(zip(texts, spans, strict=True))]
 
 
 def head_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], head: str) -> list[list[EntitySpan]]:
@@ -103,7 +94,7 @@ def pair_mentions(
 def _sentence_mentions(
     text_position: int,
     text: str,
-    sentence: Sentence,
+    sentence: EntitySpan,
     spans: Sequence[EntitySpan],
     quoted: Sequence[tuple[int, int]],
     *,
@@ -133,8 +124,7 @@ def _sentence_mentions(
                 after=sentence_tokens[indexes[last] + 1 + num_behind :],
                 quoted=any(start < spans[first].start and spans[last].end < end for start, end in quoted),
             )
-        span = EntitySpan(sentence.start, sentence.end)
-        yield PairMention(text_position, head, tail, span, pattern.tokens, assertions[first, last])
+        yield PairMention(text_position, head, tail, sentence, pattern.tokens, assertions[first, last])
 
 
 def _are_unrelated(head: EntitySpan, tail: EntitySpan, pattern: SentencePattern) -> bool:

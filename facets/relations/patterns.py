@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from facets.errors import ErrorPath, InvalidInputError, path_text
-from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntitySpan
 
@@ -151,8 +150,8 @@ def _says_something(tokens: Sequence[str]) -> bool:
 
 def sentence_groups(
     text: str, spans: Sequence[EntitySpan], tokenizer: Tokenizer
-) -> Iterator[tuple[Sentence, list[int]]]:
-    """Sentences that hold at least two entities, and the positions of these in ``spans``.
+) -> Iterator[tuple[EntitySpan, list[int]]]:
+    """Spans of the sentences that hold at least two entities, and the positions of these in ``spans``.
 
     Sentences with a border inside an entity (``J. R. Ewing``) are joined. ``spans``: in text order, not overlapping.
     """
@@ -170,7 +169,7 @@ def sentence_groups(
                 number += 1
             position += 1
         if len(members) > 1:
-            yield Sentence(text[start:end], start, end, text[start:end]), members
+            yield EntitySpan(start, end), members
 
 
 def mirrored(tokens: Sequence[str]) -> tuple[str, ...]:
