@@ -24,7 +24,7 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,11 +41,11 @@ from benchmarks.faults.shadows import (
     MODELS,
     WORDS,
     RegisterShadow,
+    Shadow,
     all_shadows,
     ask,
     end_pending,
     is_unavailable,
-    start_callers,
 )
 from benchmarks.measuring import percentiles
 from benchmarks.server import free_port, server_arguments, wait_until_serving
@@ -95,6 +95,36 @@ class Target(ABC):
         arguments, log = server_arguments(port, folder, self._models), folder.with_suffix(".log")
         channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_CHANNEL_OPTIONS)
         return ForkedServer(arguments, {**environment(), **settings}, log), channel
+
+    @contextmanager
+    def _calls(
+        self, channels: Sequence[grpc.Channel], counts: Counter[str], expected: Callable[[Exception], bool]
+    ) -> Iterator[tuple[threading.Event, list[str]]]:
+        """All callers, which work until the block sets the event, and a list of what goes wrong.
+
+        Only ``expected`` errors may end a caller, and only when something is killed.
+        """
+        killed, problems = threading.Event(), list[str]()
+
+        def work(shadow: Shadow) -> None:
+            rng = random.Random(shadow.rng.random())
+            while not killed.is_set():
+                try:
+                    shadow.step(rng.choice(channels))
+                    counts[f"calls of {type(shadow).__name__}"] += 1
+                except (grpc.RpcError, AssertionError, StopIteration) as error:
+                    if not expected(error) or not killed.wait(1.0):  # the error may arrive before the event is set
+                        problems.append(traceback.format_exc())
+                    return
+
+        threads = [threading.Thread(target=work, args=(shadow,), daemon=True) for shadow in self._shadows]
+        for thread in threads:
+            thread.start()
+        time.sleep(self._rng.uniform(0, _LONGEST_S))
+        yield killed, problems
+        for thread in threads:
+            thread.join(_GIVEN_UP_S)
+        counts["killed in a call"] += any(len(shadow.may_hold) > 1 for shadow in self._shadows)
 
     def _check(self, channels: Sequence[grpc.Channel]) -> str:
         try:
@@ -172,18 +202,13 @@ class Directory(Target):
         return problem if verify_directory(self.path, messages.append) else f"{problem}; verify says {messages}"
 
     def _call_and_kill(self, server: ForkedServer, channel: grpc.Channel, counts: Counter[str]) -> str:
-        killed, problems = threading.Event(), list[str]()
-        threads = start_callers(self._shadows, [channel], killed, problems, counts, expected=lambda _: True)
-        time.sleep(self._rng.uniform(0, _LONGEST_S))
-        if server.poll() is not None:
-            problems.append(f"the server ended by itself with {server.poll()}")
-        server.kill()
-        killed.set()
-        server.wait(30)
-        killed_at = time.monotonic()
-        for thread in threads:
-            thread.join(60)
-        counts["killed in a call"] += any(len(shadow.may_hold) > 1 for shadow in self._shadows)
+        with self._calls([channel], counts, lambda _: True) as (killed, problems):
+            if server.poll() is not None:
+                problems.append(f"the server ended by itself with {server.poll()}")
+            server.kill()
+            killed.set()
+            server.wait(30)
+            killed_at = time.monotonic()
         end_pending(self.histories, killed_at)
         return "; ".join(problems)
 
@@ -223,25 +248,20 @@ class Cluster(Target):
         """Kills a server, the primary or both while all callers work, and checks; returns what went wrong."""
         [kind] = self._rng.choices(list(_KINDS), list(_KINDS.values()))
         run.counts[f"killed: {kind}"] += 1
-        killed, problems = threading.Event(), list[str]()
-        channels = [channel for _, channel in self._servers]
-        threads = start_callers(self._shadows, channels, killed, problems, run.counts, expected=is_unavailable)
-        time.sleep(self._rng.uniform(0, _LONGEST_S))
         victim = self._rng.randrange(2)
-        killed.set()
-        if kind != "primary":
-            self._servers[victim][0].kill()
-        promoted = self._pair.fail_over(pause_s=self._rng.uniform(0, 1)) if kind != "server" else time.monotonic()
-        writing = [number for number in range(2) if kind == "primary" or number != victim]
-        pause_s = max(self._first_write(number, problems) for number in writing) - promoted
-        if kind != "server":
-            run.pauses_s.append(pause_s)
-            self._pair.restore_standby()
-        if pause_s > _WRITES_CONTINUE_WITHIN_S:
-            problems.append(f"writes continued after {pause_s:.1f} s")
-        for thread in threads:
-            thread.join(_GIVEN_UP_S)
-        run.counts["killed in a call"] += any(len(shadow.may_hold) > 1 for shadow in self._shadows)
+        channels = [channel for _, channel in self._servers]
+        with self._calls(channels, run.counts, is_unavailable) as (killed, problems):
+            killed.set()
+            if kind != "primary":
+                self._servers[victim][0].kill()
+            promoted = self._pair.fail_over(pause_s=self._rng.uniform(0, 1)) if kind != "server" else time.monotonic()
+            writing = [number for number in range(2) if kind == "primary" or number != victim]
+            pause_s = max(self._first_write(number, problems) for number in writing) - promoted
+            if kind != "server":
+                run.pauses_s.append(pause_s)
+                self._pair.restore_standby()
+            if pause_s > _WRITES_CONTINUE_WITHIN_S:
+                problems.append(f"writes continued after {pause_s:.1f} s")
         if kind != "primary":
             end(*self._servers[victim])
             self._servers[victim] = self._start_one(victim)

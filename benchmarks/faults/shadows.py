@@ -9,9 +9,7 @@ import copy
 import random
 import threading
 import time
-import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import grpc
@@ -265,34 +263,6 @@ def all_shadows(rng: random.Random, histories: list[list[Access]]) -> list[Shado
         kind(random.Random(rng.random())) for kind in (CollectionShadow, StreamShadow, AdditionShadow)
     ]
     return shadows + [RegisterShadow(random.Random(rng.random()), histories, newest) for _ in range(3)]
-
-
-def start_callers(
-    shadows: Sequence[Shadow],
-    channels: Sequence[grpc.Channel],
-    killed: threading.Event,
-    problems: list[str],
-    counts: Counter[str],
-    *,
-    expected: Callable[[Exception], bool],
-) -> list[threading.Thread]:
-    """Lets all callers work until the kill; only ``expected`` errors may end a caller, and only when it is killed."""
-
-    def work(shadow: Shadow) -> None:
-        rng = random.Random(shadow.rng.random())
-        while not killed.is_set():
-            try:
-                shadow.step(rng.choice(channels))
-                counts[f"calls of {type(shadow).__name__}"] += 1
-            except (grpc.RpcError, AssertionError, StopIteration) as error:
-                if not expected(error) or not killed.wait(1.0):  # the error may arrive before the event is set
-                    problems.append(traceback.format_exc())
-                return
-
-    threads = [threading.Thread(target=work, args=(shadow,), daemon=True) for shadow in shadows]
-    for thread in threads:
-        thread.start()
-    return threads
 
 
 def is_unavailable(error: Exception) -> bool:
