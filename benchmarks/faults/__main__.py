@@ -29,17 +29,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
-import numpy as np
 from facets_proto.v1 import documents_pb2
 from facets_server.runtime.upkeep import verify_directory
 from forked_server import ForkedServer
 from postgres_server import PostgresPair
-from toys import untrained_model
+from toys import toy_model, toy_word_vectors, untrained_model
 
 from benchmarks.faults.linearizability import Access, is_linearizable
 from benchmarks.faults.shadows import (
     MODELS,
-    WORDS,
     RegisterShadow,
     Shadow,
     all_shadows,
@@ -49,9 +47,6 @@ from benchmarks.faults.shadows import (
 )
 from benchmarks.measuring import percentiles
 from benchmarks.server import free_port, server_arguments, wait_until_serving
-from facets.config import FacetModelConfig
-from facets.language.vectors import WordVectors
-from facets.language.vocabulary import Vocabulary
 from facets.model.checkpoint import CheckpointConfig
 
 _KILLS_PER_TARGET = 25
@@ -273,7 +268,7 @@ class Cluster(Target):
     def _first_write(self, number: int, problems: list[str]) -> float:
         """Time of the first accepted write (monotonic seconds); until then only UNAVAILABLE is allowed."""
         deadline = time.monotonic() + _GIVEN_UP_S
-        document = documents_pb2.Document(id=f"of {number}", text="a cat and a dog")
+        document = documents_pb2.Document(id=f"of {number}", text="a man and a dog")
         request = documents_pb2.UpsertRequest(collection=_PROBED, documents=[document])
         while time.monotonic() < deadline:
             try:
@@ -315,15 +310,10 @@ def make_models(folder: Path) -> list[Path]:
     from toy_papers import toy_paper_model
 
     (folder / "papers").mkdir(parents=True)
-    known = sorted(set(WORDS))
-    vectors = np.random.default_rng(1).normal(size=(len(known), 32)).astype(np.float32)
-    words = WordVectors(Vocabulary(known, np.arange(len(known), 0, -1) * 10), vectors)
     for number, name in enumerate(MODELS):
-        config = FacetModelConfig(
-            num_facets=4 - number, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=64, max_tokens=32
-        )
-        model = CheckpointConfig(name=name, task="sentences", model=config)
-        untrained_model(model, words, seed=number).save(folder / name)
+        shape = toy_model(num_facets=4 - number, max_tokens=32).config.model
+        config = CheckpointConfig(name=name, task="sentences", model=shape)
+        untrained_model(config, toy_word_vectors(), seed=number).save(folder / name)
     toy_paper_model(folder / "papers")
     make_toy_relation_checkpoint(folder / "relations", num_steps=2)
     return [*(folder / name for name in MODELS), folder / "papers" / "run" / "model", folder / "relations"]

@@ -18,11 +18,11 @@ from facets_client.core.channel import rpc_of
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, filters_pb2, papers_pb2, relations_pb2, texts_pb2
 from facets_proto.values import array_from_message
 from google.protobuf.message import Message
+from toys import WORDS
 
 from benchmarks.faults.linearizability import Access
 
 MODELS = ("toy-a", "toy-b")  # sentence models
-WORDS = "the cat and a dog ran to an old house by the river where music was on and water went over bread".split()
 _TIMEOUT_S = 60.0
 _NUM_IDS = 40  # ids per collection
 _MIN_COSINE = 0.98  # between a stored facet and the same facet encoded again
@@ -238,7 +238,7 @@ class RegisterShadow(Shadow):
             where = filters_pb2.FieldCondition(field="register", equals={"number_value": register})
             search = documents_pb2.SearchRequest(
                 collection=self.name,
-                queries=[documents_pb2.SearchQuery(text="cat")],
+                queries=[documents_pb2.SearchQuery(text="dog")],
                 where=filters_pb2.Filter(field=where),
                 mode="SEARCH_MODE_FACETS",
                 exact=True,
