@@ -26,7 +26,7 @@ from facets_lab.evaluation.comparison import Embed, Report, if_installed, make_r
 from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
 from facets_lab.evaluation.statistics import Metrics, with_intervals
-from facets_lab.relations.evaluation import load_relation_models
+from facets_lab.relations.evaluation import load_relation_models, mirror
 
 LABELS = (">", "<", ":", "N")
 _CONTRADICTION = "!"  # counts as N: the evaluation concerns only entailment
@@ -142,9 +142,7 @@ def _in_order(premise: str, hypothesis: str) -> tuple[str, str]:
     """The same key for a pair and for the pair with all arguments exchanged."""
     if premise.index(ARG1) < premise.index(ARG2):
         return premise, hypothesis
-    exchange = {ARG1: ARG2, ARG2: ARG1}
-    first, second = (" ".join(exchange.get(word, word) for word in text.split()) for text in (premise, hypothesis))
-    return first, second
+    return mirror(premise), mirror(hypothesis)
 
 
 @dataclass(frozen=True, slots=True)
