@@ -4,7 +4,7 @@ Shape suffixes: W width, N texts, G groups.
 """
 
 from collections.abc import Iterator
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +53,9 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
 
     def batches(self, start_step: int) -> Iterator[Batch]:
         """Groups, in a different order in each pass over the data, the same for the same seed."""
-        return islice(self._all_batches(), start_step, None)
+        num_groups = self._data.num_groups - self.config.validation_groups
+        orders = (np.random.default_rng((self.config.seed, epoch)).permutation(num_groups) for epoch in count())
+        return islice(chain.from_iterable(map(self._cut, orders)), start_step, None)
 
     def step(self, batch: Batch, number: int) -> dict[str, Tensor]:
         """See ``Trainer``."""
@@ -66,11 +68,6 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
             self._losses(batch, np.random.default_rng(number)) for number, batch in enumerate(self._cut(held_out))
         ]
         return {name: float(np.mean([float(of_batch[name]) for of_batch in losses])) for name in losses[0]}
-
-    def _all_batches(self) -> Iterator[Batch]:
-        num_groups = self._data.num_groups - self.config.validation_groups
-        for epoch in count():
-            yield from self._cut(np.random.default_rng((self.config.seed, epoch)).permutation(num_groups))
 
     def _cut(self, groups: NDArray[np.int64]) -> Iterator[Batch]:
         """Yields the texts of enough groups for a batch of passages; the remainder is left out."""
