@@ -13,7 +13,6 @@ Prints JSON; for failures, exits with code 1 and prints a line for each on stand
 
 import argparse
 import atexit
-import json
 import os
 import random
 import shutil
@@ -24,7 +23,7 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,7 +44,7 @@ from benchmarks.faults.shadows import (
     end_pending,
     is_unavailable,
 )
-from benchmarks.measuring import percentiles
+from benchmarks.measuring import percentiles, print_report
 from benchmarks.server import free_port, server_arguments, wait_until_serving
 from facets.model.checkpoint import CheckpointConfig
 
@@ -56,7 +55,7 @@ _WRITES_CONTINUE_WITHIN_S = 10.0  # after a promotion, or after the other server
 _GIVEN_UP_S = 60.0
 _KINDS = {"server": 9, "primary": 9, "both": 2}
 _PROBED = "probed"
-_SETTINGS = {
+_SETTINGS = {  # of a server: small limits, so that it writes indexes and snapshots often
     "FACETS_SERVER_ENGINE_EXACT_MAX_FACETS": "60",
     "FACETS_SERVER_ENGINE_SNAPSHOT_EVERY_WRITES": "20",
     "FACETS_SERVER_LOG_LEVEL": "WARNING",
@@ -89,7 +88,9 @@ class Target(ABC):
         port = free_port()
         arguments, log = server_arguments(port, folder, self._models), folder.with_suffix(".log")
         channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_CHANNEL_OPTIONS)
-        return ForkedServer(arguments, {**environment(), **settings}, log), channel
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
+        environment = {**inherited, **_SETTINGS, "PYTHONPATH": os.pathsep.join(sys.path), **settings}
+        return ForkedServer(arguments, environment, log), channel
 
     @contextmanager
     def _calls(
@@ -319,12 +320,6 @@ def make_models(folder: Path) -> list[Path]:
     return [*(folder / name for name in MODELS), folder / "papers" / "run" / "model", folder / "relations"]
 
 
-def environment() -> Mapping[str, str]:
-    """Environment variables of a server: small limits, so that it writes indexes and snapshots often."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
-    return {**inherited, **_SETTINGS, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the faults; returns 1 if something was lost."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__.splitlines()[0])
@@ -346,7 +341,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 failures += run.failures
     report |= {"failures": len(failures), "load": [round(load, 1) for load in os.getloadavg()]}
     report["seconds"] = round(time.perf_counter() - start, 1)
-    print(json.dumps(report, indent=2))
+    print_report(report)
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0
