@@ -29,7 +29,7 @@ CURVE = "topic"  # name of the curve that maps a topic's cohesion to its likelih
 _SAME = 0.8  # cosine above which two topics are the same
 _ABOUT = 0.55  # a topic is about a word if their cosine is above this
 _CONTEXT = 0.5  # weight of the words of the text beside each facet, chosen on twenty prompts
-_MOST_NOUNS = 10  # and most topics, by default
+_MOST_NOUNS = 10  # of a text, and most topics by default
 # Chosen on 216 files whose writers gave them tags (docs/measure/experiments.md).
 _COUNT_POWER, _CLOSENESS_POWER, _RARITY = 1.2, 1.5, 1e-4
 _SAME_NOUN = 0.7  # cosine above which two nouns are one topic
@@ -98,14 +98,20 @@ def suggest_topics(
         return []
     ends = [_end_of(model, text, keep) for text in texts]
     words = [words_of_text(model, end) for end in ends]
-    encoded_TKD = (encoder or model).encode(ends)
-    units_TKD, context_TD = unit_rows(encoded_TKD), unit_rows(np.stack([own.sum(axis=0) for own in words]))
-    facets_TKD = units_TKD + units_TKD.any(axis=2, keepdims=True) * _CONTEXT * context_TD[:, None]
+    num_topics = num_topics or _MOST_NOUNS
+    num_nouns = min(num_topics, _MOST_NOUNS)
+    nouns = [_nouns_of(model, " ".join([text, *keep]), num_nouns) for text in texts]
+    sought = [own_ND for _, own_ND in nouns]
+    short = [place for place, (own, _) in enumerate(nouns) if len(own) < num_topics or avoid]
+    if short:
+        units_TKD = unit_rows((encoder or model).encode([ends[place] for place in short]))
+        context_TD = unit_rows(np.stack([words[place].sum(axis=0) for place in short]))
+        facets_TKD = units_TKD + units_TKD.any(axis=2, keepdims=True) * _CONTEXT * context_TD[:, None]
+        for place, facets_KD in zip(short, facets_TKD, strict=True):
+            sought[place] = np.concatenate([sought[place], facets_KD])
     # All texts at once, because reading the whole vocabulary's vectors costs more than comparing them.
-    nouns = [_nouns_of(model, " ".join([text, *keep])) for text in texts]
-    sought = [np.concatenate([own_ND, facets_KD]) for (_, own_ND), facets_KD in zip(nouns, facets_TKD, strict=True)]
     excluded = _not_topics(model.words.vocabulary)
-    nearest = iter(model.words.nearest(np.concatenate(sought), 3 * num_words + _MOST_NOUNS, excluded=excluded))
+    nearest = iter(model.words.nearest(np.concatenate(sought), 3 * num_words + num_nouns, excluded=excluded))
     return [
         _topics(
             model,
@@ -114,7 +120,7 @@ def suggest_topics(
             num_own=len(own),
             text_WD=words[text],
             avoided_ND=avoided_ND,
-            num_topics=num_topics or _MOST_NOUNS,
+            num_topics=num_topics,
         )
         for text, ((own, _), sought_KD) in enumerate(zip(nouns, sought, strict=True))
     ]
@@ -132,7 +138,7 @@ def _named(
     return named
 
 
-def _nouns_of(model: TextModel, text: str) -> tuple[list[str], Floats]:
+def _nouns_of(model: TextModel, text: str, num_nouns: int) -> tuple[list[str], Floats]:
     """The most telling nouns of a text, best first, and their vectors ``[K, D]`` within the text.
 
     Frequent in the text, rare elsewhere, and close to its other nouns; in lower case, because names are no topics.
@@ -157,7 +163,7 @@ def _nouns_of(model: TextModel, text: str) -> tuple[list[str], Floats]:
     for noun in np.argsort(-worth_N, kind="stable").tolist():
         if all(float(units_ND[noun] @ units_ND[other]) <= _SAME_NOUN for other in chosen):
             chosen.append(noun)
-        if len(chosen) == _MOST_NOUNS:
+        if len(chosen) == num_nouns:
             break
     return [nouns[noun] for noun in chosen], unit_rows(units_ND[chosen] + _CENTRE * centre_D)
 
