@@ -1,6 +1,6 @@
 """How likely a person is to pick each sentence of a document for its summary.
 
-A logistic function, fitted to files of 40 kinds with marked sentences, to news and to papers
+A logistic function, fitted to files of 34 kinds with marked sentences, to news and to papers
 (``facets_lab.texts.importance``). Among sentences of prose it hardly chooses; coverage does.
 Shape suffixes: S sentences, F features.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from facets.arrays import Doubles
+from facets.language.interruption import check_interrupted
 from facets.language.markup import STOPS
 from facets.language.sentences import Sentence
 
@@ -100,6 +101,7 @@ def features(sentences: Sequence[Sentence]) -> Doubles:
 
 def is_boilerplate(text: str) -> bool:
     """Whether a sentence is markup, a greeting, a farewell, navigation or part of a licence."""
+    check_interrupted()
     if _MARKUP.match(text) or _ELSEWHERE.search(text):
         return True
     return len(text.split()) <= _LONGEST_POLITE and _POLITE.match(text) is not None
