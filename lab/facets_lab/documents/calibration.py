@@ -319,10 +319,10 @@ def _written_collections(
     sets: Sequence[RetrievalData], *, seed: int
 ) -> Iterator[tuple[Mapping[str, str], list[_Query]]]:
     keys: dict[str, str] = {}  # of each text
-    firsts: dict[int, tuple[str, ...]] = {}  # text of each pair of twins: the other one answers what this one does not
+    firsts: dict[str, tuple[str, ...]] = {}  # text of each pair of twins: the other one answers what this one does not
     queries = []
     for one in written_examples("dev"):
-        if one.pair is not None and firsts.setdefault(one.pair, one.sentences) != one.sentences:
+        if one.asked is not None and firsts.setdefault(one.asked[0], one.sentences) != one.sentences:
             continue
         key = keys.setdefault("\n".join((f"# {one.heading}", *one.sentences)), str(len(keys)))
         relevant = frozenset([key]) if one.answers else frozenset[str]()

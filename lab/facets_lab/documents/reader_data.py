@@ -28,8 +28,9 @@ from facets_lab.training.corpus import expand_files, read_titled_documents
 from facets_lab.training.loop import ConfigFile
 
 EXAMPLES, NEIGHBOURS = "examples.jsonl", "neighbours.npy"
-TWINS = "twins"  # source of examples
+TWINS, ATTRIBUTES = "twins", "attributes"  # sources of examples
 _WRITTEN = Path(__file__).with_name("written_answers.jsonl.xz")
+_ATTRIBUTES = Path(__file__).with_name("written_attributes.jsonl.xz")
 _NUM_NEAREST = 24  # close texts of a question
 _MAX_SHARE = 0.05  # of the texts that a compared word is in
 _AT_A_TIME = 512  # questions
@@ -78,7 +79,7 @@ class Example:
     heading: str
     sentences: tuple[str, ...]
     answers: tuple[int, ...] | None  # indices of all sentences that answer; None: at least one does
-    pair: int | None = None  # of twins, see ``_WrittenText``
+    asked: tuple[str, str] | None = None  # a group of texts, and a question that all of them are asked; see ``siblings_of``
 
 
 _EXAMPLE = TypeAdapter(Example)
@@ -93,6 +94,22 @@ class _WrittenText(Record):
     sentences: list[str]
     questions: list[list[Any]]  # each with the numbers of the sentences that answer
     unanswerable: list[str]
+
+
+class _AttributeText(Record):
+    genre: str
+    title: str
+    names: list[str]  # of the thing, as questions say them
+    sentences: list[str]
+    answers: list[list[str]]  # attributes that each sentence gives
+    unclear: list[str]  # attributes that it gives in part
+
+
+class _Kind(Record):
+    kind: str  # of things
+    split: str
+    attributes: dict[str, list[str]]  # questions about each; ``{it}`` stands for a name
+    texts: list[_AttributeText]
 
 
 def _words(text: str) -> list[str]:
@@ -163,7 +180,7 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
     for source, name in (("bioasq", "bioasq_pre6b_question_answer_sentence"), ("medquad", "medquad")):
         for question, text in pairs_of(name):
             examples.append(Example(source, question, "", tuple(sentences_in(text[:1500])[:8]), None))
-    examples += written_examples("train")
+    examples += [*written_examples("train"), *attribute_examples("train")]
     return [example for example in examples if example.sentences]
 
 
@@ -190,15 +207,31 @@ def written_examples(split: str) -> list[Example]:
             asked = [*document.questions, *([question, []] for question in document.unanswerable)]
             source, sentences = "written" if document.pair is None else TWINS, tuple(document.sentences)
             for question, answers in asked:
-                examples.append(Example(source, question, heading, sentences, tuple(answers), document.pair))
+                group = None if document.pair is None else (f"pair {document.pair}", question)
+                examples.append(Example(source, question, heading, sentences, tuple(answers), group))
+    return examples
+
+
+def attribute_examples(split: str) -> list[Example]:
+    """Each question about a kind of things, to each text about such a thing: most texts do not answer it."""
+    examples = []
+    for _, kind in read_records(_Kind, _ATTRIBUTES):
+        for text in kind.texts if kind.split == split else ():
+            for attribute, questions in kind.attributes.items():
+                answers = tuple(i for i, names in enumerate(text.answers) if attribute in names)
+                source = ATTRIBUTES if answers else f"{ATTRIBUTES}-none"
+                for number, question in enumerate(questions if attribute not in text.unclear else ()):
+                    asked = question.replace("{it}", text.names[number % len(text.names)])
+                    group = (kind.kind, question)
+                    examples.append(Example(source, asked, text.title, tuple(text.sentences), answers, group))
     return examples
 
 
 def held_out_examples() -> list[Example]:
     """Questions of the split dev, each with a text that answers and one that does not: a twin, or without answer."""
     examples = written_examples("dev")
-    answered = [example for example in examples if example.answers and example.pair is None]
-    return [*answered, *map(without_answers, answered), *(one for one in examples if one.pair is not None)]
+    answered = [example for example in examples if example.answers and example.asked is None]
+    return [*answered, *map(without_answers, answered), *(one for one in examples if one.asked is not None)]
 
 
 def without_answers(example: Example) -> Example:
@@ -257,7 +290,7 @@ def augmented(example: Example, names: Sequence[str], random: np.random.Generato
     answers = None if example.answers is None else set(example.answers)
     if random.random() < 0.3:
         example = replace(example, heading="")
-    is_twin = example.source == TWINS  # its sibling is the text without the answer
+    is_twin = example.asked is not None  # its siblings are the texts without the answer
     is_written = is_twin or example.source == "written"
     if answers and not is_twin and random.random() < _WITHOUT_ANSWER:  # the text about the same, without the answer
         place = min(answers)
@@ -303,7 +336,8 @@ def names_in(examples: Sequence[Example]) -> list[str]:
 def nearest_texts(examples: Sequence[Example]) -> NDArray[np.int64]:
     """Numbers of the examples with other texts whose words are closest to each question, ``[E, 24]``.
 
-    Half of those of a twin are its sibling, if that does not answer; a sibling that does is left out.
+    Siblings that answer are left out. Half of those of a twin are its sibling, if that does not answer; all of those of
+    a text with more siblings are some of them.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -313,7 +347,6 @@ def nearest_texts(examples: Sequence[Example]) -> NDArray[np.int64]:
     of_text_N = np.array(list(firsts.values()))
     own_E = np.searchsorted(of_text_N, [firsts[example.sentences] for example in examples])
     siblings = siblings_of(examples)
-    sibling_E = own_E[[number if other is None else other for number, other in enumerate(siblings)]]
     words = TfidfVectorizer(sublinear_tf=True, stop_words="english", max_df=_MAX_SHARE, dtype=np.float32)
     texts_NW = words.fit_transform(" ".join((examples[i].heading, *examples[i].sentences)) for i in of_text_N)
     questions_EW = words.transform(example.question for example in examples)
@@ -321,22 +354,25 @@ def nearest_texts(examples: Sequence[Example]) -> NDArray[np.int64]:
     for start in range(0, len(examples), _AT_A_TIME):
         some = slice(start, start + _AT_A_TIME)
         cosines_EN = (questions_EW[some] @ texts_NW.T).toarray()
-        for left_out_E in (own_E, sibling_E):
-            np.put_along_axis(cosines_EN, left_out_E[some, None], -1.0, axis=1)
+        for row, cosines_N in enumerate(cosines_EN, start):
+            cosines_N[own_E[[row, *siblings[row]]]] = -1.0
         nearest[some] = of_text_N[np.argpartition(-cosines_EN, _NUM_NEAREST, axis=1)[:, :_NUM_NEAREST]]
-    foreign = np.flatnonzero([sibling is not None and not examples[sibling].answers for sibling in siblings])
-    nearest[foreign, : _NUM_NEAREST // 2] = of_text_N[sibling_E[foreign], None]
+    for number, others in enumerate(siblings):
+        foreign = [own_E[other] for other in others if not examples[other].answers]
+        if foreign:
+            size = _NUM_NEAREST if len(others) > 1 else _NUM_NEAREST // 2
+            nearest[number, :size] = np.resize(of_text_N[foreign], size)
     return nearest
 
 
-def siblings_of(examples: Sequence[Example]) -> list[int | None]:
-    """Number of the example that asks the other text of a pair of twins the same, of each example."""
-    asked = defaultdict[tuple[int | None, str], list[int]](list)
+def siblings_of(examples: Sequence[Example]) -> list[list[int]]:
+    """Numbers of the other examples that ask other texts of the same group the same, of each example."""
+    asked = defaultdict[tuple[str, str], list[int]](list)
     for number, example in enumerate(examples):
-        if example.pair is not None:
-            asked[example.pair, example.question].append(number)
-    others = (asked.get((example.pair, example.question), []) for example in examples)
-    return [next((other for other in own if other != number), None) for number, own in enumerate(others)]
+        if example.asked is not None:
+            asked[example.asked].append(number)
+    groups = (asked[example.asked] if example.asked else () for example in examples)
+    return [[other for other in group if other != number] for number, group in enumerate(groups)]
 
 
 def prepare_reader(config: ConfigFile, out: Annotated[Path, typer.Option(help="Folder of the data.")]) -> None:

@@ -12,6 +12,7 @@ from facets_lab.documents.reader_data import (
     EXAMPLES,
     NEIGHBOURS,
     TWINS,
+    attribute_examples,
     Example,
     about_another,
     augmented,
@@ -80,14 +81,22 @@ def test_written_texts_name_sentences_that_exist_and_splits_are_apart() -> None:
     assert 0.45 < np.mean([bool(one.answers) for one in held_out]) < 0.55
 
 
+def test_questions_about_attributes_are_asked_of_every_text_of_a_kind() -> None:
+    train, dev = attribute_examples("train"), attribute_examples("dev")
+    assert {one.asked for one in train}.isdisjoint(one.asked for one in dev)
+    assert all(0 <= i < len(one.sentences) for one in (*train, *dev) for i in one.answers or ())
+    assert 0.1 < np.mean([bool(one.answers) for one in train]) < 0.4
+    assert not any("{it}" in one.question for one in train)
+
+
 def test_a_twin_is_read_beside_its_sibling_if_only_one_of_them_answers() -> None:
     texts = [("It is red.",), ("It is late.",), ("It weighs a ton.", "It is red.")]
-    asked = [("colour?", (0,), 7), ("colour?", (), 7), ("colour?", (1,), None), ("of it?", (0,), 7)]
+    asked = [("colour?", (0,), "7"), ("colour?", (), "7"), ("colour?", (1,), None), ("of it?", (0,), "7")]
     examples = [
-        Example(TWINS, question, "Car", texts[number % 3], answers, pair)
+        Example(TWINS, question, "Car", texts[number % 3], answers, pair and (pair, question))
         for number, (question, answers, pair) in enumerate(asked)
     ]
-    assert siblings_of(examples) == [1, 0, None, None]
+    assert siblings_of(examples) == [[1], [0], [], []]
 
 
 @pytest.fixture
