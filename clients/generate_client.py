@@ -32,13 +32,12 @@ _REPLACEMENTS = (
         for source, name in _MODULES.items()
     ),
     (r"facets_client\.core\.asynchronous\b", "facets_client.core.blocking"),
-    (r"\bAsync(Channel|Stream)\b", r"Blocking\1"),
+    (r"\bAsyncChannel\b", "BlockingChannel"),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\bAwaitable\[(\w+)\]", r"\1"),
     (r"\bAwaitable, ", ""),
     (r"\b(async|await) ", ""),
     (r"\b__a(enter|exit)__", r"__\1__"),
-    (r"\banext\(", "next("),
     (r"\basyncio\.sleep", "time.sleep"),
     (r"^import asyncio$", "import time"),
 )

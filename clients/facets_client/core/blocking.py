@@ -57,7 +57,7 @@ class BlockingChannel:
 
 
 class BlockingStream:
-    """A bidirectional stream."""
+    """A bidirectional stream of either client; only ``receive`` and ``finish`` wait."""
 
     def __init__(self, start: Callable[[Iterator[Message]], Any], *, timeout_s: float) -> None:
         self._outgoing: queue.SimpleQueue[Message | None] = queue.SimpleQueue()

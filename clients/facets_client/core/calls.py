@@ -1,4 +1,4 @@
-"""Calls that every task makes: single, in parts, page by page, or as a stream.
+"""Calls that every task makes: single, in parts, or page by page.
 
 Written for asyncio; ``clients/generate_client.py`` makes the blocking version in ``generated/`` from it.
 """
@@ -12,7 +12,7 @@ from facets_proto.codec import from_message
 from facets_proto.v1 import models_pb2
 from google.protobuf.message import Message
 
-from facets_client.core.asynchronous import AsyncChannel, AsyncStream
+from facets_client.core.asynchronous import AsyncChannel
 from facets_client.core.channel import DEFAULT_TARGET, RETRY_PAUSES_S, Connection, TlsConfig
 from facets_client.core.requests import least, moved_indices, slices, wire_bytes
 from facets_client.errors import OverloadedError, UnavailableError
@@ -114,15 +114,6 @@ class AsyncCalls:
             reply = await self._call(models_pb2.GetModelRequest())
             self._known_limits = from_message(reply.model, Model).limits
         return self._known_limits
-
-    async def _open(self, first: Message) -> tuple[AsyncStream, Any]:
-        stream = self._channel.open(type(first))
-        try:
-            await stream.send(first)
-            return stream, await stream.receive()
-        except BaseException:
-            await stream.close()
-            raise
 
     async def _retry(self, open_stream: Callable[[], Awaitable[T]]) -> T:
         """Opens a stream; retries a failed attempt as gRPC retries unary calls."""

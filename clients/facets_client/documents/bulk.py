@@ -7,7 +7,8 @@ from typing import Any
 
 from facets_proto.v1 import documents_pb2 as pb
 
-from facets_client.core.asynchronous import AsyncStream
+from facets_client.core.asynchronous import in_thread
+from facets_client.core.blocking import BlockingStream
 from facets_client.core.drawing import count_of
 from facets_client.core.requests import least
 from facets_client.documents.files import FileRecord
@@ -27,7 +28,7 @@ class AsyncUpsertSession:
     broken connection; ``last_acked_sequence`` is then the last batch that the server has stored.
     """
 
-    def __init__(self, stream: AsyncStream, opened: pb.UpsertStreamOpened) -> None:
+    def __init__(self, stream: BlockingStream, opened: pb.UpsertStreamOpened) -> None:
         self._stream = stream
         self.resume_token: str = opened.resume_token
         self.last_acked_sequence: int = opened.last_acked_sequence
@@ -38,23 +39,23 @@ class AsyncUpsertSession:
         """Sends a batch of converted documents (``from_document``)."""
         self._sequence += 1
         batch = pb.UpsertStreamBatch(sequence=self._sequence, documents=documents)
-        await self._stream.send(pb.UpsertStreamRequest(batch=batch))
+        self._stream.send(pb.UpsertStreamRequest(batch=batch))
 
     async def half_close(self) -> None:
         """Tells the server that no further batch follows."""
-        await self._stream.half_close()
+        self._stream.half_close()
 
     async def receive_ack(self) -> StreamAck:
         """Waits for the ack of the oldest batch in progress."""
-        return to_ack((await self._stream.receive()).ack, self.resume_token)
+        return to_ack((await in_thread(self._stream.receive)).ack, self.resume_token)
 
     async def finish(self) -> None:
         """Ends the stream normally, after the last ack."""
-        await self._stream.finish()
+        await in_thread(self._stream.finish)
 
     async def close(self) -> None:
         """Cancels what is in progress."""
-        await self._stream.close()
+        self._stream.close()
 
 
 @dataclass(eq=False)

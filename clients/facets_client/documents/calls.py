@@ -149,8 +149,13 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
     ) -> AsyncUpsertSession:
         """Opens an upsert stream whose batches and acks the caller handles one by one; not retried."""
         first = request_from(pb.UpsertStreamOpen, locals())
-        stream, reply = await self._open(pb.UpsertStreamRequest(open=first))
-        return AsyncUpsertSession(stream, reply.opened)
+        stream = self._channel.open(pb.UpsertStreamRequest)
+        try:
+            stream.send(pb.UpsertStreamRequest(open=first))
+            return AsyncUpsertSession(stream, (await in_thread(stream.receive)).opened)
+        except BaseException:
+            stream.close()
+            raise
 
     async def upsert_stream(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 from facets_proto.v1 import documents_pb2 as pb
 
-from facets_client.core.blocking import BlockingStream
+from facets_client.core.blocking import BlockingStream, in_thread
 from facets_client.core.drawing import count_of
 from facets_client.core.requests import least
 from facets_client.documents.files import FileRecord
@@ -47,11 +47,11 @@ class UpsertSession:
 
     def receive_ack(self) -> StreamAck:
         """Waits for the ack of the oldest batch in progress."""
-        return to_ack((self._stream.receive()).ack, self.resume_token)
+        return to_ack((in_thread(self._stream.receive)).ack, self.resume_token)
 
     def finish(self) -> None:
         """Ends the stream normally, after the last ack."""
-        self._stream.finish()
+        in_thread(self._stream.finish)
 
     def close(self) -> None:
         """Cancels what is in progress."""

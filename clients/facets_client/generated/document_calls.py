@@ -191,8 +191,13 @@ class DocumentCalls(CollectionCalls):
             encoded_by: Model of the facet_embeddings of all batches, see UpsertRequest.
         """
         first = request_from(pb.UpsertStreamOpen, locals())
-        stream, reply = self._open(pb.UpsertStreamRequest(open=first))
-        return UpsertSession(stream, reply.opened)
+        stream = self._channel.open(pb.UpsertStreamRequest)
+        try:
+            stream.send(pb.UpsertStreamRequest(open=first))
+            return UpsertSession(stream, (in_thread(stream.receive)).opened)
+        except BaseException:
+            stream.close()
+            raise
 
     def upsert_stream(
         self,

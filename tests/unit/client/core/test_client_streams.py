@@ -1,6 +1,5 @@
 """Streams of both clients: how they are opened, how they break, and what an interrupt may meet."""
 
-import asyncio
 import os
 import signal
 import threading
@@ -8,34 +7,13 @@ import threading
 import grpc
 import pytest
 from facets_client import DeadlineExceededError, Document, FacetsClient, OverloadedError, UnavailableError
-from facets_client.core.asynchronous import AsyncStream
 from facets_client.documents.messages import from_document
-from facets_client.errors import ServerError
-from facets_proto.v1 import documents_pb2
 from fake_server import status_of
 from waiting import wait_until
 
 FULL = status_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", retry_after_s=0.02)
 DISK_FULL = status_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "no room", reason="DISK_FULL")
 STARTING = status_of(grpc.StatusCode.UNAVAILABLE, "starting")
-
-
-class BrokenStream:
-    """A stream whose writes fail as those of grpc.aio do when the server ends the call at that moment."""
-
-    def __init__(self, trailing):
-        self._trailing = trailing
-
-    async def write(self, _message):
-        code = grpc.StatusCode.INTERNAL
-        raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), self._trailing, details="Internal error from Core")
-
-
-@pytest.mark.parametrize(("trailing", "kind"), [((), UnavailableError), ([("request-id", "1")], ServerError)])
-def test_a_write_that_breaks_with_the_connection_may_be_retried(trailing, kind):
-    stream = AsyncStream(BrokenStream(grpc.aio.Metadata(*trailing)), timeout_s=5.0)
-    with pytest.raises(kind):
-        asyncio.run(stream.send(documents_pb2.UpsertStreamRequest()))
 
 
 @pytest.fixture
