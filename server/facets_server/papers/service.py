@@ -14,6 +14,7 @@ from facets_proto.v1 import papers_pb2_grpc
 from numpy.typing import NDArray
 
 from facets.documents import AllOf, CollectionEngine, Filter, Range, StoredDocument
+from facets.documents.filters import validate
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.model.contract import ModelInfo
@@ -38,7 +39,6 @@ from facets_server.runtime.models import ServedModel, TaskModels
 from facets_server.runtime.requests import check_list_of_texts, check_not_empty, check_product, check_texts, record_of
 
 _MAX_ID_BYTES = 512
-PAGE_SIZE = 1000  # of the documents of a collection
 _PAPERS_AT_A_TIME, _DOCUMENTS_AT_A_TIME = 32, 64
 _BULK_PAPERS_AT_A_TIME = 128  # larger than elsewhere: each turn looks up the candidates again
 _MAX_TITLE_CHARS = 500  # of a ranked paper; the same papers are ranked for many ids
@@ -157,13 +157,15 @@ class CollectionPapers:
         self, served: ServedPapers, kind: CandidateKind, request: pb.RankPapersRequest, call: CallContext
     ) -> tuple[list[tuple[str, str]], PaperFacets | tuple[()], int]:
         """Ids and titles of the papers that a request asks for, their facets if any, and the revision that was read."""
-        collection, excluded = request.collection, frozenset(request.excluded_ids)
-        record = self._engine.record(collection)
-        try:
-            revisions, revision = self._revisions(collection, call, _filter_of(request), request.min_revision or None)
-        except InvalidInputError:  # the page token is invalid if the collection was made again between two pages
-            self._engine.record(collection, record)
-            raise
+        collection, excluded, where = request.collection, frozenset(request.excluded_ids), _filter_of(request)
+        validate(where)
+        with self._engine.view(collection) as (view, record), call.stages.measured("store"):
+            revision = view.check_revision(request.min_revision or None)
+            rows = view.page(record, after="", limit=self._max_papers + 1, where=where, source="")
+            if len(rows) > self._max_papers:
+                rule = f"{collection!r} has more than {self._max_papers} papers that match, the limit"
+                raise InvalidInputError(rule, path="collection")
+            revisions = {document.id: document.revision for document in view.document_names(rows)}
         passages = served.engine.compares_passages(kind, request.ids)
         prefix = (served.info.revision, collection, record.create_time, passages)
         kept = {id: self._used((*prefix, id, number)) for id, number in revisions.items() if id not in excluded}
@@ -180,32 +182,6 @@ class CollectionPapers:
         arrays = [facets.arrays for _, facets in papers.values()]
         named = [(id, title) for id, (title, _) in papers.items()]
         return named, PaperFacets(*map(np.stack, zip(*arrays, strict=True))) if arrays else (), revision
-
-    def _revisions(
-        self, collection: str, call: CallContext, where: Filter | None, min_revision: int | None
-    ) -> tuple[dict[str, int], int]:
-        """The revision of each document that matches, by id, and that of the first page."""
-        revisions: dict[str, int] = {}
-        token, revision = "", 0
-        while True:
-            check_interrupted()
-            with call.stages.measured("store"):
-                page = self._engine.list_documents(
-                    collection,
-                    page_size=PAGE_SIZE,
-                    page_token=token,
-                    where=where,
-                    include_document=False,
-                    min_revision=min_revision,
-                )
-            revisions |= {document.id: document.revision for document in page.documents}
-            revision = revision or page.index_revision
-            token = page.next_page_token
-            if len(revisions) > self._max_papers:
-                rule = f"{collection!r} has more than {self._max_papers} papers that match, the limit"
-                raise InvalidInputError(rule, path="collection")
-            if not token:
-                return revisions, revision
 
     def _papers(self, collection: str, ids: Sequence[str], call: CallContext) -> list[tuple[Paper, int]]:
         """Papers and their revisions; read one by one, because a text may be large."""

@@ -183,19 +183,18 @@ def test_long_texts_of_a_collection_are_read_one_at_a_time_and_once(own):
 
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_a_collection_that_goes_while_it_is_read_is_not_found(own, monkeypatch, is_made_again):
-    monkeypatch.setattr("facets_server.papers.service.PAGE_SIZE", 2)
     collections = documents_pb2_grpc.CollectionServiceStub(own.channel)
-    listed = own.engine.list_documents
+    get = own.engine.get
 
-    def listed_and_gone(name, **asked):
-        page = listed(name, **asked)
-        if not asked["page_token"]:
-            collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name=name), timeout=60)
-            if is_made_again:
-                collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
-        return page
+    def get_and_gone(name, ids):
+        found = get(name, ids)
+        monkeypatch.setattr(own.engine, "get", get)
+        collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name=name), timeout=60)
+        if is_made_again:
+            collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
+        return found
 
-    monkeypatch.setattr(own.engine, "list_documents", listed_and_gone)
+    monkeypatch.setattr(own.engine, "get", get_and_gone)
     request = pb.RankPapersRequest(kind=AUTHORS, ids=["Ann"], collection="shelf")
     refused(own.stub.RankPapers, request, NOT_FOUND)
 
