@@ -117,10 +117,7 @@ class LocalChannel:
         """Opens the stream that takes such requests."""
         call = self._begin(request)
 
-        def start(messages: Iterator[Message]) -> "_LocalStream":
-            return _LocalStream(self._stream(messages, call), call)
-
-        return BlockingStream(start, timeout_s=float("inf"))
+        return BlockingStream(lambda messages: (self._stream(messages, call), call.end), timeout_s=float("inf"))
 
     def _begin(self, request: type[Message]) -> CallContext:
         if not self._closing.alive:
@@ -164,17 +161,6 @@ class LocalChannel:
         except Exception:  # any error: a model does not answer
             return states(status=states.NOT_SERVING)
         return states(status=states.SERVING)
-
-
-class _LocalStream:
-    """A running stream as ``BlockingStream`` reads it."""
-
-    def __init__(self, replies: Iterator[Any], call: CallContext) -> None:
-        self._replies = replies
-        self.cancel: Callable[[], None] = call.end
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._replies
 
 
 def _end_all(calls: set[CallContext]) -> None:

@@ -21,6 +21,7 @@ from facets_client.errors import DeadlineExceededError, UnavailableError
 
 T = TypeVar("T")
 AnyIterable: TypeAlias = Iterable[T]
+_Start: TypeAlias = Callable[[Iterator[Message]], tuple[Iterable[Any], Callable[[], object]]]
 _STEP_S = 0.5  # waits are short, because an interrupt does not end a wait on every system
 
 
@@ -50,8 +51,10 @@ class BlockingChannel:
         """Opens the stream that takes such requests."""
         metadata = self._connection.metadata()  # with the trace of the current thread
 
-        def start(messages: Iterator[Message]) -> Any:
-            return self._connection.method(self._stream_channel, request, is_stream=True)(messages, metadata=metadata)
+        def start(messages: Iterator[Message]) -> tuple[Iterable[Any], Callable[[], object]]:
+            method = self._connection.method(self._stream_channel, request, is_stream=True)
+            call = method(messages, metadata=metadata)
+            return call, call.cancel
 
         return BlockingStream(start, timeout_s=self._connection.timeout_s(request))
 
@@ -59,11 +62,13 @@ class BlockingChannel:
 class BlockingStream:
     """A bidirectional stream of either client; only ``receive`` and ``finish`` wait."""
 
-    def __init__(self, start: Callable[[Iterator[Message]], Any], *, timeout_s: float) -> None:
+    def __init__(self, start: _Start, *, timeout_s: float) -> None:
+        """``start`` takes the messages to send; it returns the replies, and what cancels them."""
         self._outgoing: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._incoming: queue.SimpleQueue[Message | Exception | None] = queue.SimpleQueue()
         self._timeout_s = timeout_s
-        self._call: Any = None
+        self._replies: Any = None
+        self._cancel_replies: Any = None
         self._is_closed = self._has_ended = False
         threading.Thread(target=self._run, args=(start,), name="facets-stream", daemon=True).start()
 
@@ -115,16 +120,16 @@ class BlockingStream:
         raise item
 
     def _cancel(self) -> None:
-        call = self._call  # looked up here, because the holder of the last reference runs its finalizer
-        if call is not None:
-            call.cancel()
+        cancel = self._cancel_replies  # looked up here, because the holder of the last reference runs its finalizer
+        if cancel is not None:
+            cancel()
 
-    def _run(self, start: Callable[[Iterator[Message]], Any]) -> None:
+    def _run(self, start: _Start) -> None:
         try:
-            self._call = start(iter(self._outgoing.get, None))
+            self._replies, self._cancel_replies = start(iter(self._outgoing.get, None))
             if self._is_closed:
-                self._call.cancel()
-            for message in self._call:
+                self._cancel_replies()
+            for message in self._replies:
                 self._incoming.put(message)
             self._incoming.put(None)
         except grpc.RpcError as error:
@@ -136,7 +141,7 @@ class BlockingStream:
         finally:
             self._has_ended = True
             self._outgoing.put(None)  # ends the thread that reads it
-            self._call = None  # released here, because its finalizer is gRPC's code
+            self._replies = self._cancel_replies = None  # released here, because their finalizer is gRPC's code
 
 
 class Background(Generic[T]):
