@@ -32,12 +32,6 @@ from facets_server.runtime.requests import (
 )
 from facets_server.texts.served import CallEncoder, ServedTexts, TextModels
 
-_DATA_TYPES: dict[int, type[np.floating]] = {
-    common_pb2.DATA_TYPE_UNSPECIFIED: np.float32,
-    common_pb2.DATA_TYPE_FLOAT32: np.float32,
-    common_pb2.DATA_TYPE_FLOAT16: np.float16,
-}
-
 
 @dataclass(frozen=True)
 class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
@@ -140,13 +134,12 @@ def _embedded(
 def _as_data_type(array: NDArray[np.floating] | None, data_type: int) -> NDArray[np.floating]:
     """An array of the requested type; magnitudes too large for half precision are clipped."""
     assert array is not None
-    dtype = _DATA_TYPES.get(data_type)
-    if dtype is None:
-        raise InvalidInputError(f"must be float32 or float16, got number {data_type}", path="dtype")
-    if dtype is np.float16:
+    if data_type == common_pb2.DATA_TYPE_FLOAT16:
         largest = float(np.finfo(np.float16).max)
-        array = np.clip(array, -largest, largest)
-    return array.astype(dtype, copy=False)
+        return np.clip(array, -largest, largest).astype(np.float16)
+    if data_type not in common_pb2.DataType.values():
+        raise InvalidInputError(f"must be float32 or float16, got number {data_type}", path="dtype")
+    return array
 
 
 def _num_words_of(
