@@ -10,32 +10,25 @@ import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.arrays import Floats, Ints, Ints32
 from facets.config import NonNegative, Positive, SentenceEncoderConfig, Settings
-from facets.devices import compute_device
-from facets.model.base import ModelConfig
-from facets.model.checkpoint import fit_weights, read_config, read_table, read_weights, revision_of, shared
-from facets.model.passage_checkpoint import read_word_pieces
-from facets.model.passage_network import RaggedBatch, SentenceEncoder
-from facets.model.precision import fastest_precision, wants_int8
-from facets.model.shipped import DEFAULT_READER, find_model
+from facets.model.passage_checkpoint import EncoderConfig, TextReader
+from facets.model.passage_network import CrossEncoder, RaggedBatch
+from facets.model.shipped import DEFAULT_READER
 from facets.model.word_pieces import WordPieces
 
 _QUESTION_PIECES, _HEADING_PIECES, _SENTENCE_PIECES = 48, 32, 80  # at most; the rest is not read
 _MARKS = "?!.\uff1f \n"
 _MATCH_WEIGHT = 6.0  # initial
 WINDOW_PIECES = 256  # of a row
-_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _MOST = 30.0  # log-odds that count
 _LEAST = 1e-6  # probability that counts
 NOT_READ = -np.inf  # log-odds of a sentence that did not fit
@@ -80,7 +73,7 @@ def read_row(question: Ints32, heading: Ints32, sentences: Sequence[Ints32], pie
     return ReadRow(ids, len(question), sentence_of, len(kept))
 
 
-class AnswerNetwork(nn.Module):
+class AnswerNetwork(CrossEncoder):
     """A few layers of a sentence encoder with a score for each sentence.
 
     The score of a sentence adds a mean over its tokens, weighted by an attention of one query, and what its tokens have
@@ -89,13 +82,10 @@ class AnswerNetwork(nn.Module):
     """
 
     def __init__(self, config: SentenceEncoderConfig) -> None:
-        super().__init__()
-        self.encoder = SentenceEncoder(config)
-        self.segments = nn.Embedding(2, config.width)  # text, question
+        super().__init__(config)
         self.score = nn.Linear(config.width, 2)  # weight of a token in its sentence, and its score
         self.importance = nn.Linear(config.width, 1)  # of a token of the question
         self.matches = nn.Linear(3, 1)  # of embeddings, of states, and of mean states
-        nn.init.zeros_(self.segments.weight)
         nn.init.constant_(self.matches.weight, _MATCH_WEIGHT)
         nn.init.constant_(self.matches.bias, -_MATCH_WEIGHT)
 
@@ -154,7 +144,7 @@ class HitWeights(Settings):
     answer: NonNegative = 0.0  # weight of the log-odds of its best sentence
 
 
-class ReaderConfig(ModelConfig):
+class ReaderConfig(EncoderConfig):
     """``config.json`` of a reader."""
 
     task: Literal["answers"] = "answers"
@@ -163,32 +153,13 @@ class ReaderConfig(ModelConfig):
     slope: Positive = 1.0
     # That of a hit is the logistic function of the intercept, its log-odds without the reader, and those of the answer.
     hits: HitWeights = HitWeights()
-    encoder: SentenceEncoderConfig = SentenceEncoderConfig()
-    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
 
-class AnswerReader:
+class AnswerReader(TextReader[AnswerNetwork, ReaderConfig]):
     """Reads a question with the sentences of a text; thread-safe."""
 
-    task = "answers"
-
-    def __init__(
-        self,
-        network: AnswerNetwork,
-        pieces: WordPieces,
-        config: ReaderConfig,
-        *,
-        revision: str = "unsaved",
-        device: str = "cpu",
-    ) -> None:
-        target = torch.device(device)
-        self.network = network.to(target, fastest_precision(target)).eval().requires_grad_(False)
-        for layer in (self.network.score, self.network.importance, self.network.matches):
-            layer.float()
-        if wants_int8(target):
-            self.network.encoder.use_int8()
-        self.name, self.revision, self.config, self.pieces = config.name, revision, config, pieces
-        self._read: Callable[[Sequence[ReadRow]], Sequence[Floats]] = self.read_rows
+    network_class, config_class = AnswerNetwork, ReaderConfig
+    _read: Callable[[Sequence[ReadRow]], Sequence[Floats]] | None = None  # None: `read_rows`
 
     def reading_by(self, read_rows: Callable[[Sequence[ReadRow]], Sequence[Floats]]) -> "AnswerReader":
         """The same reader, with another way to call ``read_rows``, such as through a queue."""
@@ -208,7 +179,7 @@ class AnswerReader:
         parts, pieces = iter(ids), self.pieces
         rows = [read_row(question_ids, next(parts), [next(parts) for _ in own], pieces) for _, own in texts]
         found = []
-        for (_, sentences), log_odds in zip(texts, self._read(rows), strict=True):
+        for (_, sentences), log_odds in zip(texts, (self._read or self.read_rows)(rows), strict=True):
             found.append(np.full(len(sentences), NOT_READ, dtype=np.float32))
             found[-1][: len(log_odds)] = log_odds
         return found
@@ -231,16 +202,6 @@ class AnswerReader:
             weights.intercept + weights.confidence * without_reader + weights.answer * counted(query, log_odds)
         )
 
-    @classmethod
-    def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint; raises CheckpointError if it is incomplete or damaged."""
-        config = read_config(folder, ReaderConfig)
-        pieces = read_word_pieces(folder, config.encoder)
-        network = fit_weights(folder, lambda: AnswerNetwork(config.encoder), read_weights(folder))
-        network.encoder.pieces = read_table(folder, "encoder.pieces.weight")
-        revision = revision_of(*(folder / name for name in _FILES))
-        return cls(network, pieces, config, revision=revision, device=device)
-
 
 def counted(query: str, log_odds: float) -> float:
     """Log-odds of the best sentence of a hit as they count for the confidence of the hit."""
@@ -261,5 +222,4 @@ def load_reader(name_or_path: str | Path = DEFAULT_READER, *, device: str = "cpu
         >>> int(load_reader().read("When does the pool open?", [text])[0].argmax())
         1
     """
-    target = compute_device(device)
-    return shared(partial(AnswerReader.from_folder, device=target), find_model(name_or_path), _FILES, target)
+    return AnswerReader.shared(name_or_path, device=device)

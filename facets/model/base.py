@@ -6,11 +6,12 @@ Shape suffixes: B texts, L tokens.
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 
 from facets.arrays import Ints
@@ -34,6 +35,7 @@ class ModelConfig(Settings):
 
     name: Name  # unique among the models of a server
     task: str  # a key of `facets.model.loading.TASKS`
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
     def describe(self, sizes: tuple[int, int, int], revision: str, words: Path, *, space: str = "") -> ModelDescription:
         """The description of the model: ``sizes`` are K, D and the most tokens, ``words`` the folder of its words."""

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import torch
-from pydantic import Field
 from safetensors import safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
@@ -55,7 +54,6 @@ class CheckpointConfig(ModelConfig):
     model: FacetModelConfig  # shape of the network
     l1_weight: NonNegative = 0.4  # lambda of eq. 3.1 in training; scoring uses the same value
     words: str = "."  # folder of the word vectors, relative to the checkpoint; `.` is the checkpoint itself
-    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
 
 def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor], **others: object) -> None:

@@ -5,53 +5,41 @@ Shape suffixes: T tokens of all rows, B rows, P pairs, W width, C relations betw
 """
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from facets.arrays import Floats, Ints32
 from facets.config import SentenceEncoderConfig
-from facets.devices import compute_device
 from facets.language.interruption import check_interrupted
-from facets.model.base import ModelConfig
-from facets.model.checkpoint import fit_weights, read_config, read_table, read_weights, revision_of, shared
-from facets.model.passage_checkpoint import read_word_pieces
+from facets.model.passage_checkpoint import EncoderConfig, TextReader
 from facets.model.passage_encoding import length_batches
-from facets.model.passage_network import RaggedBatch, SentenceEncoder
-from facets.model.precision import fastest_precision, wants_int8
-from facets.model.shipped import DEFAULT_PAIR_READER, find_model
+from facets.model.passage_network import CrossEncoder, RaggedBatch
+from facets.model.shipped import DEFAULT_PAIR_READER
 from facets.model.word_pieces import WordPieces
 
 # What the first text of a pair is to the second; "entailed": only the second entails the first.
 RELATIONS = ("equivalent", "entails", "entailed", "neutral", "contradicts")
 _REVERSED = [0, 2, 1, 3, 4]
-_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _MOST_PIECES = 120  # of a text; the rest is not read
 _BATCH_TOKENS = 192  # of pairs that are read at once, in one order
 
 
-class PairReaderConfig(ModelConfig):
+class PairReaderConfig(EncoderConfig):
     """``config.json`` of a pair reader."""
 
     task: Literal["pairs"] = "pairs"
-    encoder: SentenceEncoderConfig = SentenceEncoderConfig()
-    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
 
-class PairNetwork(nn.Module):
+class PairNetwork(CrossEncoder):
     """A few layers of a sentence encoder over ``[CLS] first [SEP] second [SEP]``, and log-odds of the relations."""
 
     def __init__(self, config: SentenceEncoderConfig) -> None:
-        super().__init__()
-        self.encoder = SentenceEncoder(config)
-        self.segments = nn.Embedding(2, config.width)
+        super().__init__(config)
         self.relation = nn.Linear(4 * config.width, len(RELATIONS))
-        nn.init.zeros_(self.segments.weight)
 
     def forward(self, first: Sequence[Ints32], second: Sequence[Ints32], pieces: WordPieces) -> Tensor:
         """Log-odds ``[B, C]`` float32, given the piece ids of the two texts of each row."""
@@ -72,26 +60,10 @@ class PairNetwork(nn.Module):
         return self.relation(torch.cat([starts_BW, first_BW, second_BW, (first_BW - second_BW).abs()], dim=1)).float()
 
 
-class PairReader:
+class PairReader(TextReader[PairNetwork, PairReaderConfig]):
     """Reads pairs of texts; thread-safe."""
 
-    task = "pairs"
-
-    def __init__(
-        self,
-        network: PairNetwork,
-        pieces: WordPieces,
-        config: PairReaderConfig,
-        *,
-        revision: str = "unsaved",
-        device: str = "cpu",
-    ) -> None:
-        target = torch.device(device)
-        self.network = network.to(target, fastest_precision(target)).eval().requires_grad_(False)
-        self.network.relation.float()
-        if wants_int8(target):
-            self.network.encoder.use_int8()
-        self.name, self.revision, self.config, self.pieces = config.name, revision, config, pieces
+    network_class, config_class = PairNetwork, PairReaderConfig
 
     @torch.inference_mode()
     def read(self, pairs: Sequence[tuple[str, str]]) -> Floats:
@@ -105,16 +77,6 @@ class PairReader:
             log_odds_BC, reversed_BC = self.network([*first, *second], [*second, *first], self.pieces).chunk(2)
             read_PC[batch] = torch.softmax(both_orders(log_odds_BC, reversed_BC), dim=1).cpu().numpy()
         return read_PC
-
-    @classmethod
-    def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint; raises CheckpointError if it is incomplete or damaged."""
-        config = read_config(folder, PairReaderConfig)
-        pieces = read_word_pieces(folder, config.encoder)
-        network = fit_weights(folder, lambda: PairNetwork(config.encoder), read_weights(folder))
-        network.encoder.pieces = read_table(folder, "encoder.pieces.weight")
-        revision = revision_of(*(folder / name for name in _FILES))
-        return cls(network, pieces, config, revision=revision, device=device)
 
 
 def both_orders(log_odds_BC: Tensor, reversed_BC: Tensor) -> Tensor:
@@ -132,5 +94,4 @@ def load_pair_reader(name_or_path: str | Path = DEFAULT_PAIR_READER, *, device: 
         >>> RELATIONS[int(probabilities.argmax())]
         'contradicts'
     """
-    target = compute_device(device)
-    return shared(partial(PairReader.from_folder, device=target), find_model(name_or_path), _FILES, target)
+    return PairReader.shared(name_or_path, device=device)

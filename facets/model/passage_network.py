@@ -154,6 +154,16 @@ class _Layer(nn.Module):
         return self.feedforward_norm(states_TW + inner)
 
 
+class CrossEncoder(nn.Module):
+    """A few layers of a sentence encoder that read two texts together; subclasses add layers that score."""
+
+    def __init__(self, config: SentenceEncoderConfig) -> None:
+        super().__init__()
+        self.encoder = SentenceEncoder(config)
+        self.segments = nn.Embedding(2, config.width)  # first text, second text
+        nn.init.zeros_(self.segments.weight)
+
+
 def average_states(states_TW: Tensor, batch: RaggedBatch) -> Tensor:
     """Sentence vector of each text, ``[B, W]`` float32, unit norm: the mean of its states."""
     totals = torch.zeros(len(batch.lengths), states_TW.shape[1], device=states_TW.device)

@@ -18,11 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -204,7 +203,6 @@ class RelationModelConfig(ModelConfig):
     task: Literal["relations"] = TASK
     encoder_of: Name  # folder of the passage model whose word pieces are used, relative to the checkpoint
     network: PatternNetworkConfig = PatternNetworkConfig()  # shape of the network
-    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for readers
 
 
 class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
