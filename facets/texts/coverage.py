@@ -14,7 +14,6 @@ from torch import Tensor
 
 from facets import scoring
 from facets.arrays import Floats, Ints
-from facets.config import NonNegative, Positive, Settings, Share
 from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import grouped
@@ -31,30 +30,18 @@ MAX_TARGETS = 256  # most sentences to cover; in longer documents the sentences 
 SENTENCES_AT_A_TIME = 2048  # encoded together: enough to fill batches; their facets take 20 MiB
 
 
-class CoverageConfig(Settings):
-    """How sentences cover the words of a document; defaults chosen on dev documents (``docs/use/summaries.md``).
-
-    A sentence t covers a word w of the document by
-    ``c_t(w) = (1 - word_share) * facet ** power + word_share * word ** power``, where ``facet`` is the cosine of w
-    with the closest facet of t and ``word`` the cosine with the closest word of t, both at least 0. A summary covers
-    ``sum_w weight(w) * (sum_t c_t(w) ** (1 / repetition)) ** repetition`` with
-    ``weight(w) = occurrences(w) ** count_power * alpha / (alpha + p(w))``.
-    """
-
-    word_share: Share = 0.7  # share of the sentence's words; 0: facets alone, 1: words alone
-    power: Positive = 2.0  # > 1: near words count more than distant ones
-    repetition: Share = 0.65  # value of covering a word again: 0 for nothing, 1 for as much as the first time
-    count_power: NonNegative = 2.0  # > 1: repeated words count for more than the sum of their occurrences
-    alpha: Positive = 1e-3  # smaller values give words that are frequent in the language less weight
-    stop_words: bool = False  # whether stop words must be covered too
-
-
+# A sentence t covers a word w of the document by `c_t(w) = (1 - _WORD_SHARE) * facet ** _POWER + _WORD_SHARE * word **
+# _POWER`, where `facet` is the cosine of w with the closest facet of t and `word` that with the closest word of t, both
+# at least 0. A summary covers `sum_w weight(w) * (sum_t c_t(w) ** (1 / _REPETITION)) ** _REPETITION` with
+# `weight(w) = occurrences(w) ** _COUNT_POWER * ALPHA / (ALPHA + p(w))`. Chosen on dev documents.
+_WORD_SHARE = 0.7
+ALPHA = 1e-3
+_POWER, _REPETITION, _COUNT_POWER = 2.0, 0.65, 2.0
 # Of models of passages. A sentence t covers a word that it contains with `c_t = 1`, and a sentence s with
-# `c_t = max(0, t . s) ** power`. The words have weights as in `CoverageConfig`, but for alpha; the sentences have equal
-# weights, which sum to `_SENTENCE_SHARE` of the total. Chosen on dev documents.
+# `c_t = max(0, t . s) ** _POWER`. The words have the same weights, but for alpha; the sentences have equal weights,
+# which sum to `_SENTENCE_SHARE` of the total. Chosen on dev documents.
 _SENTENCE_SHARE = 0.5
-_ALPHA = 1e-2
-_DEFAULTS = CoverageConfig()
+_PASSAGE_ALPHA = 1e-2
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +54,15 @@ class Covered:
 
 
 def coverages_of(
-    model: TextModel,
-    documents: Sequence[Sequence[Sentence]],
-    config: CoverageConfig | None,
-    *,
-    query: str,
-    encoder: TextEncoder,
+    model: TextModel, documents: Sequence[Sequence[Sentence]], *, query: str, encoder: TextEncoder
 ) -> Iterator[Covered]:
-    """How well the sentences of each document cover it; sentences are encoded in blocks across documents.
+    """How well the sentences of each document cover it: its words, and for models of passages its sentences too.
 
-    ``documents``: at least one sentence each. ``config``: None: for models of passages, words and sentences; for others
-    the default ``CoverageConfig``. ``query``: if not empty, words and sentences closer to it count more.
+    Sentences are encoded in blocks across documents. ``documents``: at least one sentence each. ``query``: if not
+    empty, words and sentences closer to it count more.
     """
-    if config is None and model.task == "passages":
-        return _sentence_coverages(model, documents, query=query, encoder=encoder)
-    return _word_coverages(model, documents, config or _DEFAULTS, query=query, encoder=encoder)
+    coverages = _sentence_coverages if model.task == "passages" else _word_coverages
+    return coverages(model, documents, query=query, encoder=encoder)
 
 
 def _groups(documents: Sequence[Sequence[Sentence]]) -> Iterator[tuple[list[str], list[slice]]]:
@@ -92,43 +73,33 @@ def _groups(documents: Sequence[Sequence[Sentence]]) -> Iterator[tuple[list[str]
 
 
 def _word_coverages(
-    model: TextModel,
-    documents: Sequence[Sequence[Sentence]],
-    config: CoverageConfig,
-    *,
-    query: str,
-    encoder: TextEncoder,
+    model: TextModel, documents: Sequence[Sequence[Sentence]], *, query: str, encoder: TextEncoder
 ) -> Iterator[Covered]:
     sought_ND = _sought(model, query, encoder) if query else None
     for texts, places in _groups(documents):
-        in_facets = config.word_share < 1
-        encoded = encoder.encode(texts) if in_facets and len(texts) <= SENTENCES_AT_A_TIME else None
+        encoded = encoder.encode(texts) if len(texts) <= SENTENCES_AT_A_TIME else None
         for place in places:
             words = [own[: model.max_tokens] for own in model.tokenizer.words(texts[place])]
             rows = [known_rows(model.words.vocabulary, own) for own in words]
-            words_UD, weights_U = words_to_cover(model, rows, config, sought_ND=sought_ND)
+            words_UD, weights_U = words_to_cover(model, rows, sought_ND=sought_ND)
             covered_SU = torch.empty(len(rows), len(words_UD))
             for start in range(place.start, place.stop, SENTENCES_AT_A_TIME):
                 block = slice(start, min(place.stop, start + SENTENCES_AT_A_TIME))
-                facets = encoder.encode(texts[block]) if in_facets and encoded is None else encoded
-                facets = facets[block] if facets is encoded and facets is not None else facets
+                facets = encoder.encode(texts[block]) if encoded is None else encoded[block]
                 own = slice(start - place.start, block.stop - place.start)
-                covered_SU[own] = block_coverage(model, rows[own], words_UD, facets_BKD=facets, config=config)
-            yield Covered(covered_SU, weights_U, config.repetition)
+                covered_SU[own] = block_coverage(model, rows[own], words_UD, facets)
+            yield Covered(covered_SU, weights_U, _REPETITION)
 
 
-def words_to_cover(
-    model: TextModel, rows: Sequence[Ints], config: CoverageConfig, *, sought_ND: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def words_to_cover(model: TextModel, rows: Sequence[Ints], *, sought_ND: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Unit vectors of the words of a document to cover, ``[U, D]``, and their weights, ``[U]``, >= 0, the largest 1.
 
     ``rows``: vocabulary rows of the words of each sentence. All cosines of a document fit into 256 MiB.
     """
     vocabulary = model.words.vocabulary
-    rows_U, weights_U = _word_weights(vocabulary, rows, count_power=config.count_power, alpha=config.alpha)
-    if not config.stop_words:
-        content_U = weights_U * torch.from_numpy(~vocabulary.is_stop[rows_U])
-        weights_U = content_U if float(content_U.sum()) > 0 else weights_U
+    rows_U, weights_U = _word_weights(vocabulary, rows, count_power=_COUNT_POWER, alpha=ALPHA)
+    content_U = weights_U * torch.from_numpy(~vocabulary.is_stop[rows_U])
+    weights_U = content_U if float(content_U.sum()) > 0 else weights_U
     if sought_ND is not None and len(rows_U):
         closeness_NU = sought_ND @ torch.from_numpy(model.words.units(rows_U)).mT
         weights_U = _focused(weights_U, closeness_NU.amax(dim=0).clamp(0.0, 1.0).square())
@@ -152,25 +123,20 @@ def _word_weights(
     return rows_U, (weights_U * scoring.probability_weights(probabilities_U, alpha=alpha)).float()
 
 
-def block_coverage(
-    model: TextModel, rows: Sequence[Ints], words_UD: Tensor, *, facets_BKD: Floats | None, config: CoverageConfig
-) -> Tensor:
-    """c_t(w) of some sentences, ``[B, U]`` in ``[0, 1]``, see ``CoverageConfig``.
+def block_coverage(model: TextModel, rows: Sequence[Ints], words_UD: Tensor, facets_BKD: Floats) -> Tensor:
+    """c_t(w) of some sentences, ``[B, U]`` in ``[0, 1]``.
 
-    ``rows``: vocabulary rows of the words of each sentence. ``facets_BKD``: their facets; None when only words count.
+    ``rows``: vocabulary rows of the words of each sentence. ``facets_BKD``: their facets.
     """
     covered_BU = torch.zeros(len(rows), len(words_UD))
-    if facets_BKD is not None and config.word_share < 1:
-        # The whole [B, K, U] array is computed at once; working in blocks of sentences keeps it small.
-        step = max(1, COSINES_AT_A_TIME // max(1, facets_BKD.shape[1] * len(words_UD)))
-        for start in range(0, len(rows), step):
-            check_interrupted()
-            facets = torch.from_numpy(facets_BKD[start : start + step])
-            covered_BU[start : start + step] = scoring.word_coverage(facets, words_UD).pow_(config.power)
-        covered_BU *= 1 - config.word_share
-    if config.word_share > 0:
-        covered_BU += _closest_words(model, rows, words_UD).pow_(config.power) * config.word_share
-    return covered_BU
+    # The whole [B, K, U] array is computed at once; working in blocks of sentences keeps it small.
+    step = max(1, COSINES_AT_A_TIME // max(1, facets_BKD.shape[1] * len(words_UD)))
+    for start in range(0, len(rows), step):
+        check_interrupted()
+        facets = torch.from_numpy(facets_BKD[start : start + step])
+        covered_BU[start : start + step] = scoring.word_coverage(facets, words_UD).pow_(_POWER)
+    covered_BU *= 1 - _WORD_SHARE
+    return covered_BU.add_(_closest_words(model, rows, words_UD).pow_(_POWER), alpha=_WORD_SHARE)
 
 
 def _closest_words(model: TextModel, rows: Sequence[Ints], words_UD: Tensor) -> Tensor:
@@ -223,7 +189,7 @@ def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> Floats:
 def _covered(model: TextModel, texts: Sequence[str], vectors_SD: Floats, *, sought_D: Floats | None) -> Covered:
     words_SU, word_weights_U = _words(model, texts)
     targets_TD, weights_T = _targets(vectors_SD)
-    likeness_ST = torch.from_numpy(vectors_SD @ targets_TD.T).clamp_(0.0, 1.0).pow_(_DEFAULTS.power)
+    likeness_ST = torch.from_numpy(vectors_SD @ targets_TD.T).clamp_(0.0, 1.0).pow_(_POWER)
     if sought_D is not None and sought_D.any() and vectors_SD.shape[1] == len(sought_D):
         closeness_S = torch.from_numpy(vectors_SD @ sought_D).clamp_(0.0, 1.0).square_()
         if len(word_weights_U):
@@ -231,7 +197,7 @@ def _covered(model: TextModel, texts: Sequence[str], vectors_SD: Floats, *, soug
         weights_T = _focused(weights_T, torch.from_numpy(targets_TD @ sought_D).clamp_(0.0, 1.0).square_())
     parts = ((words_SU, word_weights_U, 1 - _SENTENCE_SHARE), (likeness_ST, weights_T, _SENTENCE_SHARE))
     weights_C = torch.cat([_shared(*part) for part in parts])
-    return Covered(torch.cat([words_SU, likeness_ST], dim=1), weights_C, _DEFAULTS.repetition)
+    return Covered(torch.cat([words_SU, likeness_ST], dim=1), weights_C, _REPETITION)
 
 
 def _words(model: TextModel, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
@@ -245,8 +211,8 @@ def _words(model: TextModel, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
     vocabulary = model.words.vocabulary
     rows_U = vocabulary.rows(list(numbers))
     probabilities_U = np.append(vocabulary.probabilities, 0.0)[rows_U]
-    counts_U = np.bincount(columns_W, minlength=len(numbers)).astype(np.float64) ** _DEFAULTS.count_power
-    weights_U = counts_U * scoring.probability_weights(torch.from_numpy(probabilities_U), alpha=_ALPHA).numpy()
+    counts_U = np.bincount(columns_W, minlength=len(numbers)).astype(np.float64) ** _COUNT_POWER
+    weights_U = counts_U * scoring.probability_weights(torch.from_numpy(probabilities_U), alpha=_PASSAGE_ALPHA).numpy()
     is_content_U = ~vocabulary.is_stop[rows_U] | (rows_U == vocabulary.unknown_row)
     kept_U = np.flatnonzero(is_content_U if is_content_U.any() else weights_U > 0)
     kept_U = np.sort(kept_U[np.argsort(-weights_U[kept_U], kind="stable")[: _most_words(len(texts))]])
@@ -275,5 +241,5 @@ def _focused(weights_C: Tensor, closeness_C: Tensor) -> Tensor:
 
 def _shared(covered_SC: Tensor, weights_C: Tensor, share: float) -> Tensor:
     """Scales weights so that all sentences together cover ``share``."""
-    total = float(scoring.added_coverage(covered_SC, _DEFAULTS.repetition) @ weights_C) if len(weights_C) else 0.0
+    total = float(scoring.added_coverage(covered_SC, _REPETITION) @ weights_C) if len(weights_C) else 0.0
     return weights_C * (share / total) if total > 0 else weights_C

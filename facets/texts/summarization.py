@@ -17,7 +17,7 @@ from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
-from facets.texts.coverage import CoverageConfig, Covered, coverages_of
+from facets.texts.coverage import Covered, coverages_of
 from facets.texts.importance import has_prose, importance
 
 # Gains computed at once: 4 MiB.
@@ -156,7 +156,6 @@ def summarize(
     num_sentences: int | None = None,
     max_words: int | None = None,
     query: str = "",
-    coverage: CoverageConfig | None = None,
     encoder: TextEncoder | None = None,
     use_importance: bool = True,
 ) -> list[Summary]:
@@ -164,10 +163,9 @@ def summarize(
 
     ``documents``: texts, or lists of their sentences. ``num_sentences``: fewer if there is less prose; default 3.
     ``max_words``: alternative limit: most words (split at white space); if no sentence fits, the best one is taken.
-    ``query``: if not empty, parts of the document that are closer to it count more. ``coverage``: how sentences cover
-    the words of a document; None: the default, which for passage models is to cover words and sentences. ``encoder``:
-    encodes sentences and query in place of the model, such as a server's queue. ``use_importance``: multiply
-    the gain of a sentence by the odds that a person picks it (``facets.texts.importance``); False: eq. 3.7 alone.
+    ``query``: if not empty, parts of the document that are closer to it count more. ``encoder``: encodes
+    sentences and query in place of the model, such as a server's queue. ``use_importance``: multiply the gain of a
+    sentence by the odds that a person picks it (``facets.texts.importance``); False: eq. 3.7 alone.
 
     Raises InvalidInputError; its path names the text.
     """
@@ -178,7 +176,7 @@ def summarize(
     if query:
         check_text(query, ("query",))
         check_readable(model, query, ("query",))
-    coverages = coverages_of(model, split, coverage, query=query, encoder=encoder or model)
+    coverages = coverages_of(model, split, query=query, encoder=encoder or model)
     summaries = []
     for sentences, covered in zip(split, coverages, strict=True):
         worth_S = None

@@ -63,9 +63,7 @@ def fitted(documents: Sequence[Sequence[Sentence]], worth: Sequence[Doubles], we
 
     model = load()
     columns = []
-    for sentences, covered in zip(
-        documents, coverages_of(model, documents, None, query="", encoder=model), strict=True
-    ):
+    for sentences, covered in zip(documents, coverages_of(model, documents, query="", encoder=model), strict=True):
         gains_S = (covered.covered @ covered.weights).double().numpy()
         columns.append(np.column_stack([features(sentences), np.log(gains_S + 1e-4 * gains_S.max() + 1e-12)]))
         columns[-1][:, -1] -= np.log(gains_S.mean() + 1e-12)

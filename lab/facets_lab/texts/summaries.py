@@ -15,7 +15,6 @@ from pydantic import AfterValidator
 
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
-from facets.texts.coverage import CoverageConfig
 from facets.texts.summarization import summarize
 from facets.texts.words import TextWords
 from facets_lab.evaluation.comparison import Embed, Report, if_installed, make_report, minilm
@@ -116,9 +115,7 @@ def evaluate_summarization(
         if baselines:
             yield "first", "ranking", [best(document, range(len(document))) for document in documents]
             # Eq. 3.7 alone.
-            found = covering(
-                models[0], coverage=CoverageConfig(), encoder=AverageEncoder(models[0]), use_importance=False
-            )
+            found = covering(models[0], encoder=AverageEncoder(models[0]), use_importance=False)
             yield "sentence-average", "coverage", [summary.text for summary in found]
             for embed in if_installed("minilm-centroid", minilm):
                 centroid = partial(by_centroid, embed)

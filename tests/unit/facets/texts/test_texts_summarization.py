@@ -11,7 +11,7 @@ from facets.language.sentences import Sentence
 from facets.model.contract import TextModel
 from facets.scoring import added_coverage
 from facets.texts import coverage, summarization
-from facets.texts.coverage import CoverageConfig, Covered, block_coverage, coverages_of, words_to_cover
+from facets.texts.coverage import Covered, block_coverage, coverages_of, words_to_cover
 from facets.texts.summarization import select_sentences, summarize
 from facets.texts.words import known_rows
 
@@ -86,12 +86,11 @@ def test_coverage_of_blocks_equals_the_definition(
     model: TextModel, monkeypatch: pytest.MonkeyPatch, at_a_time: int
 ) -> None:
     monkeypatch.setattr(coverage, "COSINES_AT_A_TIME", at_a_time)
-    config = CoverageConfig(word_share=0.3, power=2.0, count_power=1.5, alpha=1e-3)
     sentences = [*SENTENCES, "Qwxz vbnm.", "The cat, the dog."]
     own_rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words(sentences)]
-    words_UD, _ = words_to_cover(model, own_rows, config)
+    words_UD, _ = words_to_cover(model, own_rows)
     facets = model.encode(sentences)
-    fast = block_coverage(model, own_rows, words_UD, facets_BKD=facets, config=config)
+    fast = block_coverage(model, own_rows, words_UD, facets)
     vectors = model.words.unit_vectors
     for s, sentence in enumerate(sentences):
         rows = [r for r in model.words.vocabulary.rows(model.tokenizer.words([sentence])[0]) if r < len(model.words)]
@@ -99,17 +98,18 @@ def test_coverage_of_blocks_equals_the_definition(
             unit = facets[s] / np.linalg.norm(facets[s], axis=1, keepdims=True)
             facet = max(0.0, float((unit @ word).max()))
             own = max([0.0, *(float(vectors[r] @ word) for r in rows if model.words.vocabulary.words[r] not in ",.")])
-            assert fast[s, u].item() == pytest.approx(0.7 * facet**2 + 0.3 * own**2, abs=1e-5)
+            assert fast[s, u].item() == pytest.approx(0.3 * facet**2 + 0.7 * own**2, abs=1e-5)
 
 
 def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "MAX_WORDS", 3)
     texts = ["Cat cat dog.", "Cat dog puppy.", "The piano."]
     rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words(texts)]
-    words_UD, weights_U = words_to_cover(model, rows, CoverageConfig(count_power=2.0, stop_words=True, alpha=1e9))
+    monkeypatch.setattr(coverage, "ALPHA", 1e9)
+    words_UD, weights_U = words_to_cover(model, rows)
     assert len(words_UD) == 3 and sorted(weights_U.tolist())[1:] == pytest.approx([4 / 9, 1.0])
     monkeypatch.setattr(coverage, "KEPT_COSINES", 3)
-    assert len(words_to_cover(model, rows, CoverageConfig())[0]) == 1
+    assert len(words_to_cover(model, rows)[0]) == 1
     (summary,) = summarize(model, [SENTENCES], num_sentences=2)
     assert len(summary.sentences) == 2
 
@@ -170,7 +170,7 @@ PASSAGES = [
 
 def _covered(model: TextModel, texts: list[str]) -> coverage.Covered:
     document = [Sentence(text, 0, len(text), text) for text in texts]
-    [covered] = coverages_of(model, [document], None, query="", encoder=model)
+    [covered] = coverages_of(model, [document], query="", encoder=model)
     return covered
 
 
