@@ -5,7 +5,6 @@ corpus. The result does not depend on the number of workers.
 """
 
 import html
-import json
 import os
 import re
 import zipfile
@@ -27,7 +26,6 @@ from tqdm import tqdm
 from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer, grouped
 from facets.language.vocabulary import Vocabulary
-from facets.storage.files import write_atomically
 from facets_lab.evaluation.files import read_texts
 
 _TITLE = "# "
@@ -128,7 +126,6 @@ class PackedCorpus:
         if not path.is_dir():
             raise ConfigError(f"a packed corpus is a folder, got {path}")
         try:
-            json.loads((path / "meta.json").read_text(encoding="utf-8"))  # written last
             tokens = np.load(path / "tokens.npy", mmap_mode="r", allow_pickle=False)
             with np.load(path / "offsets.npz", allow_pickle=False) as arrays:
                 offsets: dict[str, Any] = {name: arrays[name] for name in arrays.files}
@@ -174,7 +171,7 @@ def pack(
     paths = expand_files(files)
     vocabulary = None if words is None else Vocabulary.load(words / "vocabulary.tsv").without_pieces()
     out.mkdir(parents=True, exist_ok=True)
-    (out / "meta.json").unlink(missing_ok=True)
+    (out / "offsets.npz").unlink(missing_ok=True)
     numbers: dict[str, int] = {}
     parts: list[NDArray[np.uint32]] = []
     lengths: tuple[list[int], list[int], list[int]] = ([], [], [])
@@ -196,16 +193,8 @@ def pack(
     vocabulary.save(out / "vocabulary.tsv")
     names = ("sentence_offsets", "paragraph_offsets", "document_offsets")
     offsets = {name: np.cumsum([0, *values], dtype=np.int64) for name, values in zip(names, lengths, strict=True)}
-    np.savez(out / "offsets.npz", allow_pickle=False, **offsets)
-    meta = {
-        **dict(zip(("num_sentences", "num_paragraphs", "num_documents"), map(len, lengths), strict=True)),
-        "num_tokens": len(tokens),
-        "num_unknown": int(np.count_nonzero(tokens == len(vocabulary))),
-        "num_words": len(vocabulary),
-    }
     # Written last, because only a folder with this file is a packed corpus.
-    with write_atomically(out / "meta.json", durable=False) as part:
-        part.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+    np.savez(out / "offsets.npz", allow_pickle=False, **offsets)
 
 
 def _most_frequent(words: Sequence[str], counts: NDArray[np.int64], *, max_words: int, min_count: int) -> Vocabulary:

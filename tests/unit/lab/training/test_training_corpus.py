@@ -1,10 +1,8 @@
 import gzip
-import json
 import lzma
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,10 +44,6 @@ def packed(files: list[Path], tmp_path: Path) -> PackedCorpus:
     return packed_corpus(files, tmp_path / "packed")
 
 
-def meta_of(corpus: PackedCorpus) -> dict[str, Any]:
-    return json.loads((corpus.path / "meta.json").read_text())  # type: ignore[no-any-return]
-
-
 def spans(offsets: np.ndarray) -> list[range]:
     return [range(start, end) for start, end in pairwise(offsets)]
 
@@ -73,7 +67,6 @@ def test_rare_words_become_unknown(files: list[Path], tmp_path: Path) -> None:
     assert [packed.vocabulary.words[row] if row < 4 else "?" for row in packed.sentence(1)] == [
         "the", "cat", "?", "?", ".",
     ]  # fmt: skip
-    assert meta_of(packed)["num_unknown"] == np.count_nonzero(packed.tokens == 4) > 0
     assert packed.vocabulary.total_count == len(packed.tokens)
 
 
@@ -85,7 +78,7 @@ def test_number_of_workers_and_blocks_changes_nothing(
     two = packed_corpus(files, tmp_path / "two", workers=2)
     for name in ("tokens", "sentence_offsets", "paragraph_offsets", "document_offsets"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-    assert one.vocabulary.words == two.vocabulary.words and meta_of(one) == meta_of(two)
+    assert one.vocabulary.words == two.vocabulary.words
 
 
 def test_bad_settings_and_empty_corpora_are_refused(tmp_path: Path) -> None:
@@ -100,7 +93,7 @@ def test_bad_settings_and_empty_corpora_are_refused(tmp_path: Path) -> None:
         list(read_titled_documents(tmp_path / "missing.txt"))
 
 
-@pytest.mark.parametrize("name", ["meta.json", "tokens.npy"])
+@pytest.mark.parametrize("name", ["offsets.npz", "tokens.npy"])
 def test_damaged_and_missing_parts_are_refused(packed: PackedCorpus, name: str) -> None:
     path = packed.path / name
     path.write_bytes(path.read_bytes()[:-90])
