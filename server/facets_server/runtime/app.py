@@ -95,11 +95,10 @@ class FacetsServer:
             # The whole server has no name. It can partly do without the dependencies, which have names of their own.
             checks |= {"": [*chain(*checks.values())]} | {name: [check] for name, check in engine.checks().items()}
             self._health = HealthMonitor(checks)
-            self._probes = probe_handlers(self._health, config)
             names = [*(service.name for service in table), health.SERVICE_NAME, reflection.SERVICE_NAME]
             described = reflection.ReflectionServicer(names)
             table.append(Service(reflection.SERVICE_NAME, lambda: described, ()))
-            self._handlers = calls.wrapped(table)
+            self._handlers = calls.wrapped(table) | probe_handlers(self._health, config)
             self.port = self._grpc.listen()
             if self._gateway is not None:
                 # Only this user may open the folder, so a caller at its socket is the gateway.
@@ -116,7 +115,7 @@ class FacetsServer:
 
     def start(self) -> None:
         """Answers calls, and opens the models, without ``warm_up`` at their first calls; raises what a model raises."""
-        self._grpc.start(self._handlers, probes=self._probes)
+        self._grpc.start(self._handlers)
         for model in self._models.all() if self._warms_up else ():
             for _ in range(UNRECORDED_CALLS + 1):
                 model.opened().probe(CallContext(method="warm-up"))

@@ -8,16 +8,18 @@ import asyncio
 import os
 import ssl
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import grpc
+from grpc._cython import cygrpc
+from grpc.aio._server import Server
 
 from facets.errors import ConfigError
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 
-_MAX_PENDING_CALLS = 4096  # of all connections, not yet seen by the loop; some may hold 64 KiB each
+_MAX_PENDING_CALLS = 4096  # of one method and all connections, not yet seen by the loop; some may hold 64 KiB each
 _POLL_S = 0.1  # interval while stopping
 
 ResultT = TypeVar("ResultT")
@@ -32,7 +34,7 @@ class GrpcServer:
         self._config = config
         self._thread = threading.Thread(target=self.loop.run_forever, name="grpc", daemon=True)
         self._thread.start()
-        self._server: grpc.aio.Server = self._on_loop(self._make())
+        self._server: Server = self._on_loop(self._make())
 
     def listen(self) -> int:
         """Binds the port of the settings and returns its number, 1 for a socket; raises ConfigError."""
@@ -54,13 +56,12 @@ class GrpcServer:
         self._bind(address, f"no socket can be made in {folder}: set TMPDIR to a shorter path")
         return address
 
-    def start(self, handlers: Mapping[str, Any], *, probes: Mapping[str, Any]) -> None:
-        """Answers calls from now on; both arguments are handlers by full name of the method.
+    def start(self, handlers: Mapping[str, Any]) -> None:
+        """Answers calls from now on, by handlers by full name of the method.
 
-        ``probes`` are admitted however many others wait: gRPC keeps a separate queue for each registered method.
+        gRPC keeps a separate queue for each method, so probes are admitted however many others wait.
         """
-        self._server.add_generic_rpc_handlers((_Handlers(handlers),))
-        for full_name, handler in probes.items():
+        for full_name, handler in handlers.items():
             _, service, method = full_name.split("/")
             self._server.add_registered_method_handlers(service, {method: handler})
         self._on_loop(self._server.start())
@@ -80,7 +81,7 @@ class GrpcServer:
     def _on_loop(self, coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
-    async def _make(self) -> grpc.aio.Server:
+    async def _make(self) -> Server:
         admission = self._config.admission
         options = [
             ("grpc.max_receive_message_length", self._config.limits.max_message_bytes),
@@ -95,7 +96,7 @@ class GrpcServer:
             ("grpc.server.max_pending_requests", _MAX_PENDING_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", 2 * _MAX_PENDING_CALLS),
         ]
-        return grpc.aio.server(options=options)
+        return _Server(options)
 
     def _bind(self, address: str, problem: str, credentials: grpc.ServerCredentials | None = None) -> int:
         try:
@@ -117,12 +118,24 @@ class GrpcServer:
             await asyncio.wait(others, timeout=last_replies_s)
 
 
-class _Handlers(grpc.GenericRpcHandler):
-    def __init__(self, handlers: Mapping[str, Any]) -> None:
-        self._handlers = handlers
+class _Core(cygrpc.AioServer):  # type: ignore[misc]
+    async def _request_call(self) -> None:
+        """Refuses calls of methods that are not registered: gRPC's own loop ends at a path that is not UTF-8."""
+        refusals = set[asyncio.Task[None]]()
+        while True:
+            refusals.add(task := asyncio.create_task(_refused(await super()._request_call())))
+            task.add_done_callback(refusals.discard)
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        return self._handlers.get(handler_call_details.method)
+
+async def _refused(state: Any) -> None:
+    loop, unknown = asyncio.get_running_loop(), cygrpc._MethodResolver([], {})
+    await cygrpc._schedule_rpc_coro(cygrpc._handle_rpc("", unknown, (), state, loop, False), state, loop, "")
+
+
+class _Server(Server):
+    def __init__(self, options: Sequence[tuple[str, int]]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._server = _Core(self._loop, None, (), (), tuple(options), None)
 
 
 def _credentials(security: SecurityConfig) -> grpc.ServerCredentials:

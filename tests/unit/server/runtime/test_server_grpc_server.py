@@ -86,3 +86,13 @@ def test_a_socket_without_a_folder_is_an_error(make_server, tmp_path):
 def test_a_socket_is_for_grpc_alone(tmp_path):
     with pytest.raises(ConfigError, match=r"socket must be unset where http\.port is on"):
         ServerConfig(socket=tmp_path / "server.sock", http=HttpConfig(port=0))
+
+
+def test_calls_of_unknown_methods_are_refused_and_the_server_goes_on(make_server):
+    channel = make_server().channel
+    for path in (b"/\xff/\xfe", "/facets.v1.ModelService/Unknown", "/"):
+        call = channel.unary_unary(path)
+        with pytest.raises(grpc.RpcError) as raised:
+            call(b"", timeout=60)
+        assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert models_pb2_grpc.ModelServiceStub(channel).ListModels(models_pb2.ListModelsRequest(), timeout=60).models
