@@ -130,7 +130,7 @@ def rank(
     for place, scored in enumerate(best) if request.diversify else ():
         check_interrupted()
         stored = view.facets(record, scored.rows)
-        alike, shares = similarities(stored.units, stored.starts), scored.met.shares
+        alike, shares = similarities(stored.units, stored.starts).__getitem__, scored.met.shares
         chosen = select_diverse(scored.scores, shares, alike, diversify=request.diversify, top_k=request.top_k)
         best[place] = scored[chosen]
     found = np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)])

@@ -4,7 +4,7 @@ Shape letters: N documents, Q queries, J facets of a query, K facets of a docume
 T facets of all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -117,7 +117,7 @@ def _shares(met_CJD: NDArray[np.floating | np.integer], query_JD: Floats) -> Dou
 
 
 def select_diverse(
-    scores_C: Vectors, shares_CJ: Vectors, similarities_CC: Vectors, *, diversify: float, top_k: int
+    scores_C: Vectors, shares_CJ: Vectors, similarities: Callable[[int], Vectors], *, diversify: float, top_k: int
 ) -> Ints:
     """Chooses documents one by one: the next has the largest ``(1 - diversify) score + diversify novelty``.
 
@@ -128,12 +128,12 @@ def select_diverse(
       facets of the query (xQuAD, Santos et al. 2010). ``r_j`` is how well a document answers facet j: its share, scaled
       to [0, 1] over the candidates and raised to the 4th power. The weights ``w_j`` are the largest shares.
 
-    ``shares_CJ``: what each query facet adds to the score; facets that add nothing are ignored. ``similarities_CC``: of
-    the candidates to each other, in [0, 1]. ``diversify``: 0 keeps the order of scores, 1 uses novelty only; the first
-    document is always the best one. Returns the positions of ``top_k`` documents, in order.
+    ``shares_CJ``: what each query facet adds to the score; facets that add nothing are ignored. ``similarities``:
+    ``[C]`` of one candidate to all, in [0, 1]. ``diversify``: 0 keeps the order of scores, 1 uses novelty only; the
+    first document is always the best one. Returns the positions of ``top_k`` documents, in order.
 
     Example:
-        >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).__getitem__
         >>> select_diverse(np.array([0.9, 0.8, 0.5]), np.ones((3, 1)), alike, diversify=0.5, top_k=2).tolist()
         [0, 2]
     """
@@ -150,7 +150,7 @@ def select_diverse(
         best = int(gains_C.argmax())
         chosen.append(best)
         left_J = left_J * (1 - answers_CJ[best])
-        nearest_C = np.maximum(nearest_C, similarities_CC[best])
+        nearest_C = np.maximum(nearest_C, similarities(best))
         novelty_C = 1 - nearest_C
         if len(used_J) > 1:
             novelty_C = (novelty_C + answers_CJ @ (weights_J * left_J)) / 2

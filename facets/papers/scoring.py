@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from facets.arrays import Floats, Ints
+from facets.arrays import Doubles, Floats, Ints, take_groups
 from facets.index.candidates import select_diverse
+from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateEvidence, CandidateKind, PaperFacets, PaperOptions
@@ -124,14 +125,18 @@ def diverse_columns(table: CandidateTable, rows_C: Ints, scores_C: Floats, optio
 
     Two candidates are as similar as the fraction of papers that they share, of the smaller paper set.
     """
-    papers = [table.papers_of(int(row)) for row in rows_C]
-    _, columns = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *papers]), return_inverse=True)
-    counts_C = np.array([len(rows) for rows in papers])
-    has_CP = np.zeros((len(papers), int(columns.max(initial=-1)) + 1), dtype=np.float32)
-    has_CP[np.repeat(np.arange(len(papers)), counts_C), columns] = 1.0
-    similarities_CC = (has_CP @ has_CP.T) / np.maximum(1, np.minimum(counts_C[:, None], counts_C))
-    no_facets = np.empty((len(papers), 0))  # facets of a query that diversity should cover
-    return select_diverse(scores_C, no_facets, similarities_CC, diversify=options.diversify, top_k=options.top_k)
+    pairs_P, starts_C1 = take_groups(table.starts, rows_C)
+    papers_P, counts_C = table.papers[pairs_P], np.diff(starts_C1)
+    candidates_P = np.repeat(np.arange(len(rows_C)), counts_C)
+
+    def similarities(place: int) -> Doubles:  # of one candidate at a time: a matrix of all would take gigabytes
+        check_interrupted()
+        is_shared_P = np.isin(papers_P, table.papers_of(int(rows_C[place])))
+        shared_C = np.bincount(candidates_P[is_shared_P], minlength=len(rows_C))
+        return shared_C / np.maximum(1, np.minimum(counts_C[place], counts_C))
+
+    no_facets = np.empty((len(rows_C), 0))  # facets of a query that diversity should cover
+    return select_diverse(scores_C, no_facets, similarities, diversify=options.diversify, top_k=options.top_k)
 
 
 def _nearest_words(model: PaperModel, titles: Sequence[str], facet_D: Floats) -> tuple[tuple[str, float], ...]:

@@ -39,7 +39,7 @@ from facets_server.runtime.models import ServedModel, TaskModels
 from facets_server.runtime.requests import check_list_of_texts, check_not_empty, check_product, check_texts, record_of
 
 _MAX_ID_BYTES = 512
-_PAPERS_AT_A_TIME, _DOCUMENTS_AT_A_TIME = 32, 64
+_PAPERS_AT_A_TIME, _CANDIDATES_AT_A_TIME, _DOCUMENTS_AT_A_TIME = 32, 2000, 64
 _BULK_PAPERS_AT_A_TIME = 128  # larger than elsewhere: each turn looks up the candidates again
 _MAX_TITLE_CHARS = 500  # of a ranked paper; the same papers are ranked for many ids
 _MAX_UNKNOWN = 100  # unknown names that are returned; the others are counted
@@ -355,9 +355,10 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         if options.evidence:
             check_product("papers", options.top_k, len(papers), self.limits.max_evidence_hits, ("options", "top_k"))
         results: list[list[RankedCandidate]] = []
-        for start in range(0, len(papers), _PAPERS_AT_A_TIME):
+        step = min(_PAPERS_AT_A_TIME, _CANDIDATES_AT_A_TIME // options.top_k)
+        for start in range(0, len(papers), step):
             with in_request(_CANDIDATE_FIELDS, start=start), served.exclusive(call) as engine:
-                results += engine.recommend(kind, papers[start : start + _PAPERS_AT_A_TIME], options)
+                results += engine.recommend(kind, papers[start : start + step], options)
         call.num_items = len(results)
         return {"results": results, "model": served.info, "timings": call}
 

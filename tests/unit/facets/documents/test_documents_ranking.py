@@ -60,7 +60,7 @@ def test_choice_follows_the_definition(seed: int, num: int, num_facets: int, str
     rng = np.random.default_rng(seed)
     scores, shares = rng.random(num), rng.uniform(-0.2, 1, (num, num_facets))
     alike = similarities(rng.standard_normal((num * 3, 8)), np.arange(num + 1) * 3)
-    found = select_diverse(scores, shares, alike, diversify=strength, top_k=top_k)
+    found = select_diverse(scores, shares, alike.__getitem__, diversify=strength, top_k=top_k)
     assert found.tolist() == reference(scores, shares, alike, strength, top_k)
 
 

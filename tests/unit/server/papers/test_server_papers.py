@@ -225,6 +225,27 @@ def test_added_papers_bring_authors_and_citing_papers(own):
     assert ids_of(found.results[0])[0] == "Dee"
 
 
+def test_thousands_of_diverse_authors_take_little_memory_and_short_turns(own):
+    papers = [
+        pb.Paper(id=f"new {number}", title="boat river", authors=[pb.Author(name=f"{number}/{i}") for i in range(25)])
+        for number in range(200)
+    ]
+    own.stub.AddPapers(pb.AddPapersRequest(papers=papers), timeout=60)
+    own.paper_engine.batches.clear()
+    request = pb.RecommendAuthorsRequest(papers=[BOAT] * 4, options=options(top_k=1000, diversify=1))
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        reply = own.stub.RecommendAuthors(request, timeout=60)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    # One author of each paper comes before the co-authors.
+    assert len({name.partition("/")[0] for name in ids_of(reply.results[0])[:200]}) >= 198
+    assert peak < 64 * 2**20
+    assert own.paper_engine.batches == [2, 2]
+
+
 def test_readers_do_not_wait_for_additions(own):
     engine = own.paper_engine
     engine.slow = "wine"
