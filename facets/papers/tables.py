@@ -251,21 +251,22 @@ class CandidateTable:
         ``words_share``: weight of the cosine of words in a similarity; the cosine of passages has the rest.
         """
         pairs, starts_C1 = take_groups(self.starts, rows_C)
-        counts_C, own_P = np.diff(starts_C1), self.papers[pairs] - bank.num_trained
-        passages_PE, words_PM = (1.0 - words_share) * bank.passages[own_P], bank.words[own_P]
+        counts_C = np.diff(starts_C1)
+        papers_U, places_P = np.unique(self.papers[pairs] - bank.num_trained, return_inverse=True)
+        passages_UE, words_UM = (1.0 - words_share) * bank.passages[papers_U], bank.words[papers_U]
         group_P1 = np.repeat(4.0 * np.arange(len(rows_C)), counts_C)[:, None]  # cosines of two groups are 2 apart
         used_C = np.minimum(counts_C, _NEAREST_PASSAGES)
         result = np.zeros((len(rows_C), len(papers)))
-        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(own_P)))
+        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(places_P)))
         for first in range(0, len(papers), step):
             part = slice(first, first + step)
-            similar_PN = passages_PE @ papers.passages[part].T
+            similar_UN = passages_UE @ papers.passages[part].T
             for number, words_M in enumerate(papers.words[part]):
                 check_interrupted()
                 weights_V = np.zeros(np.iinfo(np.uint16).max + 1, dtype=np.float32)
                 weights_V[words_M["row"]] = words_share * words_M["weight"]
-                similar_PN[:, number] += np.einsum("pm,pm->p", weights_V[words_PM["row"]], words_PM["weight"])
-            sorted_PN = group_P1 - np.sort(group_P1 - similar_PN, axis=0)
+                similar_UN[:, number] += np.einsum("um,um->u", weights_V[words_UM["row"]], words_UM["weight"])
+            sorted_PN = group_P1 - np.sort(group_P1 - similar_UN[places_P], axis=0)
             for place in range(_NEAREST_PASSAGES):
                 has = used_C > place
                 result[has, part] += sorted_PN[starts_C1[:-1][has] + place]

@@ -2,6 +2,7 @@
 
 import copy
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -191,3 +192,17 @@ def test_added_authors_are_scored_by_their_three_nearest_papers(passages: PaperM
     again = PaperEngine(passages, data_dir=tmp_path)
     assert {hit.id: hit for hit in again.recommend_authors([VOICE], options)[0]} == after
     again.close()
+
+
+def test_papers_that_many_added_authors_share_are_compared_once(passages: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(passages, data_dir=tmp_path)
+    ids = [f"p{number}" for number in range(200)]
+    engine.add_papers([Paper(f"parser tree {id}", id=id) for id in ids])
+    engine.add_authors([NewAuthor(Author(f"author {number}"), paper_ids=tuple(ids)) for number in range(200)])
+    engine.recommend_authors([Paper("parser")])
+    tracemalloc.start()
+    try:
+        assert engine.recommend_authors([Paper("parser")])[0]
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()
