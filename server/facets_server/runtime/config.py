@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from facets.config import AtLeastOne, Settings
 from facets.errors import ConfigError
@@ -19,7 +20,15 @@ from facets.model.shipped import DEFAULT_READER
 ENVIRONMENT_PREFIX = "FACETS_SERVER_"
 MAX_VALUES = 262_144  # fields and items of one request, in protobuf or JSON, nested ones included
 
-File = Annotated[Path, Field(strict=False)]  # a file or folder; text in TOML
+
+def _without_nul(path: Path) -> Path:
+    if "\0" in str(path):
+        raise PydanticCustomError("nul", "must be a path without NUL")
+    return path
+
+
+# A file or folder; text in TOML.
+File = Annotated[Path, Field(strict=False), AfterValidator(_without_nul)]
 Names = Annotated[tuple[str, ...], Field(strict=False)]  # a list in TOML
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]  # at most a week

@@ -49,6 +49,7 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
         ("models = 'm'", "models must be a list"),
         ("port = 8080\n[http]\nport = 8080", "port must be another one than http.port, got 8080"),
         ("data_dir = 5", "data_dir must be a path, got 5"),
+        (r'data_dir = "a\u0000b"', "data_dir must be a path without NUL"),
         ("socket = 's'\n[http]\nport = 0", 'socket must be unset where http.port is on, got "s"'),
         ("[limits]\nmax_message_bytes = 3000000000", "limits.max_message_bytes must be less than 2147483648"),
         ("[admission]\nmax_queued_requests = 3000000000", "admission.max_queued_requests must be less than or equal"),
