@@ -79,7 +79,7 @@ class Example:
     heading: str
     sentences: tuple[str, ...]
     answers: tuple[int, ...] | None  # indices of all sentences that answer; None: at least one does
-    asked: tuple[str, str] | None = None  # a group of texts, and a question that all of them are asked; see ``siblings_of``
+    asked: tuple[str, str] | None = None  # a group of texts, and what all of them are asked; see ``siblings_of``
 
 
 _EXAMPLE = TypeAdapter(Example)
@@ -336,8 +336,8 @@ def names_in(examples: Sequence[Example]) -> list[str]:
 def nearest_texts(examples: Sequence[Example]) -> NDArray[np.int64]:
     """Numbers of the examples with other texts whose words are closest to each question, ``[E, 24]``.
 
-    Siblings that answer are left out. Half of those of a twin are its sibling, if that does not answer; all of those of
-    a text with more siblings are some of them.
+    Siblings that answer are left out. Half of those of a twin are its sibling, if that does not answer. Those of a text
+    with more siblings are siblings; half of them answer, but about something else, if the question gives a name.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -358,11 +358,21 @@ def nearest_texts(examples: Sequence[Example]) -> NDArray[np.int64]:
             cosines_N[own_E[[row, *siblings[row]]]] = -1.0
         nearest[some] = of_text_N[np.argpartition(-cosines_EN, _NUM_NEAREST, axis=1)[:, :_NUM_NEAREST]]
     for number, others in enumerate(siblings):
-        foreign = [own_E[other] for other in others if not examples[other].answers]
-        if foreign:
-            size = _NUM_NEAREST if len(others) > 1 else _NUM_NEAREST // 2
-            nearest[number, :size] = np.resize(of_text_N[foreign], size)
+        silent = [other for other in others if not examples[other].answers]
+        of_others = [other for other in others if says_it_of_another(examples[number], examples[other])]
+        size = _NUM_NEAREST if len(others) > 1 else _NUM_NEAREST // 2
+        parts = np.array_split(nearest[number, :size], 2 if of_others else 1)
+        for part, foreign in zip(parts, filter(None, (silent, of_others)), strict=False):
+            part[:] = np.resize(of_text_N[own_E[foreign]], len(part))
     return nearest
+
+
+def says_it_of_another(example: Example, other: Example) -> bool:
+    """Whether the other text answers the same question, but about something else than the question names."""
+    if not other.answers or example.source == TWINS:
+        return False
+    named = {word for name in _NAME.findall(example.question) for word in _words(name) if len(word) > 1}
+    return bool(named) and named.isdisjoint(_words(" ".join((other.heading, *other.sentences))))
 
 
 def siblings_of(examples: Sequence[Example]) -> list[list[int]]:

@@ -1,7 +1,7 @@
 """Training of the answer reader: its examples, and a run on a toy passage model."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +12,15 @@ from facets_lab.documents.reader_data import (
     EXAMPLES,
     NEIGHBOURS,
     TWINS,
-    attribute_examples,
     Example,
     about_another,
+    attribute_examples,
     augmented,
     echoes_of,
     held_out_examples,
     labelled,
     paragraph_matches,
+    says_it_of_another,
     siblings_of,
     written_examples,
 )
@@ -87,6 +88,19 @@ def test_questions_about_attributes_are_asked_of_every_text_of_a_kind() -> None:
     assert all(0 <= i < len(one.sentences) for one in (*train, *dev) for i in one.answers or ())
     assert 0.1 < np.mean([bool(one.answers) for one in train]) < 0.4
     assert not any("{it}" in one.question for one in train)
+
+
+@pytest.mark.parametrize(
+    ("question", "heading", "expected"),
+    [
+        ("how loud is the Tarn 9", "Bora 40, manual", True),
+        ("how loud is the Tarn 9", "Our Tarn", False),
+        ("how loud is the heater", "Bora 40, manual", False),
+    ],
+)
+def test_the_same_said_of_something_else_does_not_answer(question: str, heading: str, expected: bool) -> None:
+    asked = Example("attributes", question, "Tarn 9", ("It hums at 44 dB.",), (0,), ("heater", "how loud is {it}"))
+    assert says_it_of_another(asked, replace(asked, heading=heading)) is expected
 
 
 def test_a_twin_is_read_beside_its_sibling_if_only_one_of_them_answers() -> None:
