@@ -185,7 +185,12 @@ def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
     root = os.path.realpath(name)
     skipped: Counter[str] = Counter()
     found: list[InputFile] = []
-    for folder, subfolders, files in os.walk(name):
+
+    def keep_unreadable(error: OSError) -> None:
+        """Keeps the folder as a file, which is then rejected: skipping it would look as if all was read."""
+        found.append(InputFile(error.filename, Path(error.filename).relative_to(name).as_posix()))
+
+    for folder, subfolders, files in os.walk(name, onerror=keep_unreadable):
         if is_slack_export(files):
             label = Path(os.path.abspath(folder)).relative_to(os.path.abspath(os.path.join(name, os.pardir)))
             found.append(InputFile(os.path.join(folder, "users.json"), f"{label.as_posix()}.slack"))

@@ -1,5 +1,6 @@
 """Rows of JSON lines, JSON arrays and CSV files: good rows, bad rows, compressions, hostile files."""
 
+import errno
 import gzip
 import io
 import json
@@ -215,3 +216,18 @@ def test_files_that_arguments_name(tmp_path):
     names = [str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "LICEN*"), str(tmp_path / "a" / "x.txt")]
     assert [file.label for file in find_files(names, options)] == ["a/x.txt", "b/x.txt", "LICENSE"]
     assert len(notes) == 1 and "skipped: links (3), .png (1), pipes and sockets (1)" in notes[0]
+
+
+def test_a_folder_that_cannot_be_listed_is_rejected_as_an_unreadable_file(tmp_path, monkeypatch):
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "a.txt").write_text("text")
+    list_folder = os.scandir
+
+    def deny(path):
+        if os.path.basename(path) == "locked":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return list_folder(path)
+
+    monkeypatch.setattr(os, "scandir", deny)
+    assert [file.label for file in find_files([str(tmp_path)], ReadOptions())] == ["a.txt", "locked"]
+    assert [file.path for file in find_files([f"{tmp_path}/locked"], ReadOptions())] == [f"{tmp_path}/locked"]
