@@ -29,6 +29,7 @@ from facets.documents.store import STORE_FILE
 from facets.errors import FacetsError, InvalidInputError, NotFoundError
 from facets.language.interruption import interrupted_by
 from facets.storage.directory import LOCK, MANIFEST
+from facets.storage.files import clear_errors
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
@@ -64,8 +65,9 @@ class LocalClient(FacetsClient):
             if path is None:
                 path = undo.enter_context(tempfile.TemporaryDirectory(prefix="facets-"))
             settings: dict[str, Any] = {"device": device, "engine": {"device": device}}
-            folder = Path(path).expanduser().absolute()
-            _check_folder(folder)
+            folder = Path(os.path.expanduser(path)).absolute()  # Path.expanduser raises for an unknown user
+            with clear_errors(f"data directory {folder} cannot be read"):
+                _check_folder(folder)
             config = ServerConfig(data_dir=folder, models=tuple(models), allow_downloads=allow_downloads, **settings)
             self._channel: Any = LocalChannel(config, self._path or "the store in memory", undo)  # a `BlockingChannel`
         window = config.admission.max_stream_window

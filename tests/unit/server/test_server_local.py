@@ -248,11 +248,19 @@ def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeyp
         facets.open(tmp_path / "other", models=["nope"])
     with pytest.raises(TypeError, match=r"models must be a sequence, got one str: try \['nope'\]"):
         facets.open(tmp_path / "other", models="nope")
+    with pytest.raises(UnavailableError, match="nnn cannot be read: File name too long"):
+        facets.open(tmp_path / ("n" * 300))
     with pytest.raises(InvalidArgumentError, match="device must be auto, cpu or cuda, got 'tpu'"):
         facets.open(tmp_path / "other", device="tpu")
     monkeypatch.setitem(sys.modules, "facets_server", None)
     with pytest.raises(ImportError, match=r"pip install 'multifacet\[local\]'"):
         facets.open(tmp_path / "other")
+
+
+def test_a_tilde_before_an_unknown_user_is_part_of_the_name(tmp_path, model, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    facets.open("~no-such-user/notes", models=[model]).close()
+    assert (tmp_path / "~no-such-user" / "notes" / "documents.sqlite3").exists()
 
 
 def test_a_model_that_does_not_open_is_reported_by_its_calls_and_by_health(tmp_path, model):
