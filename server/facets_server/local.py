@@ -16,7 +16,7 @@ from facets_client.core.blocking import Background, BlockingStream
 from facets_client.core.channel import rpc_of
 from facets_client.core.requests import check_iterable
 from facets_client.core.status import status_error
-from facets_client.errors import UnavailableError
+from facets_client.errors import FailedPreconditionError, UnavailableError
 from facets_client.generated.types import Limits
 from facets_proto.codec import from_message, to_message
 from facets_proto.v1 import models_pb2
@@ -85,7 +85,7 @@ class LocalChannel:
 
     def __init__(self, config: ServerConfig, name: str, undo: ExitStack) -> None:
         """Opens the folder and its services; ``undo`` holds what was opened before, and is taken over."""
-        self._name = name
+        self._name, self._pid = name, os.getpid()
         engine = undo.enter_context(CollectionEngine.open(config.data_dir, config.engine))
         self._admission = Admission(config.admission)
         registry = CollectorRegistry()
@@ -124,6 +124,9 @@ class LocalChannel:
     def _begin(self, request: type[Message]) -> CallContext:
         if not self._closing.alive:
             raise UnavailableError(grpc.StatusCode.UNAVAILABLE, f"{self._name} is closed: open it again")
+        if os.getpid() != self._pid:  # without the threads that answer, a call would wait forever
+            rule = f"{self._name} was opened by process {self._pid}, which forked this one: call it there, or serve it"
+            raise FailedPreconditionError(grpc.StatusCode.FAILED_PRECONDITION, rule)
         return CallContext(method=rpc_of(request).path)
 
     def _answer(self, request: Message, call: CallContext) -> Any:

@@ -1,5 +1,6 @@
 """A folder opened without a server: what it keeps, when it is closed, and what is said when it cannot be opened."""
 
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -204,6 +205,25 @@ def test_a_program_that_forgets_to_close_loses_nothing_and_keeps_out_others(tmp_
         assert client.count_documents("documents") == 2
         with pytest.raises(FailedPreconditionError, match="this process: close it first"):
             facets.open(tmp_path, models=[model])
+
+
+def test_a_call_in_a_forked_process_is_refused_and_the_parent_goes_on(tmp_path, model):
+    code = [
+        "import os",
+        f"notes.add({TEXTS})",
+        "if not os.fork():",
+        "    for call in (notes.list_collections, lambda: notes.search('dog'), lambda: notes.add(['A cat.'])):",
+        "        try: call()",
+        "        except Exception as error: print(type(error).__name__, error)",
+        "    os._exit(print(flush=True) or 0)",
+        "os.wait()",
+        "print(notes.count_documents('documents'))",
+    ]
+    ended = subprocess.run(run(tmp_path, model, *code), capture_output=True, text=True, timeout=60, check=True)
+    *refused, empty, counted = ended.stdout.splitlines()
+    assert len(refused) == 3 and not empty and counted == "2"
+    expected = r"FailedPreconditionError .* was opened by process \d+, which forked this one"
+    assert all(re.match(expected, line) for line in refused)
 
 
 def newer(folder):
