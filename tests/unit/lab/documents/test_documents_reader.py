@@ -90,17 +90,11 @@ def test_questions_about_attributes_are_asked_of_every_text_of_a_kind() -> None:
     assert not any("{it}" in one.question for one in train)
 
 
-@pytest.mark.parametrize(
-    ("question", "heading", "expected"),
-    [
-        ("how loud is the Tarn 9", "Bora 40, manual", True),
-        ("how loud is the Tarn 9", "Our Tarn", False),
-        ("how loud is the heater", "Bora 40, manual", False),
-    ],
-)
-def test_the_same_said_of_something_else_does_not_answer(question: str, heading: str, expected: bool) -> None:
-    asked = Example("attributes", question, "Tarn 9", ("It hums at 44 dB.",), (0,), ("heater", "how loud is {it}"))
-    assert says_it_of_another(asked, replace(asked, heading=heading)) is expected
+def test_the_same_said_of_something_else_does_not_answer() -> None:
+    asked = Example("attributes", "how loud is the Tarn 9", "Tarn 9", ("It hums at 44 dB.",), (0,), ("heater", "loud?"))
+    other, same = (replace(asked, heading=heading) for heading in ("Bora 40, manual", "Our Tarn"))
+    assert says_it_of_another(asked, other) and not says_it_of_another(asked, same)
+    assert not says_it_of_another(replace(asked, question="how loud is the heater"), other)
 
 
 def test_a_twin_is_read_beside_its_sibling_if_only_one_of_them_answers() -> None:
