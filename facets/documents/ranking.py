@@ -29,7 +29,7 @@ from facets.language.vectors import unit_rows
 _PAIRS_MET_AT_A_TIME = 8192  # candidates times facets of the query
 _MAX_MATCHES = 3  # facets of a query that explain a hit: those that contribute most
 _FACETS_COMPARED_AT_A_TIME = 1024
-_READER_WEIGHT = 0.14  # of the confidence of the answer in the score of a hit, see docs/measure/experiments.md
+_READER_WEIGHT = 0.05  # of the confidence of the answer in the score of a hit, see docs/measure/experiments.md
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
 HitT = TypeVar("HitT", SearchHit, RankedText)
 
