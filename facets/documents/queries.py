@@ -10,6 +10,7 @@ from typing import get_args
 import numpy as np
 
 from facets.arrays import Bools, Floats, Vectors
+from facets.documents.answers import MAX_READ_HITS
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoders import Encoder, OpenReader, check_readable_by
 from facets.documents.encoding import check_unicode, normalize
@@ -203,9 +204,11 @@ class PreparedSearch:
 
     @property
     def num_ranked(self) -> int:
-        """Documents to rank by score for each query: ``top_k``, or more to choose diverse ones from."""
+        """Documents to rank by score for each query: ``top_k``, or more, of which the reader or diversity chooses."""
         top_k = self.request.top_k
-        return max(_MIN_DIVERSE_CANDIDATES, 2 * top_k) if self.request.diversify else top_k
+        if self.request.diversify:
+            return max(_MIN_DIVERSE_CANDIDATES, 2 * top_k)
+        return max(MAX_READ_HITS, top_k) if self.reader is not None else top_k
 
     @property
     def num_candidates(self) -> int:

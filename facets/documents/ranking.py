@@ -327,7 +327,7 @@ def matched_words(query: QueryTerms, document_terms: TermCounts) -> tuple[str, .
 
 
 def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSearch, query: int) -> list[HitT]:
-    """Hits of a query with the confidence that the reader gives them, in the order that it prefers.
+    """The best hits of a query with the confidence that the reader gives them, in the order that it prefers.
 
     ``query``: its index in the search.
     """
@@ -347,7 +347,7 @@ def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSea
         judged_hits.append(hit)
     if weight:
         judged_hits.sort(key=lambda hit: -hit.score)
-    return _sure_enough(judged_hits, search.request.min_confidence)
+    return _sure_enough(judged_hits[: search.request.top_k], search.request.min_confidence)
 
 
 def _sure_enough(hits: Sequence[HitT], min_confidence: float) -> list[HitT]:
