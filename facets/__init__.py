@@ -28,11 +28,7 @@ __all__ = ["__version__", "load", "open"]
 
 
 def open(
-    path: "str | Path | None" = None,
-    *,
-    models: Sequence[str] = (),
-    device: str = "cpu",
-    allow_downloads: bool = False,
+    path: "str | Path | None" = None, *, models: Sequence[str] = (), device: str = "cpu", allow_downloads: bool = False
 ) -> "LocalClient":
     """Opens a folder of collections, without a server; one process at a time may use a folder.
 

@@ -106,13 +106,7 @@ class ExactIndex(FacetIndex):
     """
 
     def __init__(
-        self,
-        *,
-        num_facets: int,
-        dim: int,
-        device: str = "cpu",
-        preselect: bool | None = None,
-        room: int = 0,
+        self, *, num_facets: int, dim: int, device: str = "cpu", preselect: bool | None = None, room: int = 0
     ) -> None:
         """Makes an empty index.
 

@@ -22,24 +22,10 @@ from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import QUESTIONS, SENTENCES, background_cosine, score_scale
 from facets.model.base import shared_tokenizer
-from facets.model.checkpoint import (
-    fit_weights,
-    read_config,
-    read_table,
-    read_weights,
-    read_words,
-    revision_of,
-    shared,
-)
+from facets.model.checkpoint import fit_weights, read_config, read_table, read_weights, read_words, revision_of, shared
 from facets.model.contract import EncoderSettings, ModelInfo
 from facets.model.facet_reduction import ALIKE
-from facets.model.passage_checkpoint import (
-    PASSAGE_FILES,
-    PIECES,
-    PassageModelConfig,
-    read_word_pieces,
-    write_encoder,
-)
+from facets.model.passage_checkpoint import PASSAGE_FILES, PIECES, PassageModelConfig, read_word_pieces, write_encoder
 from facets.model.passage_encoding import Cut, PassageEncoder, PassageFacets, WindowEncoder, cut_text
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 from facets.model.score_curves import ScoreCurves, read_score_curves

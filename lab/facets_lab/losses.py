@@ -163,13 +163,7 @@ def no_relation_loss(scores_BR: Tensor, threshold: Tensor, *, slope: float) -> T
 
 
 def softmax_loss(
-    facets_BKD: Tensor,
-    table_UD: Tensor,
-    positives_P2: Tensor,
-    weights_P: Tensor,
-    own_PD: Tensor,
-    *,
-    temperature: float,
+    facets_BKD: Tensor, table_UD: Tensor, positives_P2: Tensor, weights_P: Tensor, own_PD: Tensor, *, temperature: float
 ) -> Tensor:
     """Softmax cross-entropy of the scores of eq. 3.13 before the cut at 0, weighted as in eq. 3.12 (Chang 2022); >= 0.
 

@@ -35,12 +35,7 @@ class Collection:
     model: SearchedModel
 
     def search(
-        self,
-        queries: Sequence[str],
-        modes: Sequence[SearchMode],
-        *,
-        top_k: int,
-        reasons: bool = False,
+        self, queries: Sequence[str], modes: Sequence[SearchMode], *, top_k: int, reasons: bool = False
     ) -> dict[SearchMode, list[tuple[SearchHit, ...]]]:
         """Hits of every query, by mode, none in a script unknown to the model; with ``reasons`` they have an answer."""
         curve = None

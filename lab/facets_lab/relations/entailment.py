@@ -14,12 +14,7 @@ from sklearn.metrics import average_precision_score
 
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
-from facets.relations.entailment import (
-    background_facets,
-    label_probabilities,
-    pair_features,
-    tokenize_pairs,
-)
+from facets.relations.entailment import background_facets, label_probabilities, pair_features, tokenize_pairs
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2
 from facets_lab.evaluation.comparison import Embed, Report, if_installed, make_report, minilm

@@ -56,11 +56,7 @@ def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase
 
 
 def _model(
-    name: str,
-    config: ServerConfig,
-    metrics: BatchMetrics,
-    reader: ServedReader | None,
-    shared: SqlDatabase | None,
+    name: str, config: ServerConfig, metrics: BatchMetrics, reader: ServedReader | None, shared: SqlDatabase | None
 ) -> AnyModel:
     if name.startswith(ENCODER_PREFIX):
         encoder = load(

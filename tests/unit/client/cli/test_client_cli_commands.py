@@ -132,12 +132,7 @@ TAKEN = {"backup": {"folder": "/backups/now", "num_bytes": 9}, "removed_folders"
     ("command", "rpc", "reply", "parts"),
     [
         ("explain text", "Explain", {"explanations": [EXPLAINED]}, "longer/9|dog (0.90) longer|was not read"),
-        (
-            "similarity a b --explain",
-            "Score",
-            {"scores": [SCORE]},
-            " 0.0000 a b|100% 1st facet 0 (dog) matches 2nd",
-        ),
+        ("similarity a b --explain", "Score", {"scores": [SCORE]}, " 0.0000 a b|100% 1st facet 0 (dog) matches 2nd"),
         ("summarize text --sentences 2", "Summarize", {"summaries": [SUMMARY]}, "1 of 4 sentences|2 were asked for"),
         ("topics text", "SuggestTopics", {"texts": [TOPICS]}, "dog 0.500 0.250"),
         ("topics text --avoid dog", "SuggestTopics", {"texts": [NO_TOPICS]}, "avoid less"),

@@ -223,14 +223,8 @@ KINDS = {
         msg,
         {"": ("It leaks.", {"title": "Re: Pump", "from": "Ann <ann@x.org>", "to": "b@x.org", "thread": "1@x"})},
     ),
-    "a.ods": (
-        ods,
-        {"/Prices#2": (f"# Prices\n\n{TABLE}", {"title": "Prices", "sheet": "Prices"})},
-    ),
-    "a.csv": (
-        'subject,description\nSlow,"It is\nvery, slow"\n',
-        {"#2": ("It is\nvery, slow", {"title": "Slow"})},
-    ),
+    "a.ods": (ods, {"/Prices#2": (f"# Prices\n\n{TABLE}", {"title": "Prices", "sheet": "Prices"})}),
+    "a.csv": ('subject,description\nSlow,"It is\nvery, slow"\n', {"#2": ("It is\nvery, slow", {"title": "Slow"})}),
     "a.json": (
         json.dumps({"page": 1, "rows": [{"note": {"body": "Ice.", "title": "I", "by.x": 1}, "tags": ["a"]}]}, indent=1),
         {"#1": ("Ice.", {"title": "I", "note": {"by.x": 1}, "tags": ["a"]})},

@@ -51,11 +51,7 @@ def of_other_queries():
 
 @pytest.mark.parametrize(
     ("search", "outcome"),
-    [
-        (deleted, "failed"),
-        (of_other_queries, "failed"),
-        (lambda: result("b", exhaustive=True, revision=8), "changed"),
-    ],
+    [(deleted, "failed"), (of_other_queries, "failed"), (lambda: result("b", exhaustive=True, revision=8), "changed")],
 )
 def test_a_check_that_cannot_compare_is_counted_and_the_next_one_runs(sampler, checks, search, outcome):
     sampler.offer(result("a"), search, of=3)

@@ -10,14 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import (
-    CollectionEngine,
-    Document,
-    EncodedText,
-    EngineConfig,
-    SearchRequest,
-    TargetModel,
-)
+from facets.documents import CollectionEngine, Document, EncodedText, EngineConfig, SearchRequest, TargetModel
 from facets.errors import NotFoundError, NotReadyError
 
 OpenEngine = Callable[..., CollectionEngine]

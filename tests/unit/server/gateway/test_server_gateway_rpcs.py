@@ -71,11 +71,7 @@ def test_only_key_request_id_trace_and_address_are_forwarded():
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "tracestate": "a=b",
     }
-    others = {
-        "connect-timeout-ms": "1500",
-        "x-facets-gateway-caller": "forged",
-        "x-forwarded-for": "198.51.100.1",
-    }
+    others = {"connect-timeout-ms": "1500", "x-facets-gateway-caller": "forged", "x-forwarded-for": "198.51.100.1"}
     reply = page.client.post(EMBED, json={}, headers={**forwarded, **others})
     caller = page.upstream.calls[0][2]
     assert dict(caller.metadata) == {**forwarded, "x-facets-gateway-caller": "ipv4:192.0.2.7"}
