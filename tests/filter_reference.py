@@ -16,13 +16,11 @@ from facets.documents.filters import (
     OneOf,
     Range,
     Scalar,
-    bounds_of,
 )
 from facets.documents.types import JsonValue
 
 
 def matches(filter: Filter, payload: Mapping[str, JsonValue]) -> bool:
-    """Whether a payload passes a valid filter."""
     match filter:
         case AllOf(filters):
             return all(matches(inner, payload) for inner in filters)
@@ -42,17 +40,18 @@ def matches(filter: Filter, payload: Mapping[str, JsonValue]) -> bool:
         case Range():
             found = _lookup(filter.field, payload)
             return all(
-                _kind(found) == _kind(bound) and _COMPARE[comparison](found, bound)
-                for comparison, bound in bounds_of(filter)
+                _kind(found) == _kind(bound) and compare(found, bound)
+                for name, compare in _COMPARE.items()
+                if (bound := getattr(filter, name)) is not None
             )
 
 
 _MISSING = object()
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
 }
 
 

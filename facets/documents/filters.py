@@ -124,12 +124,6 @@ def validate(filter: Filter | None) -> None:
         raise _invalid(f"is nested deeper than {MAX_FILTER_DEPTH} levels, the limit")
 
 
-def bounds_of(node: Range) -> list[tuple[str, float | str]]:
-    """The comparison operators of a range, as SQL writes them, with their bounds."""
-    bounds = ((">", node.gt), (">=", node.gte), ("<", node.lt), ("<=", node.lte))
-    return [(comparison, bound) for comparison, bound in bounds if bound is not None]
-
-
 def tests_of(condition: Condition) -> Sequence[tuple[str, str, Sequence[Scalar]]]:
     """The tests of a condition, all of which must pass: name in ``Dialect.conditions``, comparison, values."""
     match condition:
@@ -138,8 +132,9 @@ def tests_of(condition: Condition) -> Sequence[tuple[str, str, Sequence[Scalar]]
         case Contains(_, value):
             return [("contains", "", [value])]
         case Range():
-            bounds = bounds_of(condition)
-            return [("string" if isinstance(bound, str) else "number", sign, [bound]) for sign, bound in bounds]
+            bounds = ((">", condition.gt), (">=", condition.gte), ("<", condition.lt), ("<=", condition.lte))
+            given = [(sign, bound) for sign, bound in bounds if bound is not None]
+            return [("string" if isinstance(bound, str) else "number", sign, [bound]) for sign, bound in given]
         case _:
             return [("one of", "", condition.values if isinstance(condition, OneOf) else [condition.value])]
 
