@@ -3,6 +3,7 @@
 A server sets a check for its work, which loops call at least every 50 ms; it may stop the work, or wait for a turn.
 """
 
+import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -49,12 +50,8 @@ class computed_once(Generic[ResultT]):  # noqa: N801  # named as functools.cache
         return result
 
 
-def _run_here(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
-
-
 _APART: ContextVar[Callable[[], AbstractContextManager[Run]]] = ContextVar(
-    "apart", default=lambda: nullcontext(_run_here)
+    "apart", default=lambda: nullcontext(operator.call)
 )
 
 
