@@ -186,9 +186,8 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     def DeleteDocuments(self, request: pb.DeleteDocumentsRequest, call: CallContext) -> pb.DeleteDocumentsResponse:
         """Deletes by ids, or by filter and source."""
         with call.stages.measured("store", num_items=len(request.ids)):
-            where = filter_of(request) if request.HasField("where") else None
             result = self.engine.delete(
-                request.collection, ids=list(request.ids) or None, where=where, source=request.source
+                request.collection, ids=list(request.ids) or None, where=filter_of(request), source=request.source
             )
         call.num_items = result.num_deleted
         return to_message(result, pb.DeleteDocumentsResponse, index_revision=result.revision)
