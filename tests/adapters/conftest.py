@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from facets_client import Document, FacetsClient
@@ -10,12 +9,6 @@ from integration.server_process import ROOT, ServerProcess
 
 MODEL = ROOT / "models" / "facets-passages-small-en"
 NUM_DOCUMENTS = 24
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(item.fspath).parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.integration)
 
 
 @pytest.fixture(scope="session")

@@ -26,12 +26,6 @@ WAIT_MS = 60_000  # for busy machines
 expect.set_options(timeout=WAIT_MS)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(item.fspath).parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.browser)
-
-
 class WebServer(ServerProcess):
     """A server process with its page at ``url``."""
 
