@@ -11,19 +11,15 @@ Settings = Mapping[str, object]
 
 
 def sqlite() -> Settings:
-    """A store in the data directory."""
     return {}
 
 
 def postgres() -> Settings:
-    """A new database."""
     return {"store": postgres_server.server().new_database()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:
-    """Settings of an engine."""
-
     store: Callable[[], Settings] = sqlite  # settings of an empty store; skips the test if there is no database
     index: Settings = field(default_factory=dict)  # settings of the index of large collections
     approximate: bool = True  # whether that index may miss documents without ``exact``

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import postgres_server
 import pytest
 from congruence.combinations import COMBINATIONS, REFERENCE, Combination
 from congruence.corpus import DIM, K, make_corpus
@@ -14,6 +15,7 @@ from facets.documents import CollectionEngine, Document, EngineConfig
 from facets.index import qdrant
 
 NAME = "docs"
+Open = Callable[..., CollectionEngine]
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,29 @@ class Pair:
         assert found == expected
 
     def maintain(self) -> None:
-        """Folds what is due into the indexes."""
         self.found.maintain()
 
 
 def open_engine(folder: Path, combination: Combination) -> CollectionEngine:
     settings = {"background": False, **combination.store(), **combination.index}
     return CollectionEngine.open(folder, EngineConfig(**settings))  # type: ignore[arg-type]  # any setting
+
+
+@pytest.fixture
+def url() -> str:
+    return postgres_server.server().new_database()
+
+
+@pytest.fixture
+def open_shared(url: str, tmp_path: Path) -> Iterator[Open]:
+    """Opens servers' engines by name, all on one PostgreSQL."""
+    with ExitStack() as opened:
+
+        def open_(name: str, **settings: object) -> CollectionEngine:
+            config = EngineConfig(**{"store": url, "background": False, "exact_max_facets": 150, **settings})  # type: ignore[arg-type]
+            return opened.enter_context(CollectionEngine.open(tmp_path / name, config))
+
+        yield open_
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -106,7 +106,6 @@ def hit_said(hit: SearchHit) -> tuple[object, ...]:
 
 
 def said(result: SearchResult) -> list[list[tuple[object, ...]]]:
-    """The pages of a search."""
     return [[hit_said(hit) for hit in page] for page in result.hits]
 
 

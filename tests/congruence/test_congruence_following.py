@@ -2,12 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import postgres_server
 import psycopg
 import pytest
+from congruence.conftest import Open
 from congruence.corpus import DIM, K, facets_of, make_corpus, said
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.upkeep import examine
@@ -17,7 +17,6 @@ from facets.documents.dialects import KEPT_WRITES
 from facets.errors import ConfigError, ConflictError, NotReadyError, StorageError, StoreAwayError, StoreGoneError
 
 CORPUS = make_corpus()[:160]
-Open = Callable[..., CollectionEngine]
 DISCONNECT = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'facets-server' "
     "AND datname = current_database()"
@@ -25,33 +24,14 @@ DISCONNECT = (
 
 
 @pytest.fixture
-def url() -> str:
-    return postgres_server.server().new_database()
-
-
-@pytest.fixture
-def open_engine(url: str, tmp_path: Path) -> Iterator[Open]:
-    opened: list[CollectionEngine] = []
-
-    def open_(name: str, **settings: object) -> CollectionEngine:
-        config = EngineConfig(**{"store": url, "background": False, "exact_max_facets": 150, **settings})  # type: ignore[arg-type]
-        opened.append(CollectionEngine.open(tmp_path / name, config))
-        return opened[-1]
-
-    yield open_
-    for engine in opened:
-        engine.close()
-
-
-@pytest.fixture
-def two(open_engine: Open) -> tuple[CollectionEngine, CollectionEngine]:
-    first, second = open_engine("first"), open_engine("second")
+def two(open_shared: Open) -> tuple[CollectionEngine, CollectionEngine]:
+    first, second = open_shared("first"), open_shared("second")
     first.create_collection("docs", model="toy", model_revision="1", num_facets=K, dim=DIM)
     return first, second
 
 
-def test_language_of_the_first_documents_reaches_other_servers(open_engine: Open) -> None:
-    first, second = open_engine("first"), open_engine("second")
+def test_language_of_the_first_documents_reaches_other_servers(open_shared: Open) -> None:
+    first, second = open_shared("first"), open_shared("second")
     first.create_collection("docs", model="toy", model_revision="1", num_facets=K, dim=DIM)
     text = "Die alten Häuser am Hafen wurden verkauft, und die neuen sind noch nicht fertig."
     second.upsert("docs", [Document(id="a", text=text, facet_embeddings=facets_of(1))])
@@ -146,9 +126,9 @@ def test_who_is_far_behind_compares_all_rows(
 
 
 def test_others_hear_of_a_write_by_themselves(
-    two: tuple[CollectionEngine, CollectionEngine], open_engine: Open
+    two: tuple[CollectionEngine, CollectionEngine], open_shared: Open
 ) -> None:
-    third = open_engine("third", background=True)
+    third = open_shared("third", background=True)
     revision = two[0].upsert("docs", CORPUS[:3]).revision
     ends = time.monotonic() + 20
     while third.revision < revision:
@@ -158,7 +138,7 @@ def test_others_hear_of_a_write_by_themselves(
 
 
 def test_a_restart_and_another_directory_change_no_answer(
-    open_engine: Open, two: tuple[CollectionEngine, CollectionEngine]
+    open_shared: Open, two: tuple[CollectionEngine, CollectionEngine]
 ) -> None:
     revision = two[0].upsert("docs", CORPUS).revision
     two[0].maintain()
@@ -167,7 +147,7 @@ def test_a_restart_and_another_directory_change_no_answer(
     two[1].delete("docs", ids=[CORPUS[9].id])
     two[1].upsert("docs", CORPUS[9:10])
     for name in ("first", "fourth"):
-        assert page(open_engine(name), exact=True)[0] == revision + 2
+        assert page(open_shared(name), exact=True)[0] == revision + 2
     assert expected[0] == revision
 
 
@@ -233,20 +213,20 @@ def test_doctor_and_health_say_which_dependency_and_why(
     health()
 
 
-def test_another_cluster_at_the_same_address_is_refused(open_engine: Open, url: str, tmp_path: Path) -> None:
-    engine = open_engine("first")
+def test_another_cluster_at_the_same_address_is_refused(open_shared: Open, url: str, tmp_path: Path) -> None:
+    engine = open_shared("first")
     engine.close()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE meta SET value = 'another' WHERE key = 'store_id'")
     with pytest.raises(StorageError, match="names store"):
-        open_engine("first")
+        open_shared("first")
     (tmp_path / "first" / "documents.sqlite3").touch()
     with pytest.raises(ConflictError, match="expected one of the two"):
-        open_engine("first")
+        open_shared("first")
 
 
-def test_a_cluster_that_changes_under_a_running_server_is_noticed(open_engine: Open, url: str) -> None:
-    engine = open_engine("first")
+def test_a_cluster_that_changes_under_a_running_server_is_noticed(open_shared: Open, url: str) -> None:
+    engine = open_shared("first")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE meta SET value = 'another' WHERE key = 'store_id'")
         connection.execute(DISCONNECT)

@@ -3,14 +3,13 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
-import postgres_server
 import pytest
+from congruence.conftest import Open
 from congruence.corpus import DIM, K, facets_of, make_corpus
 
-from facets.documents import CollectionEngine, CollectionRecord, EncodedText, EngineConfig, SearchRequest, TargetModel
+from facets.documents import CollectionEngine, CollectionRecord, EncodedText, SearchRequest, TargetModel
 from facets.documents.index_manager import IndexManager
 from facets.documents.store import DocumentStore
 from facets.errors import FacetsError, NotFoundError, NotReadyError
@@ -29,21 +28,8 @@ Between = Callable[[type, str, Callable[[], object]], None]
 
 
 @pytest.fixture
-def open_engine(tmp_path: Path) -> Iterator[Callable[[str], CollectionEngine]]:
-    url, opened = postgres_server.server().new_database(), list[CollectionEngine]()
-
-    def open_(name: str) -> CollectionEngine:
-        opened.append(CollectionEngine.open(tmp_path / name, EngineConfig(store=url, background=False)))
-        return opened[-1]
-
-    yield open_
-    for engine in opened:
-        engine.close()
-
-
-@pytest.fixture
-def two(open_engine: Callable[[str], CollectionEngine]) -> Engines:
-    first, second = open_engine("first"), open_engine("second")
+def two(open_shared: Open) -> Engines:
+    first, second = open_shared("first"), open_shared("second")
     first.create_collection("docs", model="toy", model_revision="1", num_facets=K, dim=DIM)
     first.upsert("docs", CORPUS)
     return first, second
@@ -105,10 +91,10 @@ def test_nothing_is_asked_of_another_model_than_the_one_that_read_the_questions(
 
 @pytest.mark.parametrize("act", ACTS)
 def test_a_server_starts_while_another_one_takes_a_collection_away(
-    two: Engines, open_engine: Callable[[str], CollectionEngine], between: Between, act: str
+    two: Engines, open_shared: Open, between: Between, act: str
 ) -> None:
     between(IndexManager, "open", lambda: ACTS[act][0](two[1]))
-    assert len(open_engine("third").list_collections()) == (act == "moved")
+    assert len(open_shared("third").list_collections()) == (act == "moved")
 
 
 def test_a_collection_that_another_server_deletes_at_once_was_made(two: Engines, between: Between) -> None:

@@ -27,7 +27,6 @@ QUERIES = np.stack([facets_of(seed) for seed in range(6000, 6008)])
 
 
 def pages(engine: CollectionEngine, *, page_size: int = 17, filter: Filter | None = None) -> list[list[str]]:
-    """A whole listing, page by page."""
     found, token = [], ""
     while True:
         page = engine.list_documents(NAME, page_size=page_size, page_token=token, where=filter)
@@ -38,7 +37,6 @@ def pages(engine: CollectionEngine, *, page_size: int = 17, filter: Filter | Non
 
 
 def state(engine: CollectionEngine) -> list[object]:
-    """All that can be asked of a collection."""
     info = engine.get_collection(NAME)
     request = SearchRequest(facets=QUERIES, texts=["goat market"] * len(QUERIES), top_k=20, exact=True)
     listed = engine.list_documents(NAME, page_size=1000, include_facets=True)

@@ -7,36 +7,23 @@ from pathlib import Path
 
 import grpc
 import pytest
+import toy_paper_fixtures
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc
 from relation_toys import make_toy_relation_checkpoint
 from server_process import SHIPPED_MODEL, ServerProcess, make_toy_checkpoint, wait_until_serving
-from toy_papers import toy_paper_model
 
 TARGET = os.environ.get("FACETS_TARGET", "")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(item.fspath).parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.integration)
+papers_model = toy_paper_fixtures.folder
 
 
 @pytest.fixture(scope="session")
 def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint that loads and runs in no time."""
     return make_toy_checkpoint(tmp_path_factory.mktemp("models") / "toy")
 
 
 @pytest.fixture(scope="session")
 def relation_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy-relations")
-
-
-@pytest.fixture(scope="session")
-def papers_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("papers")
-    toy_paper_model(folder)
-    return folder / "run" / "model"
 
 
 @pytest.fixture(scope="session")
