@@ -8,7 +8,6 @@ __all__ = ["DAMAGES", "flip_bit", "flipped_copies"]
 
 
 def flip_bit(path: Path, bit: int) -> None:
-    """Changes one bit of a file."""
     data = bytearray(path.read_bytes())
     data[bit // 8] ^= 1 << bit % 8
     path.write_bytes(data)

@@ -45,7 +45,6 @@ class ForkedServer:
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits for the end and returns the exit code."""
         self._process.join(timeout)
         code = self._process.exitcode
         if code is None:
@@ -58,7 +57,6 @@ class ForkedServer:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Sends SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
 

@@ -66,7 +66,6 @@ class PostgresServer:
         self.start()
 
     def start(self) -> None:
-        """Starts the server and waits until it answers."""
         self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", self.settings, "start")
 
     def stop(self, mode: str = "immediate") -> None:
@@ -74,7 +73,6 @@ class PostgresServer:
         self._run("pg_ctl", "-w", "-m", mode, "stop")
 
     def kill(self) -> None:
-        """Sends SIGKILL to all its processes."""
         for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -116,7 +114,6 @@ class PostgresServer:
         wait_until(lambda: not names or self.ask(connected) == (True,))
 
     def remove(self) -> None:
-        """Stops the server and removes its files."""
         try:
             if (self.folder / "data" / "postmaster.pid").exists():
                 self.stop()
@@ -133,11 +130,9 @@ class PostgresServer:
             subprocess.run(command, check=True, timeout=60, stdout=output, stderr=output, cwd="/")
 
     def url(self, database: str) -> str:
-        """Address of a database."""
         return f"postgres://facets@127.0.0.1:{self.port}/{database}"
 
     def new_database(self, options: str = "") -> str:
-        """Creates an empty database and returns its address."""
         name = f"test_{uuid.uuid4().hex[:12]}"
         self.ask(f"CREATE DATABASE {name} {options}")
         return self.url(name)
@@ -188,7 +183,6 @@ class PostgresPair:
             self.primary.synchronous("*")
 
     def remove(self) -> None:
-        """Removes both."""
         for server in (self.standby, self.primary):
             if server is not None:
                 server.remove()

@@ -64,7 +64,6 @@ def toy_paper_config(data: Path, **settings: object) -> PaperTrainingConfig:
 
 
 def write_toy_papers(path: Path) -> Path:
-    """Writes the corpus as JSON lines."""
     path.write_text("".join(json.dumps(record) + "\n" for record in toy_records()), encoding="utf-8")
     return path
 

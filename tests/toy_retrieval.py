@@ -15,7 +15,6 @@ JUDGEMENTS = {"q1": {"dog": 2, "song": 1}, "q2": {"lift": 1, "dog": 0}}  # nobod
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> Path:
-    """Writes lines of text; makes the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
@@ -29,7 +28,6 @@ def write_beir(
     judgements: Mapping[str, Mapping[str, int]] = JUDGEMENTS,
     header: bool = True,
 ) -> Path:
-    """Writes the three files and returns the folder."""
     write_lines(
         folder / "corpus.jsonl",
         [json.dumps({"_id": key, "title": title, "text": text}) for key, (title, text) in documents.items()],

@@ -20,7 +20,6 @@ WORDS = ["the", "a", "man", "garage", "lifting", "weights", "dog", "plays", "gui
 
 
 def toy_word_vectors(dim: int = 32) -> WordVectors:
-    """Random vectors of ten words."""
     vocabulary = Vocabulary(WORDS, np.arange(len(WORDS), 0, -1))
     return WordVectors(vocabulary, np.random.default_rng(0).standard_normal((len(WORDS), dim)).astype(np.float32))
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 
 def wait_until(condition: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
-    """Looks again and again until the condition holds."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"the condition did not come true within {timeout_s} s"

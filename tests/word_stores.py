@@ -28,7 +28,6 @@ def add(database: Database, *words: str | int) -> None:
 
 
 def words_in(path: Path) -> list[str | int]:
-    """The words of a store, in the order of their writes."""
     database = Database(path, WORDS)
     with database.read() as connection:
         found = [word for (word,) in connection.execute("SELECT word FROM words ORDER BY rowid")]

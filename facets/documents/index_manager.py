@@ -53,8 +53,6 @@ CLOSE_TIMEOUT_S = 10.0  # time for running training to notice that the engine cl
 
 @dataclass(eq=False, slots=True)
 class _Collection:
-    """What is in memory of one collection."""
-
     record: CollectionRecord  # as the indexes have it
     lock: threading.RLock = field(default_factory=threading.RLock)  # held during writes
     live: LiveIndex | None = None

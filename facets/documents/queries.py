@@ -58,7 +58,6 @@ class SearchRequest:
     reasons: bool = True  # whether to compute evidence, answer and matched words, which is most of the work
 
     def __post_init__(self) -> None:
-        """Checks the ranges."""
         if not 1 <= self.top_k <= MAX_TOP_K:
             raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {self.top_k}", path="top_k")
         for name in ("min_confidence", "diversify"):

@@ -123,8 +123,6 @@ class Searcher:
 
 @dataclass(slots=True)
 class _CandidateFinder:
-    """Finds candidate rows for the queries of one search."""
-
     search: PreparedSearch
     allowed_rows: Ints | None = None
     long_documents: DocumentRows | None = None

@@ -94,8 +94,6 @@ def _insert(writer: "_Writer", record: CollectionRecord, batch: EncodedBatch, re
 
 
 class _Writer(StoreView):
-    """A write transaction."""
-
     def advance(self, key: str, number: int = 1) -> int:
         """Adds a number to a counter; returns its new value."""
         statement = "UPDATE meta SET value = CAST(CAST(value AS bigint) + ? AS text) WHERE key = ?"

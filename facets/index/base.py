@@ -73,7 +73,6 @@ class FacetIndex(ABC):
         return len(self.slots) * self.num_facets
 
     def __len__(self) -> int:
-        """Number of documents."""
         return self._num_documents
 
     def rows(self) -> Ints:

@@ -94,8 +94,6 @@ def is_plain_line(text: str) -> bool:
 
 @dataclass(slots=True)
 class _Run:
-    """Lines that form one block."""
-
     kind: Kind | Literal[""]  # empty while it is unknown
     first: Line
     last: Line
@@ -123,7 +121,6 @@ class _Run:
         return is_prose and len(below.said) > len(line.said) and below.said[0].isupper()
 
     def block(self) -> Block:
-        """The block of these lines."""
         line = self.first
         said_start, said_end = line.end - len(line.said) + self.skipped, self.last.end
         if self.kind == "heading" and line.prefix.startswith("#"):

@@ -56,7 +56,6 @@ class PackedLinear(nn.Linear):
     """An ``nn.Linear`` that multiplies by packed copies of frozen weights."""
 
     def __init__(self, linear: nn.Linear) -> None:
-        """Wraps a layer and shares its weights."""
         super().__init__(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
         self.weight, self.bias = linear.weight, linear.bias
         self.train(linear.training)

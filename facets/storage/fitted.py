@@ -65,7 +65,6 @@ class LogisticCurves:
     source: str = ""  # data they were fitted on, for readers of the file
 
     def __post_init__(self) -> None:
-        """Checks names and numbers."""
         for curve, weights in self.weights.items():
             if curve not in self.NAMES:
                 raise CheckpointError(f"{self.GROUP}: expected {', '.join(self.NAMES)}, got {curve!r}")

@@ -110,7 +110,6 @@ class _Gains:
         return torch.cat(gains).double().numpy()
 
     def add(self, sentence: int) -> None:
-        """Adds a sentence to the summary."""
         powers_U, summed_U = self._powers_SU[sentence], self._summed_U
         self._summed_U = torch.maximum(powers_U, summed_U) if self._repetition == 0 else powers_U + summed_U
 

@@ -294,7 +294,6 @@ class _Shutdown:
         threading.Thread(target=self._watch, name="shutdown", daemon=True).start()
 
     def wait(self) -> None:
-        """Waits for a signal."""
         self._signalled.wait()
 
     @property

@@ -58,7 +58,6 @@ class LocalClient(FacetsClient):
         device: str = "cpu",
         allow_downloads: bool = False,
     ) -> None:
-        """See ``facets.open``."""
         check_iterable("models", models)
         self._path = "" if path is None else os.fspath(path)
         with _client_errors(FacetsError), ExitStack() as undo:

@@ -33,7 +33,6 @@ def settled(page: Page) -> None:
 
 
 def open_view(page: Page, name: str) -> None:
-    """Opens another view by its link."""
     if name == "status":
         page.get_by_role("button", name="Server").click()
     elif name in TOOLS or name == "http":
@@ -43,7 +42,6 @@ def open_view(page: Page, name: str) -> None:
 
 
 def enter_key(page: Page, key: str) -> None:
-    """Enters an API key."""
     page.get_by_role("button", name="Server").click()
     page.locator("#key-button").click()
     page.get_by_role("textbox", name="Key").fill(key)

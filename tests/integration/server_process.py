@@ -53,16 +53,13 @@ class ServerProcess:
         self.channel = grpc.insecure_channel(self.target, options=[("grpc.enable_retries", 0)])
 
     def wait_until_serving(self) -> "ServerProcess":
-        """Waits until health says SERVING."""
         wait_until_serving(self.channel, alive=lambda: self.process.poll() is None, log=self.log)
         return self
 
     def log(self) -> str:
-        """What the process has written so far."""
         return self._log_path.read_text(errors="replace")
 
     def kill(self) -> None:
-        """SIGKILL."""
         self.process.kill()
         self.process.wait(30)
 
@@ -150,7 +147,6 @@ def wait_until_serving(channel, alive=lambda: True, log=lambda: "") -> None:
 
 
 def make_toy_checkpoint(folder: Path, *, name: str = "toy", num_facets: int = 4, seed: int = 5) -> Path:
-    """A seeded, untrained checkpoint that is small and fast."""
     from toys import untrained_model
 
     from facets.config import FacetModelConfig

@@ -16,8 +16,6 @@ from facets.documents import CollectionEngine, EngineConfig
 
 
 class SlowModel(FakeModel):
-    """Takes its time before each forward pass."""
-
     def __init__(self, seconds: float) -> None:
         super().__init__("slow")
         self._seconds = seconds

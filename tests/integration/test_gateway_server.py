@@ -26,8 +26,6 @@ LONG_S = 120.0
 
 
 class Served:
-    """A server with its gateway."""
-
     def __init__(self, server: ServerProcess, port: int) -> None:
         self.server = server
         self.url = f"http://127.0.0.1:{port}"
@@ -43,7 +41,6 @@ class Served:
             return False
 
     def gateway_id(self) -> int:
-        """Process id of the gateway."""
         (found,) = (int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if self._is_gateway(path))
         return found
 
@@ -112,7 +109,6 @@ class LineStream:
         connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
 
     def embed(self, sequence: int) -> None:
-        """Sends a request and waits for its reply."""
         line = json.dumps({"sequence": sequence, "request": {"texts": ["a cat"]}}).encode() + b"\n"
         self.connection.sendall(b"%x\r\n%b\r\n" % (len(line), line))
         while f'"sequence":"{sequence}"'.encode() not in self.received:

@@ -68,7 +68,6 @@ class _Checked:
     routes: Collection[str]  # paths that the log names, because any other may hold anything
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         request = Request(scope)
         scope.setdefault("state", {})[WORK] = asyncio.current_task()
         request_id = valid_request_id(request.headers.get("x-request-id", ""))

@@ -116,7 +116,6 @@ def _num_scores_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> i
 
 
 def _texts_of(request: _WithTexts, limits: LimitsConfig) -> list[str]:
-    """The texts of a request; raises InvalidInputError."""
     check_not_empty(request.texts, ("texts",))
     texts = [message.text for message in request.texts]
     check_texts((("texts", i, "text"), text, limits.max_text_bytes) for i, text in enumerate(texts))

@@ -22,8 +22,6 @@ from facets.documents import CollectionEngine, EngineConfig
 
 @dataclass
 class Running:
-    """A server with its parts in the hands of the test."""
-
     server: FacetsServer
     model: FakeModel
     engine: CollectionEngine

@@ -135,8 +135,6 @@ class World:
 
 
 class FakeServer:
-    """Serves a world on a port of its own."""
-
     def __init__(self, port=0, credentials=None):
         self.world = World()
         self.health = health.HealthServicer()
@@ -218,7 +216,6 @@ class FakeServer:
         return {"collection": self.world.make(request.name)}
 
     def _stored(self, name):
-        """The documents of a collection."""
         if name not in self.world.collections:
             message = f"collection {name!r} does not exist"
             fail(NOT_FOUND, message, reason="NOT_FOUND", resource_type="collection")

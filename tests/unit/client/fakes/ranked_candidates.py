@@ -13,7 +13,6 @@ def fake_score(title, candidate):
 
 
 def _scored(paper, options):
-    """The best candidates of a paper, with their scores."""
     left = {*AUTHORS} - {*options.excluded_ids} - {*paper.excluded_ids}
     left &= {*options.candidates.ids} if options.HasField("candidates") else left
     scored = {name: fake_score(paper.title, name) for name in left}

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.skipif(
 
 
 def documents(path):
-    """The documents of a file."""
     options = ReadOptions()
     with DocumentFiles(find_files([str(path)], options), Columns(), options) as files:
         *records, _ = files.read()

@@ -18,7 +18,6 @@ def unit_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.fl
 
 
 def decoded(units: NDArray[np.float64]) -> NDArray[np.float16]:
-    """What the store gives back."""
     return decode_units(encode_units(units.reshape(-1, units.shape[2]))).reshape(units.shape)
 
 

@@ -22,7 +22,6 @@ def result(*ids, exhaustive=False, revision=7):
 
 @pytest.fixture
 def checks():
-    """Outcome and recall of each check."""
     return []
 
 

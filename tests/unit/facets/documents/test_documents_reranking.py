@@ -18,7 +18,6 @@ DIM = 32
 
 @pytest.fixture
 def curve() -> RelevanceCurve:
-    """Gives every mode a confidence."""
     weights = {"intercept": -2.0, "cosine": 3.0, "coverage": 2.0}
     return RelevanceCurve(revision="1", weights=dict.fromkeys(("hybrid", "facets", "lexical"), weights))
 

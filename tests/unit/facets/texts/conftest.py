@@ -45,7 +45,6 @@ class FakeModel:
         return np.stack([self._facets(text) for text in texts])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The sums of the facets."""
         return self.encode(texts).sum(axis=1)
 
     def _facets(self, text: str) -> NDArray[np.float32]:
@@ -70,7 +69,6 @@ def topic_vector(topic: int, dim: int = 16) -> NDArray[np.float32]:
 
 @pytest.fixture
 def model() -> FakeModel:
-    """A fresh fake model."""
     return FakeModel()
 
 

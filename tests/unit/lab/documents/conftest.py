@@ -39,7 +39,6 @@ def teacher_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def raw_texts(tmp_path: Path) -> Path:
-    """Articles, questions and papers."""
     sentence = "The cat sat on the old mat. The dog ran on a long hill. "
     articles = "".join(f"# Town {n}\n{sentence * 2}king {n}\nThe {sentence}river\nsea\n\n" for n in range(8))
     (tmp_path / "wiki.txt").write_text(articles)

@@ -70,7 +70,6 @@ IDS = [f"d{number}" for number in range(130)]
 
 
 def slow_metrics(ranking: Sequence[str], grades: Mapping[str, int]) -> dict[str, float]:
-    """The definitions."""
     relevant = {key for key, grade in grades.items() if grade > 0}
     gain = sum(max(grades.get(key, 0), 0) / math.log2(rank + 1) for rank, key in enumerate(ranking[:10], start=1))
     ideal = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
