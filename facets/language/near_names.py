@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import cached_property
 
 from rapidfuzz import fuzz, process, utils
 
@@ -22,11 +21,7 @@ class NearNames:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._names = list(names)
-
-    @cached_property
-    def _plain_names(self) -> list[str]:
-        return list(map(_plain, self._names))
+        self._plain_names = list(map(_plain, names))
 
     def find(self, text: str, *, top_k: int) -> list[int]:
         """Indexes of the names most similar to a text, best first, ties in order; dissimilar names are left out."""

@@ -191,7 +191,9 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder."""
-        write_checkpoint(folder, self.config, self.network.state_without_words())
+        state = self.network.state_dict()
+        state.pop("encoder.embedding.words.vectors", None)  # once trained; stored with the vocabulary
+        write_checkpoint(folder, self.config, state)
         self.words.save(folder)
         write_papers_part(folder, PapersPart(self.tables, self.settings, self.papers, self.sentences))
 

@@ -125,10 +125,6 @@ class PaperNetwork(nn.Module):
         """``[V, W]``: in training, floats of unit length; else as :class:`WordTable` keeps them."""
         return self.encoder.embedding.words.vectors
 
-    def state_without_words(self) -> dict[str, Tensor]:
-        """The state dictionary without the word vectors, which are stored with the vocabulary."""
-        return {name: value for name, value in self.state_dict().items() if not name.endswith(".words.vectors")}
-
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> EncodedPapers:
         """Encodes papers (Chang 2022, section 3.4.2, eq. 3.15).
 

@@ -69,10 +69,6 @@ class AdditionStore(RecordStore):
     def __init__(self, place: Path | SqlDatabase, model_name: str) -> None:
         super().__init__(place / _FILE if isinstance(place, Path) else place, f"papers/{model_name}", SCHEMA)
 
-    def content(self) -> Added:
-        """Everything in the store."""
-        return Added.of(self.news())
-
     def add(
         self,
         revision: str,

@@ -68,13 +68,9 @@ class CodedRows:
     @classmethod
     def joined(cls, parts: Sequence["CodedRows"]) -> "CodedRows":
         """The rows of all parts, in this order."""
-        return cls(
-            np.concatenate([part.codes for part in parts]),
-            np.concatenate([part.rests for part in parts]),
-            np.concatenate([part.factors for part in parts]),
-            np.concatenate([part.norms for part in parts]),
-            max(part.error for part in parts),
-        )
+        names = ("codes", "rests", "factors", "norms")
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return cls(**arrays, error=max(part.error for part in parts))
 
     def products(self, places_P: Ints, vectors_ND: Floats) -> Floats:
         """Products of some rows with vectors, ``[P, N]``."""

@@ -33,7 +33,7 @@ def run_program(
     logging.getLogger("facets_lab").setLevel(log_level)
     try:
         for command, (place, summary) in commands.items():
-            function = _printing(place) if given[:1] == [command] else _nothing
+            function = _printing(place) if given[:1] == [command] else lambda: None
             program.command(command, short_help=summary)(function)
         program(given, prog_name=name)
     except SystemExit as end:
@@ -42,10 +42,6 @@ def run_program(
         typer.echo(f"error: {error}", err=True)
         return 1
     return 0
-
-
-def _nothing() -> None:
-    """Stands for the commands that were not given."""
 
 
 def _printing(place: str) -> Callable[..., None]:

@@ -18,7 +18,7 @@ from facets.language.interruption import interrupted_by
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperOptions
-from facets.papers.store import AdditionStore
+from facets.papers.store import Added, AdditionStore
 
 AUTHORS = CandidateKind.AUTHORS
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
@@ -77,7 +77,8 @@ def test_bad_additions_store_nothing(
         engine.add_papers(papers) if papers else engine.add_authors(authors)
     engine.close()
     store = AdditionStore(tmp_path, model.name)
-    assert store.content().papers == {} and store.content().vectors == []
+    added = Added.of(store.news())
+    assert added.papers == {} and added.vectors == []
     store.close()
 
 
@@ -147,7 +148,7 @@ def test_an_interrupted_addition_is_stored_and_shown_or_neither(model: PaperMode
 def test_the_golden_file_of_additions_is_read(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "papers_v1", tmp_path / "papers")
     store = AdditionStore(tmp_path / "papers", "toy")
-    added = store.content()
+    added = Added.of(store.news())
     assert added.revision == "r1" and added.given == {("ada", "p1")}
     [paper] = added.papers.values()
     assert (paper.id, paper.authors[0].id, paper.cited_by_ids, paper.year) == ("p1", "ada", ("p2",), 2001)

@@ -18,7 +18,7 @@ from facets_server.documents.stream_store import StreamStore
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.papers.records import Paper
-from facets.papers.store import AdditionStore
+from facets.papers.store import Added, AdditionStore
 from facets.relations.additions import AddedRelationStore, added_record
 from facets.relations.results import Relation
 from facets.storage.backup import last_backup
@@ -172,7 +172,7 @@ def test_guide_to_backups_works_as_printed(data, tmp_path):
         query = documents(5)[4].facet_embeddings[None].astype(np.float32)
         assert engine.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id in ("d4", "late4")
     papers = AdditionStore(restored / "papers" / "toy", "toy")
-    assert [paper.id for paper in papers.content().papers.values()] == ["p1"]
+    assert [paper.id for paper in Added.of(papers.news()).papers.values()] == ["p1"]
     papers.close()
     relations = AddedRelationStore(restored / "relations" / "toy", "toy")
     assert [relation.name for relation in relations.read()] == ["mentor"]
