@@ -41,9 +41,9 @@ CODE = {
     "mcp": ("import facets_client.mcp; print('imported')", "imported"),
     "model": ("import facets; print(facets.load().encode(['A dog barks.']).shape)", "(1, 10, 256)"),
     "models": (
-        "import facets, facets.model.shipped as s; from facets.model.answer_reader import load_reader as r; "
-        "from facets.model.pair_reader import load_pair_reader as p; "
-        "load = {s.DEFAULT_READER: r, s.DEFAULT_PAIR_READER: p}; "
+        "import facets, facets.model.shipped as s; from facets.model.answer_reader import AnswerReader as r; "
+        "from facets.model.pair_reader import PairReader as p; "
+        "load = {kind.shipped: kind.shared for kind in (r, p)}; "
         "print([load.get(n, facets.load)(n) for n in s.SHIPPED])",
         "]",
     ),

@@ -85,7 +85,7 @@ class Collections:
         """Opens a data directory, creating it if missing; raises as ``CollectionEngine.open``.
 
         ``models``: models of texts, see ``facets.load``; the first encodes collections that name none. ``reader``:
-        chooses the answers, see ``facets.model.answer_reader.load_reader``; None: facets and words do.
+        chooses the answers, see ``facets.model.answer_reader.AnswerReader.shared``; None: facets and words do.
         """
         encoders = encoders_of(models, reader=reader)
         collections = cls(CollectionEngine.open(data_dir, config), encoders)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -156,9 +155,15 @@ class ReaderConfig(EncoderConfig):
 
 
 class AnswerReader(TextReader[AnswerNetwork, ReaderConfig]):
-    """Reads a question with the sentences of a text; thread-safe."""
+    """Reads a question with the sentences of a text; thread-safe.
 
-    network_class, config_class = AnswerNetwork, ReaderConfig
+    Example:
+        >>> text = ("Opening hours", ["When does the pool open?", "It opens at nine.", "The pool is in the park."])
+        >>> int(AnswerReader.shared().read("When does the pool open?", [text])[0].argmax())
+        1
+    """
+
+    network_class, config_class, shipped = AnswerNetwork, ReaderConfig, DEFAULT_READER
     _read: Callable[[Sequence[ReadRow]], Sequence[Floats]] | None = None  # None: `read_rows`
 
     def reading_by(self, read_rows: Callable[[Sequence[ReadRow]], Sequence[Floats]]) -> "AnswerReader":
@@ -210,16 +215,3 @@ def counted(query: str, log_odds: float) -> float:
 
 def _probability(log_odds: float) -> float:
     return 1 / (1 + math.exp(-min(max(log_odds, -_MOST), _MOST)))
-
-
-def load_reader(name_or_path: str | Path = DEFAULT_READER, *, device: str = "cpu") -> AnswerReader:
-    """Loads a reader by its name or folder, or shares one that is in use.
-
-    Raises NotFoundError if it is not installed, CheckpointError if damaged.
-
-    Example:
-        >>> text = ("Opening hours", ["When does the pool open?", "It opens at nine.", "The pool is in the park."])
-        >>> int(load_reader().read("When does the pool open?", [text])[0].argmax())
-        1
-    """
-    return AnswerReader.shared(name_or_path, device=device)

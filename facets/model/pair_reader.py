@@ -5,7 +5,6 @@ Shape suffixes: T tokens of all rows, B rows, P pairs, W width, C relations betw
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -61,9 +60,15 @@ class PairNetwork(CrossEncoder):
 
 
 class PairReader(TextReader[PairNetwork, PairReaderConfig]):
-    """Reads pairs of texts; thread-safe."""
+    """Reads pairs of texts; thread-safe.
 
-    network_class, config_class = PairNetwork, PairReaderConfig
+    Example:
+        >>> probabilities = PairReader.shared().read([("The shop is open.", "The shop is closed.")])[0]
+        >>> RELATIONS[int(probabilities.argmax())]
+        'contradicts'
+    """
+
+    network_class, config_class, shipped = PairNetwork, PairReaderConfig, DEFAULT_PAIR_READER
 
     @torch.inference_mode()
     def read(self, pairs: Sequence[tuple[str, str]]) -> Floats:
@@ -82,16 +87,3 @@ class PairReader(TextReader[PairNetwork, PairReaderConfig]):
 def both_orders(log_odds_BC: Tensor, reversed_BC: Tensor) -> Tensor:
     """The mean of the log-odds of pairs and of the same pairs with their texts swapped, ``[B, C]``."""
     return (log_odds_BC + reversed_BC[:, _REVERSED]) / 2
-
-
-def load_pair_reader(name_or_path: str | Path = DEFAULT_PAIR_READER, *, device: str = "cpu") -> PairReader:
-    """Loads a pair reader by its name or folder, or shares one that is in use.
-
-    Raises NotFoundError if it is not installed, CheckpointError if damaged.
-
-    Example:
-        >>> probabilities = load_pair_reader().read([("The shop is open.", "The shop is closed.")])[0]
-        >>> RELATIONS[int(probabilities.argmax())]
-        'contradicts'
-    """
-    return PairReader.shared(name_or_path, device=device)

@@ -92,6 +92,7 @@ class TextReader(Generic[NetworkT, ConfigT]):
 
     network_class: type[NetworkT]
     config_class: type[ConfigT]
+    shipped: str  # name of the default reader
 
     def __init__(self, network: NetworkT, pieces: WordPieces, config: ConfigT, *, device: str = "cpu") -> None:
         target = torch.device(device)
@@ -113,7 +114,10 @@ class TextReader(Generic[NetworkT, ConfigT]):
         return cls(network, pieces, config, device=device)
 
     @classmethod
-    def shared(cls, name_or_path: str | Path, *, device: str) -> Self:
-        """Loads a reader by its name or folder, or shares one that is in use."""
-        target = compute_device(device)
-        return shared(partial(cls.from_folder, device=target), find_model(name_or_path), _READER_FILES, target)
+    def shared(cls, name_or_path: str | Path = "", *, device: str = "cpu") -> Self:
+        """Loads a reader by its name or folder, empty: the shipped one, or shares one that is in use.
+
+        Raises NotFoundError if it is not installed, CheckpointError if damaged.
+        """
+        folder, target = find_model(name_or_path or cls.shipped), compute_device(device)
+        return shared(partial(cls.from_folder, device=target), folder, _READER_FILES, target)

@@ -21,7 +21,7 @@ from facets.errors import ConfigError, ErrorPath, InvalidInputError
 from facets.language.interruption import check_interrupted, computed_once
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
-from facets.model.pair_reader import load_pair_reader
+from facets.model.pair_reader import PairReader
 from facets.model.score_curves import apply_curve
 from facets.texts.comparison import Comparison, compare_texts
 from facets.texts.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded, with_weights
@@ -32,7 +32,7 @@ NUMBERS_AT_A_TIME = 16_000_000
 # Pairs of facets with a smaller share of a score are left out of explanations.
 _MIN_CONTRIBUTION = 1e-4
 _MINUS_DISTANCE = (-2.0, 0.0)
-_pair_reader = cache(load_pair_reader)  # kept, because it loads ten times as long as it reads a pair
+_pair_reader = cache(PairReader.shared)  # kept, because it loads ten times as long as it reads a pair
 
 
 class SimilarityMethod(StrEnum):

@@ -16,7 +16,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig
-from facets.model.answer_reader import AnswerNetwork, AnswerReader, ReaderConfig, ReadRow, asked, load_reader, read_row
+from facets.model.answer_reader import AnswerNetwork, AnswerReader, ReaderConfig, ReadRow, asked, read_row
 from facets.model.checkpoint import read_settings, read_weights
 from facets.model.passage_checkpoint import write_encoder
 from facets.model.shipped import find_model
@@ -94,7 +94,7 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Example]]):
         (self.network if is_reader else self.network.encoder).load_state_dict(weights)
         self.network.encoder.pieces.requires_grad_(False)
         self.network.to(self.device)
-        self._teacher = load_reader(config.teacher, device=str(self.device)).network if config.teacher else None
+        self._teacher = AnswerReader.shared(config.teacher, device=str(self.device)).network if config.teacher else None
 
     def batches(self, start_step: int) -> Iterator[list[Example]]:
         """See ``Trainer``."""

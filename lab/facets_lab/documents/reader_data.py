@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from facets.config import Settings
 from facets.language.sentences import sentences_of
-from facets.model.answer_reader import AnswerReader, load_reader
+from facets.model.answer_reader import AnswerReader
 from facets_lab.documents.beir import PairRecord
 from facets_lab.evaluation.files import Record, read_records
 from facets_lab.training.corpus import expand_files, read_titled_documents
@@ -393,7 +393,7 @@ def prepare_reader(config: ConfigFile, out: Annotated[Path, typer.Option(help="F
     settings = ReaderDataConfig.from_toml(config)
     examples = read_examples(settings)
     if settings.reader:
-        examples = found_answers(examples, load_reader(settings.reader))
+        examples = found_answers(examples, AnswerReader.shared(settings.reader))
     out.mkdir(parents=True, exist_ok=True)
     (out / EXAMPLES).write_bytes(b"".join(_EXAMPLE.dump_json(example) + b"\n" for example in examples))
     np.save(out / NEIGHBOURS, nearest_texts(examples))

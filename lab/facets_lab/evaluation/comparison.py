@@ -51,9 +51,9 @@ def load_models(
     return list(models.values())
 
 
-def load_text_model(name_or_path: str | None) -> ModelOfTexts:
+def load_text_model(name_or_path: str | None, *, default: str = DEFAULT_MODEL) -> ModelOfTexts:
     """A model of sentences or passages; None: the default one."""
-    model = load(name_or_path or DEFAULT_MODEL)
+    model = load(name_or_path or default)
     if not isinstance(model, ModelOfTexts):
         raise InvalidInputError(f"{name_or_path}: expected a model for sentences or passages, got one for {model.task}")
     return model

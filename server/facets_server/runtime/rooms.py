@@ -21,7 +21,7 @@ from facets.documents import CollectionEngine, Collections
 from facets.documents.encoders import relevance_of
 from facets.documents.recall import RecallSampler
 from facets.errors import NotFoundError
-from facets.model.answer_reader import load_reader
+from facets.model.answer_reader import AnswerReader
 from facets.model.checkpoint import check_weights, read_settings
 from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, TASKS, describe, load, task_of
@@ -121,7 +121,7 @@ def _reader(config: ServerConfig, metrics: BatchMetrics) -> ServedReader | None:
         if config.reader != DEFAULT_READER:
             raise
         return None
-    return ServedReader(partial(load_reader, config.reader, device=config.device), config.batcher, metrics)
+    return ServedReader(partial(AnswerReader.shared, config.reader, device=config.device), config.batcher, metrics)
 
 
 def _shipped_models() -> list[str]:

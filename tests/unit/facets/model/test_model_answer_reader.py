@@ -10,7 +10,7 @@ from toys import toy_word_pieces
 
 from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError, NotFoundError
-from facets.model.answer_reader import AnswerNetwork, AnswerReader, ReaderConfig, counted, load_reader
+from facets.model.answer_reader import AnswerNetwork, AnswerReader, ReaderConfig, counted
 from facets.model.passage_checkpoint import write_encoder
 
 QUESTION = "who was in the lake?"
@@ -30,8 +30,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_text_is_read_the_same_alone_and_with_others(folder: Path) -> None:
-    reader = load_reader(folder)
-    assert load_reader(folder) is reader
+    reader = AnswerReader.shared(folder)
+    assert AnswerReader.shared(folder) is reader
     together = reader.read(QUESTION, TEXTS)
     assert [len(own) for own in together] == [2, 3]
     for text, own in zip(TEXTS, together, strict=True):
@@ -40,18 +40,18 @@ def test_a_text_is_read_the_same_alone_and_with_others(folder: Path) -> None:
 
 
 def test_question_mark_does_not_matter(folder: Path) -> None:
-    reader = load_reader(folder)
+    reader = AnswerReader.shared(folder)
     np.testing.assert_array_equal(reader.read(QUESTION, TEXTS)[0], reader.read("who was in the lake", TEXTS)[0])
 
 
 def test_sentences_that_do_not_fit_are_not_read(folder: Path) -> None:
-    log_odds = load_reader(folder).read(QUESTION, [("", ["the lake " * 100] * 5)])[0]
+    log_odds = AnswerReader.shared(folder).read(QUESTION, [("", ["the lake " * 100] * 5)])[0]
     assert np.isfinite(log_odds[:2]).all()
     assert log_odds[-1] == -math.inf
 
 
 def test_confidence_is_calibrated_and_bounded(folder: Path) -> None:
-    reader = load_reader(folder)
+    reader = AnswerReader.shared(folder)
     assert reader.answer_confidence(2.0) == pytest.approx(0.5)
     assert 0 <= reader.answer_confidence(-1e9) < reader.answer_confidence(1e9) <= 1
     assert reader.hit_confidence("Who?", 0.3, -2.0) == pytest.approx(0.3)  # by default the reader does not change it
@@ -68,7 +68,7 @@ def test_only_questions_need_an_answer(query: str, least: float) -> None:
 
 def test_damaged_or_missing_reader_is_told(folder: Path) -> None:
     with pytest.raises(NotFoundError):
-        load_reader("no-reader")
+        AnswerReader.shared("no-reader")
     (folder / "tokenizer.json").unlink()
     with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
         AnswerReader.from_folder(folder)

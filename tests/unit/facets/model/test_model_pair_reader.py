@@ -9,7 +9,7 @@ from toys import toy_word_pieces
 
 from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError, NotFoundError
-from facets.model.pair_reader import RELATIONS, PairNetwork, PairReader, PairReaderConfig, load_pair_reader
+from facets.model.pair_reader import RELATIONS, PairNetwork, PairReader, PairReaderConfig
 from facets.model.passage_checkpoint import write_encoder
 
 PAIRS = [("a man was in the water", "the lake"), ("a dog", "the dog plays guitar"), ("music", "music")] * 12
@@ -24,7 +24,7 @@ def reader(tmp_path: Path) -> PairReader:
     )
     config = PairReaderConfig(name="toy-pairs", encoder=encoder)
     write_encoder(tmp_path / "pairs", config, PairNetwork(encoder).state_dict(), pieces)
-    return load_pair_reader(tmp_path / "pairs")
+    return PairReader.shared(tmp_path / "pairs")
 
 
 def test_a_pair_is_read_the_same_alone_and_with_others(reader: PairReader) -> None:
@@ -46,7 +46,7 @@ def test_long_texts_are_read_up_to_a_limit(reader: PairReader) -> None:
 
 def test_a_missing_or_damaged_checkpoint_is_named(reader: PairReader, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no-reader"):
-        load_pair_reader("no-reader")
+        PairReader.shared("no-reader")
     (tmp_path / "pairs" / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
         PairReader.from_folder(tmp_path / "pairs")

@@ -16,7 +16,7 @@ from toys import toy_passage_model
 from facets.documents import RelevanceCurve
 from facets.documents.confidence import FEATURES
 from facets.model import PassageModel
-from facets.model.answer_reader import load_reader
+from facets.model.answer_reader import AnswerReader
 from facets.model.shipped import find_model
 
 
@@ -93,11 +93,11 @@ def test_reader_gets_weights_for_the_confidence_of_hits(
     few = [example for example in written_examples("dev") if len(example.sentences) < 8][:40]
     monkeypatch.setattr("facets_lab.documents.calibration.written_examples", lambda split: few)
     folder = shutil.copytree(find_model("facets-reader-en"), tmp_path / "reader")
-    before = load_reader(folder)
+    before = AnswerReader.shared(folder)
     assert main(["calibrate-reader", *folders, "--reader", str(folder)]) == 0
     report = json.loads(capsys.readouterr().out)
     assert set(report["left_out"]) == {"first", "second", "written"}
-    after = load_reader(folder)
+    after = AnswerReader.shared(folder)
     assert after.config.hits.to_dict() == report["weights"] != before.config.hits.to_dict()
     assert after.config.replaced(hits=before.config.hits) == before.config
     assert after.hit_confidence("Who?", 0.5, 3.0) >= after.hit_confidence("Who?", 0.5, -3.0)

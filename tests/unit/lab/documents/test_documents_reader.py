@@ -29,7 +29,7 @@ from toy_retrieval import write_lines
 from toys import TOY_ENCODER, toy_word_pieces, toy_word_vectors
 
 from facets.model import PassageModel
-from facets.model.answer_reader import ReaderConfig, load_reader
+from facets.model.answer_reader import AnswerReader, ReaderConfig
 from facets.model.passage_checkpoint import write_encoder
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 
@@ -136,7 +136,7 @@ def test_a_run_writes_a_calibrated_reader_that_another_run_can_begin_with(
     examples = [Example("toy", question, "", sentences[:1], (0,)), Example("toy", question, "", sentences[1:], ())] * 3
     monkeypatch.setattr("facets_lab.documents.reader.held_out_examples", lambda: examples)
     reader(config, tmp_path / "run")
-    written = load_reader(tmp_path / "run" / "model")
+    written = AnswerReader.shared(tmp_path / "run" / "model")
     assert written.config.training["step"] == 2
     assert np.isfinite(written.read(question, [("", sentences)])[0]).all()
     settings = ReaderTrainingConfig.from_toml(config)

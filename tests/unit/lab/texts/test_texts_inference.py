@@ -13,7 +13,7 @@ from facets_lab.texts.inference import Pair, all_pairs, contradicted, edited_pai
 from toys import TOY_ENCODER, toy_word_pieces, toy_word_vectors
 
 from facets.model import PassageModel
-from facets.model.pair_reader import RELATIONS, load_pair_reader
+from facets.model.pair_reader import RELATIONS, PairReader
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 
 WRITTEN = """B: The dog sleeps.
@@ -79,6 +79,6 @@ def test_a_run_writes_a_reader_that_another_run_can_begin_with(tmp_path: Path, m
         lines += ["[model]", *(f"{name} = {json.dumps(value)}" for name, value in encoder.to_dict().items())]
         (tmp_path / "toy.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
         pairs(tmp_path / "toy.toml", tmp_path / f"run{number}")
-        written = load_pair_reader(tmp_path / f"run{number}" / "model")
+        written = PairReader.shared(tmp_path / f"run{number}" / "model")
         assert written.config.training["steps"] == 2
         assert np.isfinite(written.read([("the dog plays", "a man")])).all()
