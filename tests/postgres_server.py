@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 
 def programs() -> Path | None:
@@ -186,19 +187,6 @@ class PostgresPair:
         for server in (self.standby, self.primary):
             if server is not None:
                 server.remove()
-
-
-def wait_until(holds: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
-    """Polls a condition.
-
-    Raises:
-        TimeoutError: It did not come true in time.
-    """
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {timeout_s} s")
-        time.sleep(0.02)
 
 
 def _parent(pid: int) -> int:

@@ -50,6 +50,7 @@ def toy_word_pieces() -> WordPieces:
 TOY_ENCODER = SentenceEncoderConfig(
     num_layers=2, width=32, num_heads=2, feedforward_dim=48, vocabulary_size=len(toy_word_pieces()), max_tokens=32
 )
+TOY_READER_ENCODER = TOY_ENCODER.replaced(max_tokens=256)
 
 
 def toy_passage_model(*, window_tokens: int = 16, **settings: int | str) -> PassageModel:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import postgres_server
 import pytest
-from postgres_server import wait_until
 from relation_toys import make_toy_relation_checkpoint
 from toy_papers import toy_paper_model
+from waiting import wait_until
 
 from facets.documents import CollectionEngine
 from facets.documents.dialects import postgres_schema

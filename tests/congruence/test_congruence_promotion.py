@@ -9,7 +9,8 @@ from pathlib import Path
 import postgres_server
 import pytest
 from congruence.corpus import DIM, K, facets_of, make_corpus, said
-from postgres_server import PostgresPair, wait_until
+from postgres_server import PostgresPair
+from waiting import wait_until
 
 from facets.documents import CollectionEngine, EngineConfig, SearchRequest
 from facets.errors import NotReadyError, StoreAwayError, WritesLostError

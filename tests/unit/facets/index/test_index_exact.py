@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from waiting import wait_until
 
 from facets.errors import OverloadedError
 from facets.index import exact
@@ -119,11 +119,6 @@ def test_places_hold_the_facets_in_order(counts: list[int], num_facets: int) -> 
         assert held[held > 0].tolist() == own.tolist()
         assert len(held) - len(own) < num_facets
     assert np.array_equal(rows_S[first_places(rows_S)], rows_S)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        time.sleep(0.001)
 
 
 def test_readers_that_waited_for_a_writer_go_before_all_further_writes() -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from toys import toy_word_pieces
+from toys import TOY_READER_ENCODER, toy_word_pieces
 
-from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError, NotFoundError
 from facets.model.answer_reader import AnswerNetwork, AnswerReader, ReaderConfig, counted
 from facets.model.passage_checkpoint import write_encoder
@@ -20,12 +19,8 @@ TEXTS = [("the lake", ["a man was in the water", "the city is near"]), ("", ["th
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     torch.manual_seed(0)
-    pieces = toy_word_pieces()
-    encoder = SentenceEncoderConfig(
-        num_layers=1, width=32, num_heads=2, feedforward_dim=32, vocabulary_size=len(pieces), max_tokens=256
-    )
-    config = ReaderConfig(name="toy-reader", encoder=encoder, intercept=-1.0, slope=0.5)
-    write_encoder(tmp_path / "reader", config, AnswerNetwork(encoder).state_dict(), pieces)
+    config = ReaderConfig(name="toy-reader", encoder=TOY_READER_ENCODER, intercept=-1.0, slope=0.5)
+    write_encoder(tmp_path / "reader", config, AnswerNetwork(TOY_READER_ENCODER).state_dict(), toy_word_pieces())
     return tmp_path / "reader"
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from toys import toy_word_pieces
+from toys import TOY_READER_ENCODER, toy_word_pieces
 
-from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError, NotFoundError
 from facets.model.pair_reader import RELATIONS, PairNetwork, PairReader, PairReaderConfig
 from facets.model.passage_checkpoint import write_encoder
@@ -18,12 +17,8 @@ PAIRS = [("a man was in the water", "the lake"), ("a dog", "the dog plays guitar
 @pytest.fixture
 def reader(tmp_path: Path) -> PairReader:
     torch.manual_seed(0)
-    pieces = toy_word_pieces()
-    encoder = SentenceEncoderConfig(
-        num_layers=1, width=32, num_heads=2, feedforward_dim=32, vocabulary_size=len(pieces), max_tokens=256
-    )
-    config = PairReaderConfig(name="toy-pairs", encoder=encoder)
-    write_encoder(tmp_path / "pairs", config, PairNetwork(encoder).state_dict(), pieces)
+    config = PairReaderConfig(name="toy-pairs", encoder=TOY_READER_ENCODER)
+    write_encoder(tmp_path / "pairs", config, PairNetwork(TOY_READER_ENCODER).state_dict(), toy_word_pieces())
     return PairReader.shared(tmp_path / "pairs")
 
 

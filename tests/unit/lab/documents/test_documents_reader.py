@@ -26,14 +26,13 @@ from facets_lab.documents.reader_data import (
 )
 from facets_lab.training.loop import LOSS
 from toy_retrieval import write_lines
-from toys import TOY_ENCODER, toy_word_pieces, toy_word_vectors
+from toys import TOY_READER_ENCODER, toy_word_pieces, toy_word_vectors
 
 from facets.model import PassageModel
 from facets.model.answer_reader import AnswerReader, ReaderConfig
 from facets.model.passage_checkpoint import write_encoder
 from facets.model.passage_network import NetworkEncoder, SentenceEncoder
 
-ENCODER = TOY_ENCODER.replaced(max_tokens=256)
 SENTENCES = ("The dog Rex plays the guitar.", "The man lifts 20 weights in the garage.", "Music is in the garage, too.")
 ASKED = Example("toy", "Where does the man lift 20 weights?", "Home", SENTENCES, (1,))
 
@@ -110,13 +109,13 @@ def test_a_twin_is_read_beside_its_sibling_if_only_one_of_them_answers() -> None
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     torch.manual_seed(2)  # with other weights a toy may prefer what does not answer, and cannot be calibrated
-    network = NetworkEncoder(SentenceEncoder(ENCODER), toy_word_pieces(), window_tokens=16, device="cpu")
+    network = NetworkEncoder(SentenceEncoder(TOY_READER_ENCODER), toy_word_pieces(), window_tokens=16, device="cpu")
     PassageModel(network, toy_word_vectors(), name="toy", space="toy").save(tmp_path / "start")
     said = [(f"the weight {i} is in the garage", "a dog plays") for i in range(8)]
     rows = [asdict(Example("toy", f"where is weight {i}", "", text, (0,))) for i, text in enumerate(said)]
     write_lines(tmp_path / EXAMPLES, list(map(json.dumps, rows)))
     np.save(tmp_path / NEIGHBOURS, (np.arange(8)[:, None] + np.arange(1, 4)) % 8)
-    encoder = ENCODER.to_dict()
+    encoder = TOY_READER_ENCODER.to_dict()
     settings = {"name": "toy-reader", "data": str(tmp_path), "start": str(tmp_path / "start"), "num_steps": 2}
     lines = [
         *(f"{name} = {json.dumps(value)}" for name, value in settings.items()),
@@ -150,7 +149,7 @@ def test_a_reader_begins_with_a_layer_of_its_teacher_and_learns_from_it(config: 
     settings, path = ReaderTrainingConfig.from_toml(config), str(tmp_path / "teacher")
     teacher = ReaderTrainer(settings)
     torch.nn.init.normal_(teacher.network.score.weight)
-    facts = ReaderConfig(name="toy", encoder=ENCODER)
+    facts = ReaderConfig(name="toy", encoder=TOY_READER_ENCODER)
     write_encoder(Path(path), facts, teacher.network.state_dict(), teacher.pieces)
     distances = []
     for name in ("", path):

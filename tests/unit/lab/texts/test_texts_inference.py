@@ -10,7 +10,7 @@ import pytest
 import torch
 from facets_lab.texts import inference
 from facets_lab.texts.inference import Pair, all_pairs, contradicted, edited_pair, joined, noised, pairs, written_groups
-from toys import TOY_ENCODER, toy_word_pieces, toy_word_vectors
+from toys import TOY_READER_ENCODER, toy_word_pieces, toy_word_vectors
 
 from facets.model import PassageModel
 from facets.model.pair_reader import RELATIONS, PairReader
@@ -65,8 +65,7 @@ def test_edits_change_a_word_to_its_opposite_or_to_another_value() -> None:
 
 def test_a_run_writes_a_reader_that_another_run_can_begin_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(2)
-    encoder = TOY_ENCODER.replaced(max_tokens=256)
-    network = NetworkEncoder(SentenceEncoder(encoder), toy_word_pieces(), window_tokens=16, device="cpu")
+    network = NetworkEncoder(SentenceEncoder(TOY_READER_ENCODER), toy_word_pieces(), window_tokens=16, device="cpu")
     PassageModel(network, toy_word_vectors(), name="toy", space="toy").save(tmp_path / "start")
     (tmp_path / "written.xz").write_bytes(lzma.compress((WRITTEN + "\n" + WRITTEN).encode()))
     monkeypatch.setattr(inference, "WRITTEN_PAIRS", tmp_path / "written.xz")
@@ -76,7 +75,7 @@ def test_a_run_writes_a_reader_that_another_run_can_begin_with(tmp_path: Path, m
     settings = {"name": "toy-pairs", "corpus": str(tmp_path / "corpus.txt"), "num_steps": 2, "batch_size": 4}
     for number, start in enumerate((tmp_path / "start", tmp_path / "run0" / "model")):
         lines = [f"{name} = {json.dumps(value)}" for name, value in {**settings, "start": str(start)}.items()]
-        lines += ["[model]", *(f"{name} = {json.dumps(value)}" for name, value in encoder.to_dict().items())]
+        lines += ["[model]", *(f"{name} = {json.dumps(value)}" for name, value in TOY_READER_ENCODER.to_dict().items())]
         (tmp_path / "toy.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
         pairs(tmp_path / "toy.toml", tmp_path / f"run{number}")
         written = PairReader.shared(tmp_path / f"run{number}" / "model")
