@@ -3,18 +3,16 @@
 import copy
 import shutil
 import tracemalloc
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from leaving import looks_until_gone
 from numpy.testing import assert_allclose
 
 from facets.errors import InvalidInputError, StorageError
-from facets.language.interruption import interrupted_by
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperOptions
@@ -104,25 +102,6 @@ def test_vectors_are_fitted_again_for_another_revision_of_the_model(model: Paper
     again.close()
 
 
-class GoneError(Exception):
-    pass
-
-
-def after_looks(number: int, work: Callable[[], object]) -> int:
-    """Runs work that is interrupted at its n-th check; returns the number of checks."""
-    looks = 0
-
-    def look() -> None:
-        nonlocal looks
-        looks += 1
-        if looks > number:
-            raise GoneError
-
-    with suppress(GoneError), interrupted_by(look):
-        work()
-    return looks
-
-
 def known(engine: PaperEngine) -> list[bool]:
     return [f"New {n}" in engine.state.tables[AUTHORS].row_of_id for n in range(3)]
 
@@ -131,7 +110,7 @@ def test_an_interrupted_addition_is_stored_and_shown_or_neither(model: PaperMode
     for number in range(40):
         engine = PaperEngine(model, data_dir=tmp_path / str(number))
         new = [NewAuthor(Author(f"New {n}"), (Paper("prosody of a voice"),)) for n in range(3)]
-        looks = after_looks(number, partial(engine.add_authors, new))
+        looks = looks_until_gone(number, partial(engine.add_authors, new))
         shown = known(engine)
         engine.close()
         again = PaperEngine(model, data_dir=tmp_path / str(number))

@@ -1,12 +1,13 @@
 """Which mentions are pairs, and what is asserted of them."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from leaving import looks_until_gone
 
-from facets.errors import FacetsError
-from facets.language.interruption import interrupted_by
 from facets.relations import EntitySpan, EntityType, Gazetteer, RelationEngine
 from facets.relations.assertion import AssertionStatus
 from facets.relations.extraction import best_of_pairs, head_spans
@@ -84,24 +85,12 @@ def test_pairs_of_two_hundred_entities_are_limited(engine: RelationEngine) -> No
 def test_extraction_can_be_interrupted_anywhere(engine: RelationEngine) -> None:
     """Reading texts, pairing entities, encoding patterns and making results all check for interruption."""
     text = "Ann met Bob. Bob met Paris. Acme met London."
-
-    def asked_until(most: int) -> int:
-        places = iter(range(most + 1))
-
-        def check() -> None:
-            if next(places) == most:
-                raise FacetsError("interrupted")
-
-        with interrupted_by(check):
-            engine.extract([text], spans=NAMES.find([text]))
-        return next(places)
-
-    engine.extract([text], spans=NAMES.find([text]))  # what is read once, and kept, asks too
-    asked = asked_until(10**9)
-    assert asked > 6
-    for most in range(asked):
-        with pytest.raises(FacetsError, match="interrupted"):
-            asked_until(most)
+    extract = partial(engine.extract, [text], spans=NAMES.find([text]))
+    extract()  # what is read once, and kept, looks too
+    num_looks = looks_until_gone(10**9, extract)
+    assert num_looks > 6
+    for number in range(num_looks):
+        assert looks_until_gone(number, extract) == number + 1
 
 
 def test_mentions_of_the_head_replace_overlapping_spans() -> None:
