@@ -196,9 +196,7 @@ def read_config(folder: Path, kind: type[ConfigT]) -> ConfigT:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Content of ``config.json`` of a checkpoint of any task.
 
-    Raises:
-        NotFoundError: There is no such folder.
-        CheckpointError: The file is missing or damaged, or the format is unknown.
+    Raises NotFoundError without such a folder, CheckpointError if the file is missing, damaged or of an unknown format.
     """
     if not folder.is_dir():
         raise NotFoundError(f"no model folder at {folder}", resource_type="model", resource_name=str(folder))

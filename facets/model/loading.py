@@ -81,8 +81,7 @@ def load(
     ``PaperModel``; None: any, and ``FacetModel`` when ``name_or_path`` is None too. ``device``: ``cpu``, ``cuda``,
     ``cuda:1`` and so on, or ``auto``: ``cuda`` if there is one.
 
-    The other arguments are for encoders only. ``allow_downloads``: download an encoder that is
-    not in the local cache.
+    The other arguments are for encoders only. ``allow_downloads``: download an encoder that is not in the local cache.
     ``trust_remote_code``: run the Python code that the encoder brings. ``backend``: ``torch``, ``onnx`` or
     ``openvino``.
 

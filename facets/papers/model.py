@@ -82,9 +82,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facets ``[B, K, D]``, without magnitudes, of papers given as one text each: title, newline, abstract.
 
-        Raises:
-            InvalidInputError: A text has no title.
-            TypeError: ``texts`` is one ``str``.
+        Raises InvalidInputError for a text without a title, TypeError for a single ``str``.
         """
         check_sequence(texts, "encode")
         parts = [text.partition("\n") for text in texts]

@@ -184,8 +184,7 @@ class CandidateTable:
     def row_of(self, kind: CandidateKind, key: str) -> int:
         """Row of an id, or of a name that only one candidate has.
 
-        Raises:
-            NotFoundError: It is unknown, or several candidates have the name; the message lists similar names or ids.
+        Raises NotFoundError if none or several have it; the message lists similar names, or the ids.
         """
         rows = self.rows([key])
         if len(rows) == 1:

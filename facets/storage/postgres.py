@@ -35,7 +35,7 @@ _LIBPQ_SETTINGS = {
     "application_name": "facets-server",
     "tcp_user_timeout": "10000",
 }
-_TAKE_LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
+_TAKE_LOCK, _TRY_LOCK = "SELECT pg_advisory_xact_lock(%s, %s)", "SELECT pg_try_advisory_xact_lock(%s, %s)"
 _IS_READ_ONLY = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
 # Which database a connection leads to: cluster, store, table; and the history of the cluster. A promoted standby starts
 # a new history, and so does a cluster that was restored to a point in time.
@@ -251,9 +251,7 @@ class PostgresDatabase:
     def alone(self, key: int) -> Iterator[bool]:
         """Tries to take an advisory lock until the block ends or this process dies; yields whether it was taken."""
         with self._transaction("lock", "BEGIN") as connection:
-            statement = "SELECT pg_try_advisory_xact_lock(%s, %s)"
-            lock_taken = connection.execute(statement, (self._lock_key[1], key % 2**31)).fetchone()
-            yield bool(lock_taken and lock_taken[0])
+            yield _value(connection, _TRY_LOCK, (self._lock_key[1], key % 2**31))
 
     def writes(self, timeout_s: float) -> Iterator[None]:
         """Yields after each write of any server (NOTIFY) and at least every ``timeout_s`` seconds; for one thread."""
@@ -314,8 +312,8 @@ class PostgresDatabase:
             raise kind(f"cannot {action} {self._name()}: {reason}") from (None if is_away else error)
 
 
-def _value(connection: "psycopg.Connection[Any]", statement: str) -> Any:
-    row = connection.execute(statement).fetchone()
+def _value(connection: "psycopg.Connection[Any]", statement: str, values: Sequence[object] | None = None) -> Any:
+    row = connection.execute(statement, values).fetchone()
     return None if row is None else row[0]
 
 
