@@ -2,11 +2,14 @@
 
 
 def make_pdf(path, pages, title=""):
-    """A PDF with the lines of each page; empty: a page without text."""
+    """A PDF with the lines of each page, whose cells are separated by tabs; empty: a page without text."""
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
     kids = []
     for text in pages:
-        lines = " T* ".join(f"({line}) Tj" for line in text.split("\n"))
+        cells = "({}) Tj {} 0 Td".format
+        lines = " T* ".join(
+            cells(line.replace("\t", ") Tj 120 0 Td ("), -120 * line.count("\t")) for line in text.split("\n")
+        )
         stream = f"BT /F1 12 Tf 14 TL 72 720 Td {lines} ET" if text else ""
         objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
         font = "<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"

@@ -129,6 +129,15 @@ def test_paragraphs_of_a_pdf_are_set_apart_as_on_the_page(tmp_path):
     assert read(tmp_path / "a.pdf") == [pages[0], "One\nTwo\nThree"]  # lines of equal distances stay together
 
 
+def test_a_table_of_a_pdf_has_rows_with_its_header(tmp_path):
+    table = "Model\tWeight\tPrice\nX-20\t2.8 kg\t199 EUR\n\nX-20S\t3.1 kg\t259 EUR\n\t\tand more"
+    form = "Name\tTown\tDate\nStreet\tPhone\tMail\nPlace\tSign\tSeal"
+    make_pdf(tmp_path / "a.pdf", [f"Prices\n\n{table}\n\nCall us.", form])
+    rows = ["| Model | Weight | Price |", "| --- | --- | --- |", "| X-20 | 2.8 kg | 199 EUR |"]
+    rows += ["| X-20S | 3.1 kg | 259 EUR and more |"]
+    assert read(tmp_path / "a.pdf") == ["\n".join(["Prices\n", *rows, "\nCall us."]), form.replace("\t", " ")]
+
+
 @pytest.mark.parametrize(
     ("title", "shown"),
     [
