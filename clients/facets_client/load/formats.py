@@ -16,7 +16,8 @@ from facets_client.load.chats import is_slack_export, read_subtitles, read_text,
 from facets_client.load.json_rows import read_json, read_jsonl
 from facets_client.load.mail import read_eml, read_mbox, read_msg
 from facets_client.load.office import read_docx, read_epub, read_opendocument, read_pptx, read_sheets
-from facets_client.load.pages import read_html, read_markdown, read_pdf, read_rst
+from facets_client.load.pages import read_html, read_markdown, read_rst
+from facets_client.load.pdf import read_pdf
 from facets_client.load.rows import FormatName, Items, Member, ReadOptions
 from facets_client.load.source import InputError, Source
 from facets_client.load.tables import read_csv, read_parquet
