@@ -55,7 +55,8 @@ class Columns:
     id: str = ""  # strings, or integers, which become strings
     payload: tuple[str, ...] | None = None  # None: all others
     keeps_null: bool = True
-    as_row: bool = False  # the text is a table of one row, and its columns stay in the payload
+    is_record: bool = False  # the text is the whole row, whose columns stay in the payload
+    as_row: bool = False  # it is a table of one row
     converters: Mapping[str, Callable[[str], object]] = field(default_factory=dict)  # for columns without types
 
 
@@ -214,7 +215,7 @@ def to_document_record(row: Row, columns: Columns, generated_id: str, source: st
     if not values:
         return reject("missing_text", f"{shown}: missing, expected a text")
     texts = {name: value for name, value in values.items() if value is not None or len(columns.text) == 1}
-    if columns.as_row:
+    if columns.is_record:
         texts = {name: str(value) for name, value in texts.items()}
     wrong = [value for value in texts.values() if not isinstance(value, str)]
     if wrong:
@@ -241,7 +242,7 @@ def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
     kept: dict[str, Any] = {}
     if columns.payload is None:
         kept = fields
-        for name in (columns.id,) if columns.as_row else (*columns.text, columns.title, columns.id):
+        for name in (columns.id,) if columns.is_record else (*columns.text, columns.title, columns.id):
             if name:
                 _remove(kept, (name,) if name in kept else path_of(name))
     else:
@@ -328,11 +329,12 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
         return next((folded[parent + name] for name in candidates if parent + name in folded), "")
 
     is_json = form.name in ("jsonl", "json")
-    text, as_row = named("--text", *asked.text), False
+    text, is_record, as_row = named("--text", *asked.text), False, False
     if not text:
         text = _text_columns(columns, nested, rows)
         if not (is_json or nested) and (facts := _facts(columns, text, rows)):
-            text, as_row = facts, True
+            is_record, as_row = True, _is_short(text, rows)
+            text = facts
     if not text:
         raise ColumnError(
             f"{file_name}: no column holds texts; the columns are {_shown(names) or 'none'}",
@@ -343,7 +345,7 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
     titles = TITLE_NAMES[:1] if is_json else TITLE_NAMES
     default_title = first_of(titles, parent) or first_of(titles)
     payload = None if asked.payload is None else named("--payload", *asked.payload)
-    converted = [name for name in columns if as_row or name not in text] if payload is None else payload
+    converted = [name for name in columns if is_record or name not in text] if payload is None else payload
     has_commas = _has_decimal_commas(rows)
     return Columns(
         text=text,
@@ -351,6 +353,7 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
         id="".join(named("--id", asked.id)) or first_of(ID_NAMES) or (first_of(ID_NAMES, parent) if parent else ""),
         payload=payload,
         keeps_null=is_json,
+        is_record=is_record,
         as_row=as_row,
         converters={}
         if form.has_types
@@ -390,18 +393,26 @@ def _text_columns(columns: Sequence[str], nested: Sequence[str], rows: Sequence[
 
 
 def _facts(columns: Sequence[str], text: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """The columns of a table of records: its texts are short, such as notes about a person, or none is prose."""
-    names = {name.strip().casefold() for name in text}
-    values = [[value for row in rows if isinstance(value := row.fields.get(name), str)] for name in text]
-    num_words = [sum(len(value.split()) for value in own) for own in values]
-    is_prose = any(words >= _PROSE_WORDS * max(1, len(own)) for words, own in zip(num_words, values, strict=True))
-    if (is_prose and sum(num_words) >= _RECORD_WORDS * len(rows)) or not names.isdisjoint(set(TEXT_NAMES) - _REMARKS):
+    """The columns of a table of records, such as tickets or contacts; empty if one is named like a text."""
+    if not {name.strip().casefold() for name in text}.isdisjoint(set(TEXT_NAMES) - _REMARKS):
         return ()
     lists = {name for row in rows for name, value in row.fields.items() if isinstance(value, list)}
     facts = [name for name in columns if name not in lists and name.strip().casefold() not in ID_NAMES]
     num_filled = sum(any(row.fields.get(name) not in (None, "") for row in rows) for name in facts)
-    fewest = 3 if is_prose else 2  # beside one column of prose, the other is in the payload anyway
+    fewest = 3 if any(_num_words(text, rows)) else 2  # beside one column of prose, the other is in the payload anyway
     return tuple(facts) if fewest <= num_filled <= _MOST_FACTS else ()
+
+
+def _is_short(text: Sequence[str], rows: Sequence[Row]) -> bool:
+    """Whether the columns of prose are short together, such as notes about a person."""
+    return sum(_num_words(text, rows)) < _RECORD_WORDS * len(rows)
+
+
+def _num_words(text: Sequence[str], rows: Sequence[Row]) -> list[int]:
+    """Words of each column of prose."""
+    values = [[value for row in rows if isinstance(value := row.fields.get(name), str)] for name in text]
+    num_words = [sum(len(value.split()) for value in own) for own in values]
+    return [num for num, own in zip(num_words, values, strict=True) if num >= _PROSE_WORDS * max(1, len(own))]
 
 
 def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> str:
@@ -418,13 +429,13 @@ def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> s
 
 
 def _describe_columns(columns: Columns, rows: Sequence[Row]) -> str:
-    used = {columns.id} if columns.as_row else {*columns.text, columns.title, columns.id}
+    used = {columns.id} if columns.is_record else {*columns.text, columns.title, columns.id}
     payload = columns.payload
     if payload is None:
         payload = tuple(name for name in dict.fromkeys(name for row in rows for name in row.fields) if name not in used)
     title = f"title from {columns.title!r}, " if columns.title else ""
     ids = repr(columns.id) if columns.id else "file name and row number"
-    text = "the whole row" if columns.as_row else " and ".join(map(repr, columns.text))
+    text = "the whole row" if columns.is_record else " and ".join(map(repr, columns.text))
     return f"text from {text}, {title}ids from {ids}, payload: {_shown(payload) or 'nothing'}"
 
 

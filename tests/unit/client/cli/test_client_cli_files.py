@@ -122,22 +122,21 @@ def test_parquet_with_its_types(facets, stored, tmp_path):
     assert "another format" in facets("index", "not.parquet", "-c", "news", code=2).stderr
 
 
-@pytest.mark.parametrize(
-    ("table", "text"),
-    [
-        (
-            "Nr,Problem,Resolution\n7,The screen stays black since Monday.,Change its input to HDMI by a button.\n",
-            "Problem and Resolution",
-        ),
-        ("Name\nAnn\nBo\n", "Name"),
-    ],
-)
-def test_without_a_usual_name_the_columns_of_prose_are_the_text_or_all(facets, stored, tmp_path, table, text):
-    (tmp_path / "a.csv").write_text(table)
-    said = facets("index", "a.csv", "-c", "news").stderr
-    assert f"text from {text}, " in said.replace("'", "")
-    first = table.splitlines()[1].split(",")
-    assert all(value in stored()["a.csv#2"][0] for value in first[-len(text.split(" and ")) :])
+def test_the_text_of_a_record_with_prose_is_each_column_after_its_name(facets, stored, tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "Nr,Customer,Problem,Resolution\n7,Ann,The screen stays black since Monday.,Change its input to HDMI by button.\n"
+    )
+    assert "text from the whole row" in facets("index", "a.csv", "-c", "news").stderr
+    text, payload = stored()["a.csv#2"]
+    assert text.split("\n\n")[:2] == ["Nr: 7", "Customer: Ann"]
+    assert text.endswith("\n\nResolution: Change its input to HDMI by button.")
+    assert payload["Nr"] == 7 and payload["Customer"] == "Ann"
+
+
+def test_a_single_column_is_the_text(facets, stored, tmp_path):
+    (tmp_path / "a.csv").write_text("Name\nAnn\nBo\n")
+    assert "text from 'Name', " in facets("index", "a.csv", "-c", "news").stderr
+    assert stored()["a.csv#2"][0] == "Ann"
 
 
 def test_the_text_of_a_short_record_is_its_whole_row(facets, stored, tmp_path):
