@@ -55,14 +55,17 @@ class Scorer:
         table, bank, additions = self.table, self.state.bank, self.settings.additions
         vectors_CD = table.vectors[slice(None) if len(rows_C) == len(table) else rows_C]
         facets = relevance_score(papers.scaled(self.kind), vectors_CD)
-        documents = table.document_scores(papers.documents, rows_C, bank)
-        total = np.float32(self.facet_weight) * facets + np.float32(1.0 - self.facet_weight) * documents
+        documents = np.empty_like(facets)
+        added_C = np.zeros(len(rows_C), dtype=np.bool_)
         if additions is not None and self.kind is CandidateKind.AUTHORS and papers.passages.size:
-            added = table.added(rows_C, bank)
-            own = table.added_scores(papers, rows_C[added], bank, words_share=additions.words_share)
-            documents[:, added] = own
+            added_C[table.added(rows_C, bank)] = True
+            documents[:, added_C] = table.added_scores(papers, rows_C[added_C], bank, words_share=additions.words_share)
+        documents[:, ~added_C] = table.document_scores(papers.documents, rows_C[~added_C], bank)
+        total = np.float32(self.facet_weight) * facets + np.float32(1.0 - self.facet_weight) * documents
+        if additions is not None and added_C.any():
+            own = documents[:, added_C]
             rescaled = np.float32(additions.offset) + np.float32(additions.scale) * own
-            total[:, added] = self.facet_weight * facets[:, added] + (1.0 - self.facet_weight) * rescaled
+            total[:, added_C] = self.facet_weight * facets[:, added_C] + (1.0 - self.facet_weight) * rescaled
         return total, facets, documents
 
     def contenders(self, paper: PaperFacets, rows_C: Ints, num_best: int) -> Ints:

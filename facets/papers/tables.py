@@ -228,6 +228,7 @@ class CandidateTable:
         papers_U, places_P = np.unique(self.papers[pairs], return_inverse=True)
         step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(pairs)))
         for first in range(0, len(documents_NW) if len(filled) else 0, step):
+            check_interrupted()
             cosines_UN = bank.documents.products(papers_U, documents_NW[first : first + step])
             result[filled, first : first + step] = np.maximum.reduceat(cosines_UN[places_P], starts_C1[filled], axis=0)
         return np.ascontiguousarray(result.T)
@@ -249,23 +250,25 @@ class CandidateTable:
         counts_C = np.diff(starts_C1)
         papers_U, places_P = np.unique(self.papers[pairs] - bank.num_trained, return_inverse=True)
         passages_UE, words_UM = (1.0 - words_share) * bank.passages[papers_U], bank.words[papers_U]
-        group_P1 = np.repeat(4.0 * np.arange(len(rows_C)), counts_C)[:, None]  # cosines of two groups are 2 apart
-        used_C = np.minimum(counts_C, _NEAREST_PASSAGES)
-        result = np.zeros((len(rows_C), len(papers)))
+        result = np.empty((len(papers), len(rows_C)), dtype=np.float32)
         step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(places_P)))
         for first in range(0, len(papers), step):
             part = slice(first, first + step)
-            similar_UN = passages_UE @ papers.passages[part].T
-            for number, words_M in enumerate(papers.words[part]):
+            similar_NU = papers.passages[part] @ passages_UE.T
+            for similar_U, words_M in zip(similar_NU, papers.words[part], strict=True):
                 check_interrupted()
                 weights_V = np.zeros(np.iinfo(np.uint16).max + 1, dtype=np.float32)
                 weights_V[words_M["row"]] = words_share * words_M["weight"]
-                similar_UN[:, number] += np.einsum("um,um->u", weights_V[words_UM["row"]], words_UM["weight"])
-            sorted_PN = group_P1 - np.sort(group_P1 - similar_UN[places_P], axis=0)
-            for place in range(_NEAREST_PASSAGES):
-                has = used_C > place
-                result[has, part] += sorted_PN[starts_C1[:-1][has] + place]
-        return np.ascontiguousarray((result / used_C[:, None]).T, dtype=np.float32)
+                similar_U += np.einsum("um,um->u", weights_V[words_UM["row"]], words_UM["weight"])
+            for count in np.unique(counts_C):  # candidates with equally many papers form an array
+                check_interrupted()
+                alike = np.flatnonzero(counts_C == count)
+                similar_NCP = similar_NU.take(places_P[starts_C1[alike, None] + np.arange(count)], axis=1)
+                used = min(count, _NEAREST_PASSAGES)
+                similar_NCP.partition(count - used, axis=2)
+                nearest_NCP = np.sort(similar_NCP[..., -used:], axis=2)  # summed in one order, so that equals tie
+                result[part, alike] = nearest_NCP.astype(np.float64).mean(axis=2)
+        return result
 
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
         """Ids and names most similar to a text, best first."""

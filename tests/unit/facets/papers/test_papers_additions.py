@@ -184,5 +184,7 @@ def test_papers_that_many_added_authors_share_are_compared_once(passages: PaperM
     try:
         assert engine.recommend_authors([Paper("parser")])[0]
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+        assert engine.recommend_bulk(AUTHORS, [Paper("parser")] * 128).rows[0, 0] >= 0
+        assert tracemalloc.get_traced_memory()[1] < 48 * 2**20  # 128 x 200 x 200 similarities are 20 MiB
     finally:
         tracemalloc.stop()
