@@ -162,10 +162,9 @@ class _Reader:
 
     def read(self, path: str, name: str) -> None:
         try:
-            before = None if path == "-" else os.stat(path)
+            before = _size_and_time(path, name)
             self._read_file(path, name, self._options, 0)
-            after = None if path == "-" else os.stat(path)
-            if before and after and (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            if before != _size_and_time(path, name):
                 self._send_item(Rejection(1, "changed", f"{name}: changed while it was read: read it again"))
             self._send("end")
         except Exception as error:
@@ -246,6 +245,16 @@ class _Reader:
     def _send(self, kind: str, *values: object) -> None:
         reply = _encode((kind, self._position, *values))
         self._replies.write(reply.encode("utf-8", "surrogatepass") + b"\n")
+
+
+def _size_and_time(path: str, name: str) -> tuple[int, int] | None:
+    if path == "-":
+        return None
+    try:
+        state = os.stat(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{name}: is no longer there") from error
+    return state.st_size, state.st_mtime_ns
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode

@@ -395,14 +395,21 @@ def test_hostile_files_are_listed_with_their_reasons_and_the_others_are_read(tmp
     assert complete == ["line.jsonl.gz", r"right\u202eleft\n.txt", "~good.txt"]
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_complete(tmp_path):
+@pytest.mark.parametrize(
+    ("change", "reason", "message"),
+    [
+        (lambda path: os.utime(path, ns=(1, 1)), "changed", "changed while it was read"),
+        (os.remove, "damaged_input", "b.jsonl: is no longer there"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_is_not_complete(tmp_path, change, reason, message):
     path = write(tmp_path / "a.jsonl", b'{"text": "Words of a line that fill the pipe."}\n' * 50_000)
     with DocumentFiles([InputFile(str(path), "b.jsonl")], Columns(), ReadOptions()) as files:
         records = files.read()
         next(records)
-        os.utime(path, ns=(1, 1))
+        change(path)
         *_, rejection, end = records
-    assert (rejection.reason, end) == ("changed", FileEnd("b.jsonl", False))
+    assert (rejection.reason, end) == (reason, FileEnd("b.jsonl", False)) and message in rejection.message
 
 
 @pytest.mark.parametrize(
