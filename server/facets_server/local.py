@@ -26,7 +26,8 @@ from prometheus_client import CollectorRegistry
 
 from facets.documents import CollectionEngine
 from facets.documents.store import STORE_FILE
-from facets.errors import FacetsError, InvalidInputError, NotFoundError
+from facets.errors import ConfigError, FacetsError, InvalidInputError, NotFoundError
+from facets.index.config import EngineConfig
 from facets.language.interruption import interrupted_by
 from facets.storage.directory import LOCK, MANIFEST
 from facets.storage.files import clear_errors
@@ -63,11 +64,16 @@ class LocalClient(FacetsClient):
         with _client_errors(FacetsError), ExitStack() as undo:
             if path is None:
                 path = undo.enter_context(tempfile.TemporaryDirectory(prefix="facets-"))
-            settings: dict[str, Any] = {"device": device, "engine": {"device": device}}
             folder = Path(os.path.expanduser(path)).absolute()  # Path.expanduser raises for an unknown user
             with clear_errors(f"data directory {folder} cannot be read"):
                 _check_folder(folder)
-            config = ServerConfig(data_dir=folder, models=tuple(models), allow_downloads=allow_downloads, **settings)
+            try:
+                engine = EngineConfig(device=device)
+                config = ServerConfig(
+                    data_dir=folder, models=tuple(models), device=device, allow_downloads=allow_downloads, engine=engine
+                )
+            except ConfigError as error:  # of the arguments, not of a file
+                raise InvalidInputError(str(error)) from error
             self._channel: Any = LocalChannel(config, self._path or "the store in memory", undo)  # a `BlockingChannel`
         window = config.admission.max_stream_window
         limits = to_message(config.limits, models_pb2.Limits, max_stream_window=window)

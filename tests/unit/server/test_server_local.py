@@ -270,8 +270,11 @@ def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeyp
         facets.open(tmp_path / "other", models="nope")
     with pytest.raises(UnavailableError, match="nnn cannot be read: File name too long"):
         facets.open(tmp_path / ("n" * 300))
-    with pytest.raises(InvalidArgumentError, match="device must be auto, cpu or cuda, got 'tpu'"):
-        facets.open(tmp_path / "other", device="tpu")
+    for device, got in (("tpu", "auto, cpu or cuda, got 'tpu'"), (None, "a valid string, got null$")):
+        with pytest.raises(InvalidArgumentError, match=f"ARGUMENT: device must be {got}"):
+            facets.open(tmp_path / "other", device=device)
+    with pytest.raises(InvalidArgumentError, match="ARGUMENT: data_dir must be a path without NUL, got"):
+        facets.open(tmp_path / "a\0b")
     monkeypatch.setitem(sys.modules, "facets_server", None)
     with pytest.raises(ImportError, match=r"pip install 'multifacet\[local\]'"):
         facets.open(tmp_path / "other")
