@@ -1,13 +1,16 @@
 """Relations between entities: scores of patterns, extraction from texts, slot filling, entailment."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property, lru_cache, partial
+from itertools import accumulate, chain
 from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
+from facets.arrays import Floats
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import check_text, check_texts
@@ -16,14 +19,7 @@ from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
 from facets.relations.entailment import Entailment, background_facets, detect_entailment
 from facets.relations.entities import EntitySpan, checked_spans
-from facets.relations.extraction import (
-    PairMention,
-    asserted_relations,
-    group_tails,
-    head_spans,
-    pair_mentions,
-    symmetrised,
-)
+from facets.relations.extraction import PairMention, asserted_relations, group_tails, pair_mentions, symmetrised
 from facets.relations.model import RelationModel
 from facets.relations.patterns import mirrored, tokenize_patterns
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
@@ -114,6 +110,8 @@ class RelationEngine:
         max_relations_per_pair: int | None = 1,
         top_k: int | None = None,
         evidence: bool = True,
+        include_unrelated: bool = False,
+        max_scores: int | None = None,
     ) -> list[list[EntityPair]]:
         """Relations between the entities of each sentence.
 
@@ -123,46 +121,72 @@ class RelationEngine:
 
         ``spans``: entities of each text, in any order, such as ``Gazetteer(names).find(texts)``.
         ``max_relations_per_pair``: most accepted relations between two entities, counting both directions, 1 to 50;
-        None: all that reach their thresholds. Other arguments and errors are those of ``score``.
+        None: all that reach their thresholds. ``top_k``: relations of a pair, accepted or not; None: the accepted ones.
+        ``include_unrelated``: also for pairs without an accepted relation, and evidence for these. ``max_scores``:
+        InvalidInputError for more relations, where a pair with none counts as one, before results are made; None: any
+        number. Other arguments and errors are those of ``score``.
         """
-        chosen = self._additions.chosen(relations)
-        check_texts(texts, "extract")
-        mentions = pair_mentions(texts, checked_spans(texts, spans), self.model.tokenizer)
         max_per_pair = _in_range(max_relations_per_pair, "max_relations_per_pair", MAX_RELATIONS_PER_PAIR)
         top_k = _in_range(top_k, "top_k")
-        return self._pairs(texts, mentions, chosen, max_per_pair=max_per_pair, top_k=top_k, evidence=evidence)
+        chosen = self._additions.chosen(relations)
+        mentions = list(self._mentions(texts, spans))
+        return self._pairs(texts, mentions, chosen, max_per_pair, top_k, evidence, include_unrelated, max_scores)
 
-    def fill_slot(
+    def num_pairs(self, texts: Sequence[str], *, spans: Sequence[Sequence[EntitySpan]]) -> int:
+        """The number of pairs that ``extract`` examines, without the time to score them."""
+        return sum(1 for _ in self._mentions(texts, spans))
+
+    def num_relations(self, names: Sequence[str] | None) -> int:
+        """The number of candidate relations; errors as in ``score``."""
+        return len(self._additions.chosen(names).names)
+
+    def fill_slots(
         self,
-        head: str,
-        relation: str,
+        slots: Sequence[tuple[str, str]],
         texts: Sequence[str],
         *,
         spans: Sequence[Sequence[EntitySpan]],
         top_k: int | None = None,
         evidence: bool = True,
-    ) -> list[RankedTail]:
-        """Tail entities t with ``relation(head, t)`` in the texts, best first, ties by name.
+        max_pairs: int | None = None,
+    ) -> Iterator[tuple[int, list[RankedTail]]]:
+        """Yields the index and the tails of each slot: entities t with ``relation(head, t)`` in the texts.
 
-        All mentions of ``head`` are found, ignoring case; ``spans`` are candidates for the tail. The best ``top_k``
-        candidates in a sentence with the head are returned (None: all); ``accepted`` says which reach
-        the threshold. Other arguments and errors are those of ``extract``.
+        ``slots``: heads and relations; those of one head follow one another. All mentions of a head are found, ignoring
+        case; ``spans`` are candidates for the tail. The best ``top_k`` candidates in a sentence with the head are
+        yielded (None: all), best first, ties by name; ``accepted`` says which reach the threshold. ``max_pairs``:
+        InvalidInputError for more pairs in all slots together, before any is scored; None: any number. Other arguments
+        and errors are those of ``extract``.
         """
         _in_range(top_k, "top_k")
-        check_text(head, ("head",))
-        head = head.strip()
-        chosen, is_inverse = self._additions.chosen([relation]), self._additions.is_inverse(relation)
-        check_texts(texts, "fill_slot")
-        entities = head_spans(texts, checked_spans(texts, spans), head)
-        mentions = pair_mentions(texts, entities, self.model.tokenizer)
-        mentions = [mention for mention in mentions if mention.is_about(texts, head)]
-        pairs = [
-            pair
-            for text_pairs in self._pairs(texts, mentions, chosen, max_per_pair=1, top_k=1, evidence=evidence)
-            for pair in text_pairs
-            if (pair.tail if is_inverse else pair.head).text.casefold() == head.casefold()
-        ]
-        return group_tails(pairs, is_inverse=is_inverse)[:top_k]
+        check_texts(texts, "fill_slots")
+        entities, sentences = checked_spans(texts, spans), cache(self.model.tokenizer.sentences)
+        encode = lru_cache(maxsize=1)(self.model.encode_patterns)  # the next slot often has the same head
+        mentions_of = partial(pair_mentions, texts, entities, self.model.tokenizer, sentences)
+        chosen, numbers_by_head = [], defaultdict[str, list[int]](list)
+        for number, (head, relation) in enumerate(slots):
+            check_text(head, ("slots", number, "head"))
+            chosen.append(self._additions.chosen([relation]))
+            numbers_by_head[head.strip()].append(number)
+        nums = (len(numbers) for head, numbers in numbers_by_head.items() for _ in mentions_of(head=head))
+        if max_pairs is not None and any(total > max_pairs for total in accumulate(nums)):
+            rule = f"have more than {max_pairs} pairs of a head and another entity in the texts, the limit"
+            raise InvalidInputError(f"{rule}: send fewer slots or texts", path="slots")
+
+        def filled() -> Iterator[tuple[int, list[RankedTail]]]:
+            for head, numbers in numbers_by_head.items():
+                mentions = list(mentions_of(head=head))
+                for number in numbers:
+                    by_text = self._pairs(texts, mentions, chosen[number], 1, 1, evidence, True, encode=encode)
+                    is_inverse = self._additions.is_inverse(slots[number][1])
+                    pairs = [
+                        pair
+                        for pair in chain.from_iterable(by_text)
+                        if (pair.tail if is_inverse else pair.head).text.casefold() == head.casefold()
+                    ]
+                    yield number, group_tails(pairs, is_inverse=is_inverse)[:top_k]
+
+        return filled()
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str]) -> list[Entailment]:
         """Whether each premise entails the hypothesis at the same position, and vice versa.
@@ -194,30 +218,45 @@ class RelationEngine:
     def _background(self) -> Tensor:
         return background_facets(self.model)
 
+    def _mentions(self, texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]]) -> Iterator[PairMention]:
+        check_texts(texts, "extract")
+        tokenizer = self.model.tokenizer
+        return pair_mentions(texts, checked_spans(texts, spans), tokenizer, tokenizer.sentences)
+
     def _pairs(
         self,
         texts: Sequence[str],
         mentions: Sequence[PairMention],
         chosen: RelationFacets,
-        *,
         max_per_pair: int | None,
         top_k: int | None,
         evidence: bool,
+        include_unrelated: bool,
+        max_scores: int | None = None,
+        encode: Callable[..., Floats] | None = None,
     ) -> list[list[EntityPair]]:
         # Identical patterns are scored once.
         mirror_images = {m.pattern: (mirrored(m.tokens), m.tail.type, m.head.type) for m in mentions}
         rows = {pattern: row for row, pattern in enumerate(mirror_images)}
         types = [(head, tail) for _, head, tail in mirror_images]
-        arrays = score_arrays(self.model, [tokens for tokens, _, _ in mirror_images], chosen, types)
+        arrays = score_arrays(self.model, tuple(tokens for tokens, _, _ in mirror_images), chosen, types, encode)
         symmetric_R = np.array([name in self.model.relations.symmetric_names for name in chosen.names], dtype=np.bool_)
         arrays = symmetrised(arrays, mirror_images, symmetric_R)
         rows_M = np.array([rows[mention.pattern] for mention in mentions], dtype=np.int64)
         asserted_MR = asserted_relations(mentions, arrays, rows_M, symmetric_R=symmetric_R, max_per_pair=max_per_pair)
-        decisions = PatternDecisions(chosen, arrays, self._training_patterns if evidence else None, top_k=top_k)
+        num_accepted_M = asserted_MR.sum(axis=1)
+        is_shown_M = np.full(len(mentions), include_unrelated) | (num_accepted_M > 0)
+        nums_M = num_accepted_M if top_k is None else is_shown_M * min(top_k, len(chosen.names))
+        if max_scores is not None and np.maximum(nums_M, is_shown_M).sum() > max_scores:
+            rule = f"have more relations of pairs of entities than the {max_scores} left within the limit"
+            raise InvalidInputError(f"{rule}: send fewer texts or a smaller top_k", path="texts")
+        plain = PatternDecisions(chosen, arrays, None)
+        full = PatternDecisions(chosen, arrays, self._training_patterns) if evidence else plain
         pairs: list[list[EntityPair]] = [[] for _ in texts]
-        for mention, row, accepted_R in zip(mentions, rows_M.tolist(), asserted_MR, strict=True):
+        shown = zip(mentions, rows_M.tolist(), asserted_MR, nums_M.tolist(), is_shown_M.tolist(), strict=True)
+        for mention, row, accepted_R, num, is_shown in shown:
             check_interrupted()
-            scores = decisions.result(row, mention.tokens, assertion=mention.assertion, accepted_R=accepted_R)
+            scores = (full if is_shown else plain).result(row, mention.tokens, mention.assertion, num, accepted_R)
             pairs[mention.text_position].append(mention.result(texts, scores))
         return pairs
 
@@ -225,8 +264,8 @@ class RelationEngine:
         self, tokens: Sequence[Sequence[str]], chosen: RelationFacets, *, top_k: int | None, evidence: bool
     ) -> list[PatternScore]:
         arrays = score_arrays(self.model, tokens, chosen)
-        decisions = PatternDecisions(chosen, arrays, self._training_patterns if evidence else None, top_k=top_k)
-        return [decisions.result(row, pattern, assertion=assertion_of(pattern)) for row, pattern in enumerate(tokens)]
+        decisions = PatternDecisions(chosen, arrays, self._training_patterns if evidence else None)
+        return [decisions.result(row, pattern, assertion_of(pattern), top_k) for row, pattern in enumerate(tokens)]
 
 
 def _in_range(number: int | None, name: str, limit: int = MAX_TOP_K) -> int | None:

@@ -7,13 +7,15 @@ Shape suffixes: P patterns, M mentions (ordered pairs), R relations, C candidate
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, compress
 
 import numpy as np
 
 from facets.arrays import Bools, Floats, Ints
 from facets.language.interruption import check_interrupted
+from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import Assertion, AssertionStatus, assertion_of, quotations
 from facets.relations.entities import VALUES, EntitySpan, EntityType
@@ -40,11 +42,6 @@ class PairMention:
         """What the scores depend on: the tokens and the types of the two entities."""
         return self.tokens, self.head.type, self.tail.type
 
-    def is_about(self, texts: Sequence[str], name: str) -> bool:
-        """Whether exactly one of its two entities has a name."""
-        head, tail = (_name(texts[self.text_position], span) for span in (self.head, self.tail))
-        return (head == name.casefold()) != (tail == name.casefold())
-
     def result(self, texts: Sequence[str], scores: PatternScore) -> EntityPair:
         """The mention combined with the scores of its pattern."""
         text = texts[self.text_position]
@@ -52,43 +49,46 @@ class PairMention:
         return EntityPair(self.text_position, head, tail, self.sentence.start, self.sentence.end, scores)
 
 
-def head_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], head: str) -> list[list[EntitySpan]]:
+def head_spans(text: str, spans: Sequence[EntitySpan], head: str) -> list[EntitySpan]:
     """The spans with every mention of the head added; spans that overlap such a mention are dropped."""
-    pattern = re.compile(rf"(?<!\w){re.escape(head.strip())}(?!\w)", re.IGNORECASE)
-    with_heads = []
-    for text, text_spans in zip(texts, spans, strict=True):
-        check_interrupted()
-        heads = [EntitySpan(*match.span()) for match in pattern.finditer(text)]
-        ends = [mention.end for mention in heads]
-        others = []
-        for span in text_spans:
-            following = bisect_right(ends, span.start)  # the first head that ends after the span's start
-            if following == len(heads) or span.end <= heads[following].start:
-                others.append(span)
-        with_heads.append(sorted(heads + others))
-    return with_heads
+    pattern = re.compile(rf"(?<!\w){re.escape(head)}(?!\w)", re.IGNORECASE)
+    heads = [EntitySpan(*match.span()) for match in pattern.finditer(text)]
+    ends = [mention.end for mention in heads]
+    following = [bisect_right(ends, span.start) for span in spans]  # the first head that ends after the span's start
+    stays = [
+        place == len(heads) or span.end <= heads[place].start for place, span in zip(following, spans, strict=True)
+    ]
+    return sorted(chain(heads, compress(spans, stays)))
 
 
 def pair_mentions(
-    texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], tokenizer: Tokenizer
-) -> list[PairMention]:
+    texts: Sequence[str],
+    spans: Sequence[Sequence[EntitySpan]],
+    tokenizer: Tokenizer,
+    sentences: Callable[[str], Sequence[Sentence]],
+    *,
+    head: str | None = None,
+) -> Iterator[PairMention]:
     """Ordered pairs of mentions in a sentence that are close enough, in the order of the texts.
 
     Two mentions of one entity, entities in different clauses, and items of a list are not paired. Dates and numbers are
-    never heads.
+    never heads. ``sentences``: those of a text. ``head``: mentions of this name are added, and only pairs with one.
     """
-    mentions: list[PairMention] = []
+    name = None if head is None else head.casefold()
     for position, (text, text_spans) in enumerate(zip(texts, spans, strict=True)):
-        quoted = quotations(text)
+        check_interrupted()
+        if head is not None and name is not None:
+            text_spans = head_spans(text, text_spans, head) if name in text.casefold() else ()
+        quoted = quotations(text) if text_spans else []
         pairs = [
             mention
-            for sentence, members in sentence_groups(text, text_spans, tokenizer)
+            for sentence, members in sentence_groups(sentences(text) if text_spans else [], text_spans)
+            if name is None or name in text[sentence.start : sentence.end].casefold()
             for mention in _sentence_mentions(
-                position, text, sentence, [text_spans[m] for m in members], quoted, tokenizer=tokenizer
+                position, text, sentence, [text_spans[m] for m in members], quoted, tokenizer=tokenizer, name=name
             )
         ]
-        mentions += sorted(pairs, key=lambda mention: (mention.head, mention.tail))
-    return mentions
+        yield from sorted(pairs, key=lambda mention: (mention.head, mention.tail))
 
 
 def _sentence_mentions(
@@ -99,6 +99,7 @@ def _sentence_mentions(
     quoted: Sequence[tuple[int, int]],
     *,
     tokenizer: Tokenizer,
+    name: str | None,
 ) -> Iterator[PairMention]:
     starts = [sentence.start, *(span.end for span in spans)]
     ends = [*(span.start for span in spans), sentence.end]
@@ -113,6 +114,8 @@ def _sentence_mentions(
         check_interrupted()
         head, tail = spans[pattern.head], spans[pattern.tail]
         if head.type in VALUES or _are_unrelated(head, tail, pattern) or _are_same(text, head, tail):
+            continue
+        if name is not None and (_name(text, head) == name) == (_name(text, tail) == name):
             continue
         first, last = sorted((pattern.head, pattern.tail))
         if (first, last) not in assertions:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from facets.errors import ErrorPath, InvalidInputError, path_text
+from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntitySpan
 
@@ -149,15 +150,13 @@ def _says_something(tokens: Sequence[str]) -> bool:
 
 
 def sentence_groups(
-    text: str, spans: Sequence[EntitySpan], tokenizer: Tokenizer
+    sentences: Sequence[Sentence], spans: Sequence[EntitySpan]
 ) -> Iterator[tuple[EntitySpan, list[int]]]:
     """Spans of the sentences that hold at least two entities, and the positions of these in ``spans``.
 
     Sentences with a border inside an entity (``J. R. Ewing``) are joined. ``spans``: in text order, not overlapping.
     """
-    position = 0
-    sentences = tokenizer.sentences(text)
-    number = 0
+    position = number = 0
     while number < len(sentences) and position < len(spans) - 1:
         start, end = sentences[number].start, sentences[number].end
         number += 1

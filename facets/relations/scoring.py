@@ -5,7 +5,7 @@ patterns or of all relations, D dimensions, N training patterns.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -127,9 +127,13 @@ def score_arrays(
     patterns: Sequence[Sequence[str]],
     relations: RelationFacets,
     types: Sequence[tuple[EntityType, EntityType]] | None = None,
+    encode: Callable[[Sequence[Sequence[str]]], Floats] | None = None,
 ) -> ScoreArrays:
-    """Scores tokenized patterns against relations; ``types``: of each pattern's head and tail; None: unknown."""
-    facets_PKD = model.encode_patterns(patterns)
+    """Scores tokenized patterns against relations.
+
+    ``types``: of each pattern's head and tail; None: unknown. ``encode``: of the model, for a caller that keeps facets.
+    """
+    facets_PKD = (encode or model.encode_patterns)(patterns)
     forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), torch.from_numpy(relations.facets))
     symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
     schema_PR = _look_up(model, patterns, relations)
@@ -220,25 +224,24 @@ class TrainingPatterns:
 class PatternDecisions:
     """Builds the results of scored patterns, one at a time.
 
-    ``patterns``: those of the training add evidence, which takes longer than scoring; None: no evidence. ``top_k``:
-    maximum number of relations in a result; None: all.
+    ``patterns``: those of the training add evidence, which takes longer than scoring; None: no evidence.
     """
 
-    def __init__(
-        self, relations: RelationFacets, arrays: ScoreArrays, patterns: TrainingPatterns | None, *, top_k: int | None
-    ) -> None:
+    def __init__(self, relations: RelationFacets, arrays: ScoreArrays, patterns: TrainingPatterns | None) -> None:
         self._relations = relations
         self._arrays = arrays
-        self._top_k = top_k or len(relations.names)
         self._training_patterns = patterns
         # A stable sort over alphabetical columns breaks ties by name.
         self._by_name_R = np.array(sorted(range(len(relations.names)), key=relations.names.__getitem__))
         self._facets_MD = relations.facets.reshape(-1, relations.facets.shape[-1])
 
     def result(
-        self, row: int, tokens: Sequence[str], *, assertion: Assertion, accepted_R: Bools | None = None
+        self, row: int, tokens: Sequence[str], assertion: Assertion, top_k: int | None, accepted_R: Bools | None = None
     ) -> PatternScore:
-        """The result for one pattern; ``row``: its row in the arrays; ``accepted_R``: None: as in the arrays."""
+        """The result for one pattern, with at most ``top_k`` relations; None: all.
+
+        ``row``: its row in the arrays; ``accepted_R``: None: as in the arrays.
+        """
         arrays = self._arrays
         is_asserted = assertion.status is AssertionStatus.ASSERTED
         accepted_R = arrays.accepted[row] if accepted_R is None else accepted_R
@@ -247,7 +250,7 @@ class PatternDecisions:
             units_KD = unit_rows(arrays.facets[row])
             cosines_KRJ = (units_KD @ self._facets_MD.T).reshape(len(units_KD), *self._relations.facets.shape[:2])
         ranking_R = arrays.probabilities[row] + 2.0 * accepted_R
-        order = self._by_name_R[np.argsort(-ranking_R[self._by_name_R], kind="stable")][: self._top_k]
+        order = self._by_name_R[np.argsort(-ranking_R[self._by_name_R], kind="stable")][:top_k]
         scores: list[RelationScore] = []
         for column in order.tolist():
             schema = float(arrays.universal_schema[row, column])

@@ -239,7 +239,7 @@ class Limits:
         max_patterns_per_request: Patterns per ScoreRelations request.
         max_slots_per_request: Slots per FillSlots request.
         max_relation_scores: Patterns (ScoreRelations) or entity pairs (ExtractRelations) times relations of each, per
-            reply.
+            reply; entity pairs with the head of a slot (FillSlots), per request.
     """
 
     max_texts_per_request: int

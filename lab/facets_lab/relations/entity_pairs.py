@@ -101,7 +101,7 @@ class DocumentMiner:
 
     def _mine_paragraph(self, text: str, mentions: list[Mention], cells: "Counter[tuple[str, str]]") -> None:
         spans = [EntitySpan(start, -negative_end) for start, negative_end, _ in mentions]
-        for sentence, members in sentence_groups(text, spans, self._tokenizer):
+        for sentence, members in sentence_groups(self._tokenizer.sentences(text), spans):
             pieces = [text[sentence.start : spans[members[0]].start]]
             for first, second in pairwise(members):
                 piece = text[spans[first].end : spans[second].start]

@@ -1,7 +1,7 @@
 """RelationService: relations between entities, and which sentence pattern entails which."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -12,10 +12,11 @@ from facets_proto.v1 import relations_pb2 as pb
 from facets_proto.v1 import relations_pb2_grpc
 
 from facets.errors import ConfigError, FacetsError, InvalidInputError
+from facets.language.tokenizer import grouped
 from facets.relations.assertion import AssertionStatus
 from facets.relations.engine import RelationEngine
 from facets.relations.entities import EntityFinder, EntitySpan, Gazetteer
-from facets.relations.results import EntityMention, EntityPair
+from facets.relations.results import EntityMention, RankedTail
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig, RelationsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
@@ -31,7 +32,7 @@ from facets_server.runtime.requests import (
 
 _DEFAULT_TOP_K = 10
 _MAX_NAME_BYTES = 4096
-_TEXTS_AT_A_TIME = 32
+_CHARACTERS_AT_A_TIME = 16_384  # of texts; a longer text alone
 _PATTERNS_AT_A_TIME = 256
 _WARM_UP = "$ARG1 , the partner of fellow $ARG2"
 _MAX_KEPT_GAZETTEERS = 4  # a client with many texts sends the same names with each request
@@ -176,27 +177,39 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         check_list_of_texts(request.relations, "relations", max_bytes=_MAX_NAME_BYTES)
         entities = _entities_of(request, self.finders, self.limits)
         call.num_items = len(texts)
+        relations, limit = list(request.relations) or None, self.limits.max_relation_scores
         most = request.max_relations_per_pair if request.HasField("max_relations_per_pair") else 1
+        top_k = request.top_k if request.HasField("top_k") else None
+        parts = list(grouped(texts, _CHARACTERS_AT_A_TIME, size=len))
+        spans: list[Sequence[EntitySpan]] = []
+        num_scores, num_of_pair = 0, min(top_k or 1, served.engine.num_relations(relations))
+        for part in parts if request.include_unrelated else ():  # too many are known before one is scored
+            with in_request(_FIELDS, start=len(spans)):
+                found = entities(part, len(spans))
+                num_scores += num_of_pair * served.engine.num_pairs(part, spans=found)
+            if num_scores > limit:
+                rule = f"have more than {limit} relations of pairs of entities, the limit"
+                raise InvalidInputError(f"{rule}: send fewer texts or a smaller top_k", path="texts")
+            spans += found
         reply, num_returned = pb.ExtractRelationsResponse(), 0
-        for start in range(0, len(texts), _TEXTS_AT_A_TIME):
-            part = texts[start : start + _TEXTS_AT_A_TIME]
+        for part in parts:
+            start = len(reply.texts)
             with in_request(_FIELDS, start=start):
-                spans = entities(part, start)
-                with served.exclusive(call) as engine:
-                    pairs = engine.extract(
-                        part,
-                        spans=spans,
-                        relations=list(request.relations) or None,
-                        max_relations_per_pair=most,
-                        top_k=request.top_k if request.HasField("top_k") else most,
-                        evidence=request.evidence,
-                    )
-            for text, text_spans, examined in zip(part, spans, pairs, strict=True):
-                shown = _shown(examined, request)
-                num_returned += sum(len(pair.pattern_score.relations) for pair in shown)
-                if num_returned > self.limits.max_relation_scores:
-                    rule = f"have more than {self.limits.max_relation_scores} relations of pairs of entities, the limit"
-                    raise InvalidInputError(f"{rule}: send fewer texts or a smaller top_k", path="texts")
+                own = spans[start : start + len(part)] or entities(part, start)
+            with in_request(_FIELDS, start=start), served.exclusive(call) as engine:
+                pairs = engine.extract(
+                    part,
+                    spans=own,
+                    relations=relations,
+                    max_relations_per_pair=most,
+                    top_k=top_k,
+                    evidence=request.evidence,
+                    include_unrelated=request.include_unrelated,
+                    max_scores=limit - num_returned,
+                )
+            for text, text_spans, examined in zip(part, own, pairs, strict=True):
+                shown = [pair for pair in examined if request.include_unrelated or pair.pattern_score.best is not None]
+                num_returned += sum(max(1, len(pair.pattern_score.relations)) for pair in shown)
                 mentions = [EntityMention(text[s.start : s.end], s.start, s.end, s.type) for s in sorted(text_spans)]
                 not_asserted = sum(pair.pattern_score.assertion is not AssertionStatus.ASSERTED for pair in examined)
                 counts = {"num_pairs": len(examined), "num_not_asserted": not_asserted}
@@ -215,15 +228,20 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         )
         texts, entities = _texts_of(request, self.limits), _entities_of(request, self.finders, self.limits)
         call.num_items = len(request.slots)
-        top_k, slots = request.top_k if request.HasField("top_k") else _DEFAULT_TOP_K, []
+        slots: list[Sequence[RankedTail]] = [()] * len(request.slots)
         with in_request(_FIELDS):
-            spans = entities(texts, 0)
-            for number, slot in enumerate(request.slots):
-                with in_request({"head": ("slots", number, "head")}), served.exclusive(call) as engine:
-                    tails = engine.fill_slot(
-                        slot.head, slot.relation, texts, spans=spans, top_k=top_k, evidence=request.evidence
-                    )
-                slots.append(tails)
+            filled = served.engine.fill_slots(
+                [(slot.head, slot.relation) for slot in request.slots],
+                texts,
+                spans=entities(texts, 0),
+                top_k=request.top_k if request.HasField("top_k") else _DEFAULT_TOP_K,
+                evidence=request.evidence,
+                max_pairs=self.limits.max_relation_scores,
+            )
+            for _ in slots:
+                with served.exclusive(call):
+                    number, tails = next(filled)
+                slots[number] = tails
         return message_of(pb.FillSlotsResponse, slots=slots, model=served.info, timings=call)
 
     def ScoreRelations(self, request: pb.ScoreRelationsRequest, call: CallContext) -> pb.ScoreRelationsResponse:
@@ -272,14 +290,3 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         with self.models.get(request.model).exclusive(call) as engine:
             relation = engine.remove_relation(request.name)
         return message_of(pb.DeleteRelationResponse, relation=relation)
-
-
-def _shown(pairs: Sequence[EntityPair], request: pb.ExtractRelationsRequest) -> list[EntityPair]:
-    """The pairs that the reply has: without ``top_k``, only with accepted relations."""
-    shown = [pair for pair in pairs if request.include_unrelated or pair.pattern_score.best is not None]
-    return shown if request.HasField("top_k") else list(map(_only_accepted, shown))
-
-
-def _only_accepted(pair: EntityPair) -> EntityPair:
-    accepted = tuple(score for score in pair.pattern_score.relations if score.accepted)
-    return replace(pair, pattern_score=replace(pair.pattern_score, relations=accepted))

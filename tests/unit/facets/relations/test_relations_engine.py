@@ -74,15 +74,6 @@ def test_bad_spans_and_texts_are_reported(
     assert caught.value.field == field
 
 
-def test_slots_are_filled_best_first(engine: RelationEngine) -> None:
-    texts = ["Ann was born in Paris.", "Ann works for Acme.", "ann grew up in London. Bob was born in Acme."]
-    tails = engine.fill_slot("Ann", "birthPlace", texts, spans=NAMES.find(texts))
-    assert {tail.tail for tail in tails} == {"Paris", "Acme", "London"}
-    assert [tail.score for tail in tails] == sorted((tail.score for tail in tails), reverse=True)
-    assert {tail.tail for tail in tails if tail.accepted} == {"Paris", "London"}
-    assert all(mention.pair.head.text.lower() == "ann" for tail in tails for mention in tail.mentions)
-
-
 def test_a_pattern_does_not_entail_its_negation(engine: RelationEngine) -> None:
     [result] = engine.entailment(["$ARG1 is married to $ARG2"], ["$ARG1 is not married to $ARG2"])
     assert result.negation_differs

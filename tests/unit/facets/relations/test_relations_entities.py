@@ -140,7 +140,7 @@ def test_an_inverse_alias_is_scored_the_other_way_round(engine: RelationEngine) 
 
 def test_a_slot_of_an_inverse_alias_gives_heads(engine: RelationEngine) -> None:
     texts = ["France is ruled from Paris."]
-    [tail] = engine.fill_slot("Paris", "capitalOf", texts, spans=NAMES.find(texts))
+    [(_, [tail])] = engine.fill_slots([("Paris", "capitalOf")], texts, spans=NAMES.find(texts))
     assert (tail.tail, tail.mentions[0].pair.head.text) == ("France", "France")
 
 

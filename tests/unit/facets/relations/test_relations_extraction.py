@@ -96,7 +96,7 @@ def test_extraction_can_be_interrupted_anywhere(engine: RelationEngine) -> None:
 def test_mentions_of_the_head_replace_overlapping_spans() -> None:
     text = "Ann Lee met ann; Bob Ann met Joanne."
     spans = [EntitySpan(0, 7), EntitySpan(12, 15), EntitySpan(17, 24), EntitySpan(29, 35)]
-    [found] = head_spans([text], [spans], "Ann")
+    found = head_spans(text, spans, "Ann")
     assert [text[span.start : span.end] for span in found] == ["Ann", "ann", "Ann", "Joanne"]
 
 

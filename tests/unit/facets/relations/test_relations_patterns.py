@@ -74,7 +74,7 @@ def test_words_about_the_next_entity_do_not_widen_a_pattern() -> None:
 
 def test_a_sentence_border_inside_an_entity_is_ignored() -> None:
     text = "He wrote Who is it? No one. with Bob."
-    groups = list(sentence_groups(text, spans_of(text, "He", "Who is it? No one.", "Bob"), TOKENIZER))
+    groups = list(sentence_groups(TOKENIZER.sentences(text), spans_of(text, "He", "Who is it? No one.", "Bob")))
     assert [members for _, members in groups] == [[0, 1, 2]]
 
 

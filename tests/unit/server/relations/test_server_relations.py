@@ -124,13 +124,39 @@ def test_a_pipeline_on_the_server_finds_entities(make_server, tmp_path):
         assert len(returned(reply)) == 2
 
 
-def test_replies_are_bounded(make_server):
-    running = make_server(others=[fake_relations()], limits=limited(max_relation_scores=5))
+def counted(monkeypatch, owner, name):
+    """Arguments of the calls of a method from now on."""
+    method, calls = getattr(owner, name), []
+    monkeypatch.setattr(owner, name, lambda given: calls.append(given) or method(given))
+    return calls
+
+
+def test_replies_are_bounded_before_patterns_are_scored(make_server, monkeypatch):
+    served = fake_relations()
+    running = make_server(others=[served], limits=limited(max_relation_scores=5))
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    scored = counted(monkeypatch, served.engine.model, "encode_patterns")
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=3)
     assert failure(stub.ExtractRelations, request).fields == ["texts"]
     scoring = relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 6, top_k=1)
     assert failure(stub.ScoreRelations, scoring).fields == ["patterns"]
+    filling = slots({"head": "Warsaw", "relation": "spouse"}, {"head": "Marie Curie", "relation": "spouse"})
+    assert failure(stub.FillSlots, filling).fields == ["slots"]
+    assert not scored
+    request.include_unrelated = False
+    request.texts.extend([request.texts[0]] * 3)
+    assert failure(stub.ExtractRelations, request).fields == ["texts"]
+
+
+def test_texts_of_slots_are_read_once_and_patterns_of_a_head_are_scored_once(make_server, monkeypatch):
+    served = fake_relations()
+    stub = relations_pb2_grpc.RelationServiceStub(make_server(others=[served]).channel)
+    read = counted(monkeypatch, served.engine.model.tokenizer, "sentences")
+    scored = counted(monkeypatch, served.engine.model, "encode_patterns")
+    asked = [{"head": head, "relation": relation} for relation in TRAINED for head in ("Pierre Curie", "Warsaw", "Bo")]
+    filled = stub.FillSlots(slots(*asked), timeout=60).slots
+    assert (read, len(scored)) == ([TEXT], 3)  # once for each head
+    assert filled == [stub.FillSlots(slots(slot), timeout=60).slots[0] for slot in asked]
 
 
 def test_slots_are_filled_best_first(stub):

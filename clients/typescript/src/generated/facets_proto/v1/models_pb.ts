@@ -223,7 +223,8 @@ export type Limits = Message<"facets.v1.Limits"> & {
   maxSlotsPerRequest: number;
 
   /**
-   * Patterns (ScoreRelations) or entity pairs (ExtractRelations) times relations of each, per reply.
+   * Patterns (ScoreRelations) or entity pairs (ExtractRelations) times relations of each, per reply; entity pairs with
+   * the head of a slot (FillSlots), per request.
    *
    * @generated from field: uint32 max_relation_scores = 19;
    */
