@@ -1,17 +1,19 @@
 """Questions over ordinary files: ``python -m benchmarks.questions [SET] [--peers] [--model NAME]``; prints JSON.
 
-``facets index`` reads the files and a server process answers the questions, in each mode. Two sets, written before any
-system had answered; of the split ``held`` only the counts are looked at. ``people``: fifty questions over
+``facets index`` reads the files and a server process answers the questions, in each mode. Three sets, written before
+any system had answered; of the split ``held`` only the counts are looked at. ``people``: fifty questions over
 ``tests/answers/people``; READMEs, licences and docstrings are from installed packages, and lead sections of Wikipedia
 articles are from ``../shared/data/corpus`` (without it, their questions are left out). ``files``: a hundred questions
-over ``tests/answers/people_files``, forty of which nothing answers. ``--peers`` adds bm25s and MiniLM cosines over the
-same texts.
+over ``tests/answers/people_files``, forty of which nothing answers. ``folders``: 1,250 questions over fourteen folders,
+such as those of a school, a vet and a sailing club, 390 of which nothing answers. ``--peers`` adds bm25s and MiniLM
+cosines over the same texts.
 """
 
 import argparse
 import importlib
 import inspect
 import json
+import lzma
 import os
 import re
 import shutil
@@ -70,10 +72,13 @@ class Question:
     split: str
     documents: Sequence[str] = ()  # names of those that answer; empty: nothing answers
     answers: Sequence[str] = ()  # texts of which the answer that is shown contains at least one
-    # Of questions that nothing answers: `stranger`, `foreign`, or `attribute` if the files name the subject, but not
-    # what is asked about it. Of others, the kind of the file.
+    # Of questions that nothing answers: `stranger`, `foreign`, `another` for a thing that is not in the files, or
+    # `attribute` if the files name the subject, but not what is asked about it. Of others, the kind of the file.
     kind: str = "answered"
     paraphrase: bool = False  # the document uses other words
+
+
+Asked = tuple[list[Question], dict[str, Path]]  # questions, and the file or folder of each collection
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,22 +121,38 @@ def report(name: str, model: str | None = None, *, with_peers: bool = False) -> 
 def asked(name: str, model: str | None = None) -> Iterator[tuple[FacetsClient, list[Question]]]:
     """A client of a server that holds the collections of a set, and their questions."""
     with tempfile.TemporaryDirectory(prefix="facets-questions-") as directory:
-        questions, write_files = SETS[name]
-        found = [Question(**json.loads(line)) for line in questions.read_text(encoding="utf-8").splitlines()]
-        collections = write_files(Path(directory) / "files")
+        found, collections = SETS[name](Path(directory) / "files")
         with serving(model, Path(directory) / "data") as server, FacetsClient(server.target) as client:
             for collection, path in collections.items():
                 index_files(server.target, collection, path, model or "", _COLUMNS.get(path, ()))
             yield client, [one for one in found if one.collection in collections]
 
 
-def write_everyday_files(folder: Path) -> dict[str, Path]:
+def _questions(path: Path) -> list[Question]:
+    return [Question(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_everyday_files(folder: Path) -> Asked:
     """The tables of the everyday files, and a folder with the others."""
     mixed = shutil.copytree(EVERYDAY, folder / "files", ignore=shutil.ignore_patterns("*.csv"))
-    return {path.stem: path for path in EVERYDAY.glob("*.csv")} | {"files": mixed}
+    tables = {path.stem: path for path in EVERYDAY.glob("*.csv")}
+    return _questions(_ANSWERS / "people_questions.jsonl"), tables | {"files": mixed}
 
 
-def write_people(folder: Path) -> dict[str, Path]:
+def write_folders(folder: Path) -> Asked:
+    """The files of fourteen folders; each is a collection."""
+    found, made = list[Question](), dict[str, Path]()
+    with lzma.open(_ANSWERS / "folders.jsonl.xz", "rt", encoding="utf-8") as lines:
+        for one in map(json.loads, lines):
+            made[one["name"]] = folder / one["name"]
+            made[one["name"]].mkdir(parents=True)
+            for name, text in one["files"].items():
+                (made[one["name"]] / name).write_text(text, encoding="utf-8")
+            found += [Question(**own, collection=one["name"], split=one["split"]) for own in one["questions"]]
+    return found, made
+
+
+def write_people(folder: Path) -> Asked:
     """Writes the files of each collection of ``people``; Wikipedia leads only if the corpus exists."""
     mixed = folder / "folder"
     mixed.mkdir(parents=True)
@@ -152,7 +173,7 @@ def write_people(folder: Path) -> dict[str, Path]:
     if CORPUS.is_file():
         _write_lines(folder / "leads.jsonl", leads())
         made["wikipedia"] = folder / "leads.jsonl"
-    return made
+    return _questions(PEOPLE / "questions.jsonl"), made
 
 
 def docstrings() -> dict[str, str]:
@@ -265,10 +286,10 @@ def holds(text: str, part: str) -> bool:
     return part.casefold() in plain
 
 
-# Questions, and what writes the files that they are about: by collection, a file or folder.
-SETS: dict[str, tuple[Path, Callable[[Path], dict[str, Path]]]] = {
-    "people": (PEOPLE / "questions.jsonl", write_people),
-    "files": (_ANSWERS / "people_questions.jsonl", write_everyday_files),
+SETS: dict[str, Callable[[Path], Asked]] = {
+    "people": write_people,
+    "files": write_everyday_files,
+    "folders": write_folders,
 }
 
 if __name__ == "__main__":
