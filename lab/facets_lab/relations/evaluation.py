@@ -185,11 +185,11 @@ def _metrics(
     missed_E: NDArray[np.int64],
 ) -> Metrics:
     finite = np.maximum(scores_ER, _NO_SCORE)  # scikit-learn accepts only finite scores
-    present = np.flatnonzero(gold_ER.any(axis=0))
-    precisions = [average_precision_score(gold_ER[:, r], finite[:, r]) for r in present]
+    present_R = gold_ER.any(axis=0)
+    precision = float(average_precision_score(gold_ER[:, present_R], finite[:, present_R])) if present_R.any() else None
     hits = int((accepted_ER & gold_ER).sum())
     total = int(accepted_ER.sum() + gold_ER.sum() + missed_E.sum())
-    return {"map": float(np.mean(precisions)) if precisions else None, "micro_f1": 2 * hits / total if total else 0.0}
+    return {"map": precision, "micro_f1": 2 * hits / total if total else 0.0}
 
 
 def model_methods(model: RelationModel, patterns: Sequence[str]) -> dict[str, PatternScores]:
@@ -321,11 +321,11 @@ def _fit_schema_scale(
     confidence: Confidence,
 ) -> tuple[float, Confidence]:
     """The best mean average precision on the grid, and its settings."""
-    present = np.flatnonzero(gold_ER.any(axis=0))
+    present_R = gold_ER.any(axis=0)
 
     def precision(scaled: Confidence) -> float:
         scores_ER = pair_scores(data, combined_scores(facet_PR, schema_PR, scaled))
-        return float(np.mean([average_precision_score(gold_ER[:, r], scores_ER[:, r]) for r in present]))
+        return float(average_precision_score(gold_ER[:, present_R], scores_ER[:, present_R]))
 
     grid = [confidence.replaced(schema_scale=scale, schema_shift=round(peak - scale, 4)) for scale, peak in _GRID]
     return max(((precision(scaled), scaled) for scaled in grid), key=lambda choice: choice[0])
