@@ -38,13 +38,12 @@ _FOUND, _NOT_FOUND = 0.6, 0.25  # least confidence of the sentence that a reader
 _WITHOUT_ANSWER = 0.45  # share of examples with known answers whose text is read without them
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"(?<![.?!] )(?<!^)\b[A-Z][\w-]*(?: [A-Z][\w-]*)*|\b\w*\d[\w-]*\b")
+_AUXILIARY = r"(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|should)\s+"
 _QUESTION_WORDS = re.compile(
-    r"^(?:(?:in|at|on|for|to|from|by|with|of) )?(?:what|which|who|whom|whose|when|where|why"
-    r"|how(?: (?:many|much|long|old|far|often))?)"
-    r"(?:'s)?\s+|^(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|should)\s+",
+    r"^(?:(?:(?:in|at|on|for|to|from|by|with|of) )?(?:what|which|who|whom|whose|when|where|why"
+    rf"|how(?: (?:many|much|long|old|far|often))?)(?:'s)?\s+|{_AUXILIARY})?(?:{_AUXILIARY})?",
     re.IGNORECASE,
 )
-_AUXILIARY = re.compile(r"^(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|should)\s+", re.IGNORECASE)
 _SAYS_WHAT_IT_ANSWERS = 0.15  # share of answers that repeat the question, so that an echo alone proves nothing
 _LONGEST_WINDOW = 12  # sentences
 _ANCHOR_WORDS = 6
@@ -251,7 +250,7 @@ def echoes_of(question: str, random: np.random.Generator) -> str:
 
 def statement_of(question: str) -> str:
     """What a question asks, as a heading says it."""
-    statement = _AUXILIARY.sub("", _QUESTION_WORDS.sub("", question.strip().rstrip("?!. ")))
+    statement = _QUESTION_WORDS.sub("", question.strip().rstrip("?!. "))
     return statement[:1].upper() + statement[1:]
 
 
