@@ -29,12 +29,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from facets_client import FacetsClient
 from facets_client.generated.types import SearchMode
-from facets_lab.documents.retrieval import Bm25, best_rows
+from facets_lab.documents.retrieval import best_rows, bm25_scores
 from facets_lab.evaluation.comparison import minilm
 from facets_lab.training.corpus import read_titled_documents
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.measuring import print_report
 from benchmarks.server import serving
@@ -233,20 +233,17 @@ def name_of(key: str) -> str:
 
 def _peers(client: FacetsClient, found: Sequence[Question]) -> dict[str, list[Answer]]:
     """Answers of bm25s (k1 0.9, b 0.4, stems) and MiniLM (first 256 pieces) over the stored texts."""
-    encode = minilm()
-    answers: dict[str, list[Answer]] = {"bm25s": [], "minilm": []}
-    texts_of = {}
+    encode, questions = minilm(), [one.question for one in found]
+    asked_QD, scores = encode(questions), {}
     for collection in {one.collection for one in found}:
         documents = list(client.list_documents(collection, page_size=100))
-        texts = [document.text for document in documents]
-        names = [name_of(document.id) for document in documents]
-        texts_of[collection] = names, Bm25(texts), encode(texts)
-    for one in found:
-        names, bm25, vectors = texts_of[one.collection]
-        scores = {"bm25s": bm25.scores([one.question])[0], "minilm": vectors @ encode([one.question])[0]}
-        for name, scores_N in scores.items():
-            best = [names[row] for row in best_rows(scores_N, 5)]
-            answers[name].append(Answer(names=best))
+        texts, names = [document.text for document in documents], [name_of(document.id) for document in documents]
+        scores[collection] = names, {"bm25s": bm25_scores(texts, questions), "minilm": asked_QD @ encode(texts).T}
+    answers: dict[str, list[Answer]] = {"bm25s": [], "minilm": []}
+    for row, one in enumerate(found):
+        names, of_systems = scores[one.collection]
+        for name, scores_QN in of_systems.items():
+            answers[name].append(Answer(names=[names[place] for place in best_rows(scores_QN[row], 5)]))
     return answers
 
 
@@ -274,9 +271,7 @@ def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, float]:
         counts["shown"] += is_first and not is_hidden
         counts["evidence"] += is_first and answers
         counts["evidence_of_document"] += any(right) and answers
-    answered = np.array([answer.confidence for one, answer in pairs if one.documents])[:, np.newaxis]
-    unanswered = np.array([answer.confidence for one, answer in pairs if not one.documents])
-    auc = np.mean(answered > unanswered) + 0.5 * np.mean(answered == unanswered)
+    auc = roc_auc_score([bool(one.documents) for one, _ in pairs], [answer.confidence for _, answer in pairs])
     return {**counts, "auc": round(float(auc), 3)}
 
 

@@ -31,31 +31,22 @@ Rankings = dict[str, list[Ranking]]  # by method, one ranking for each query
 System = Callable[[RetrievalData], Rankings]
 
 
-class Bm25:
-    """BM25 scores by bm25s, with k1 0.9, b 0.4, English stemming and stop words."""
+def bm25_scores(documents: Sequence[str], queries: Sequence[str]) -> NDArray[np.float32]:
+    """BM25 by bm25s with English stemming and stop words, ``[Q, N]``; 0 where query and document share no term."""
+    import bm25s
+    from Stemmer import Stemmer
 
-    def __init__(self, documents: Sequence[str]) -> None:
-        import bm25s
-        from Stemmer import Stemmer
-
-        logging.getLogger("bm25s").setLevel(logging.WARNING)
-        self._options: dict[str, Any] = {"stopwords": "en", "stemmer": Stemmer("english"), "show_progress": False}
-        self._num_documents = len(documents)
-        terms = bm25s.tokenize(list(documents), **self._options)
-        self._index: Any = None
-        if any(terms.ids):  # bm25s fails on documents without a single term
-            self._index = bm25s.BM25(k1=_K1, b=_B)
-            self._index.index(terms, show_progress=False)
-
-    def scores(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        """Scores, ``[Q, N]``; 0 where query and document share no term."""
-        import bm25s
-
-        scores_QN = np.zeros((len(queries), self._num_documents), dtype=np.float32)
-        for row, terms in enumerate(bm25s.tokenize(list(queries), return_ids=False, **self._options)):
-            if terms and self._index is not None:
-                scores_QN[row] = self._index.get_scores(terms)
-        return scores_QN
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    options: dict[str, Any] = {"stopwords": "en", "stemmer": Stemmer("english"), "show_progress": False}
+    scores_QN = np.zeros((len(queries), len(documents)), dtype=np.float32)
+    terms = bm25s.tokenize(list(documents), **options)
+    if any(terms.ids):  # bm25s fails on documents without a single term
+        index = bm25s.BM25(k1=_K1, b=_B)
+        index.index(terms, show_progress=False)
+        for row, asked in enumerate(bm25s.tokenize(list(queries), return_ids=False, **options)):
+            if asked:
+                scores_QN[row] = index.get_scores(asked)
+    return scores_QN
 
 
 def model_rankings(model: SearchedModel, data: RetrievalData) -> Rankings:
@@ -92,7 +83,7 @@ def best_rows(scores_N: NDArray[np.floating], num_rows: int) -> NDArray[np.int64
 
 def _bm25_found(data: RetrievalData) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
     """Scores of each query, ``[N]``, and the rows of the best documents that share a term with it."""
-    for scores_N in Bm25(list(data.documents.values())).scores(list(data.queries.values())):
+    for scores_N in bm25_scores(list(data.documents.values()), list(data.queries.values())):
         rows = best_rows(scores_N, DEPTH + 1)
         yield scores_N, rows[scores_N[rows] > 0]
 

@@ -30,7 +30,7 @@ from facets.papers.records import Author, CandidateKind, NewAuthor, Paper
 from facets.papers.scoring import Scorer
 from facets.papers.tables import CandidateTable, CodedRows
 from facets.papers.trained import change_settings
-from facets_lab.documents.retrieval import Bm25
+from facets_lab.documents.retrieval import bm25_scores
 from facets_lab.evaluation.comparison import Report, if_installed, load_models, minilm
 from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
 from facets_lab.evaluation.statistics import Metrics, with_intervals
@@ -287,7 +287,7 @@ def reviewer_scores(model: PaperModel, data: ColdStart) -> Mapping[str, NDArray[
         scores |= {name: part for name, part in zip(names, parts, strict=True) if name}
     members = [table.papers_of(int(row)) - bank.num_trained for row in rows_J]
     texts = [f"{title}. {text}" for title, text in zip(bank.titles, bank.abstracts, strict=True)][bank.num_trained :]
-    bm25 = Bm25(texts).scores(list(map(_text, data.held_out)))
+    bm25 = bm25_scores(texts, list(map(_text, data.held_out)))
     for name, similar_NA in (("passages", encoded.passages @ bank.passages.T), ("bm25", bm25)):
         nearest = [np.sort(similar_NA[:, own], axis=1)[:, -_NEAREST:].mean(axis=1) for own in members]
         scores[name] = np.stack(nearest, axis=1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from facets_lab.documents import retrieval
 from facets_lab.documents.beir import METRICS, RetrievalData, read_beir
-from facets_lab.documents.retrieval import Bm25, fused_rankings, model_rankings, vector_scores
+from facets_lab.documents.retrieval import bm25_scores, fused_rankings, model_rankings, vector_scores
 from facets_lab.evaluation.__main__ import main
 from references import reference_search
 from scipy.stats import zscore
@@ -56,7 +56,7 @@ def test_models_rank_like_an_exact_comparison(data: RetrievalData) -> None:
 
 def test_fusion_ranks_candidates_of_both_by_the_sum_of_z_scores(data: RetrievalData) -> None:
     vectors = vector_scores(letters, data)
-    lexical = Bm25(list(data.documents.values())).scores(list(data.queries.values()))
+    lexical = bm25_scores(list(data.documents.values()), list(data.queries.values()))
     for row, ranking in enumerate(fused_rankings(letters, data)["hybrid"]):
         fused = zscore(vectors[row].astype(float)) + zscore(lexical[row].astype(float))
         assert ranking == [list(data.documents)[column] for column in np.argsort(-fused, kind="stable")]
