@@ -22,7 +22,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
+from sklearn.metrics import roc_auc_score
 
 from facets.documents import DocumentQuery
 from facets.documents.confidence import FEATURES, SIGNALS, RelevanceCurve, features_of
@@ -164,8 +166,6 @@ def fit_curve(observed: Sequence[ObservedHits]) -> dict[str, float]:
 
 def _fit_behind(weights: Mapping[str, float], hits: ObservedHits, weights_M: NDArray[np.float64]) -> float:
     """Change of the logits per point of score behind the first hit, as a weight <= 0."""
-    from scipy.optimize import minimize_scalar
-
     first_M = weights["intercept"] + hits.features @ np.array([weights.get(name, 0.0) for name in FEATURES])
     behind_M = hits.features[:, FEATURES.index("behind")]
 
@@ -248,8 +248,6 @@ def features_of_hits(hits: Sequence[SearchHit], mode: SearchMode, *, num_searche
 
 def _measure(weights: Mapping[str, float], mode: SearchMode, hits: ObservedHits) -> dict[str, float | None]:
     """Metrics of a curve on hits it was not fitted on."""
-    from sklearn.metrics import roc_auc_score
-
     curve = RelevanceCurve(revision="", weights={mode: weights})
     behind, first = hits.select(hits.kinds == _BEHIND), hits.select(hits.kinds != _BEHIND)
     behind_M = np.asarray(curve.confidence(mode, behind.features), dtype=np.float64)
@@ -364,8 +362,6 @@ def _fit_read(observed: Sequence[ObservedHits]) -> dict[str, float]:
 
 def _measure_read(hits: ObservedHits, confidence_M: NDArray[np.float64]) -> dict[str, object]:
     """Area under the curve, and the share of each kind of hits with a confidence below 0.1."""
-    from sklearn.metrics import roc_auc_score
-
     is_hidden, kinds = confidence_M < 0.1, np.where(hits.relevant, "right", hits.kinds)
     hidden = {str(kind): float(is_hidden[kinds == kind].mean()) for kind in np.unique(kinds)}
     return {"auc": float(roc_auc_score(hits.relevant, confidence_M)), "hidden": hidden}

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from pydantic import Field
+from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
@@ -192,8 +193,6 @@ def rows_of(examples: Sequence[Example], pieces: WordPieces) -> list[ReadRow]:
 
 def choices(examples: Sequence[Example], read: Sequence[np.ndarray]) -> Mapping[str, float]:
     """Share of answered questions whose best sentence answers, and how well it tells them from unanswered ones."""
-    from sklearn.metrics import roc_auc_score
-
     answered = [bool(example.answers) for example in examples]
     right = [
         int(own.argmax()) in example.answers for example, own in zip(examples, read, strict=True) if example.answers

@@ -18,6 +18,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from facets.config import Settings
 from facets.language.sentences import sentences_of
@@ -338,8 +339,6 @@ def nearest_texts(examples: Sequence[Example]) -> NDArray[np.int64]:
     Siblings that answer are left out. Half of those of a twin are its sibling, if that does not answer. Those of a text
     with more siblings are siblings; half of them answer, but about something else, if the question gives a name.
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     firsts: dict[tuple[str, ...], int] = {}
     for number, example in enumerate(examples):
         firsts.setdefault(example.sentences, number)

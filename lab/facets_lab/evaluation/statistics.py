@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 
 Metrics = dict[str, float | None]
 
@@ -63,8 +64,6 @@ def fit_logistic(
     features_CF: NDArray[np.floating], right_C: NDArray[np.bool_], weights_C: NDArray[np.floating], names: Sequence[str]
 ) -> dict[str, float]:
     """Weights of a weakly regularized logistic regression: ``intercept`` and one for each named feature."""
-    from sklearn.linear_model import LogisticRegression
-
     weights_C = weights_C * len(weights_C) / weights_C.sum()
     model = LogisticRegression(C=100.0, max_iter=5_000).fit(features_CF, right_C, sample_weight=weights_C)
     slopes = {name: float(weight) for name, weight in zip(names, model.coef_[0], strict=True)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from facets.arrays import Doubles
 from facets.language.sentences import Sentence, sentences_of
@@ -59,8 +60,6 @@ def fitted(documents: Sequence[Sequence[Sentence]], worth: Sequence[Doubles], we
 
     ``worth``: probability that each sentence is picked. ``weights``: of the documents.
     """
-    from sklearn.linear_model import LogisticRegression
-
     model = load()
     columns = []
     for sentences, covered in zip(documents, coverages_of(model, documents, query="", encoder=model), strict=True):

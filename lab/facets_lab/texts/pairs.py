@@ -15,6 +15,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import auc, precision_recall_curve
 
 from facets.errors import InvalidInputError
 from facets.extras import missing_modules
@@ -250,8 +252,6 @@ def evaluate_phrase_pairs(
 
 def precision_recall(scores_P: NDArray[np.floating], is_similar_P: NDArray[np.bool_]) -> Metrics:
     """``auc`` of precision and recall, and the best ``f1``, in ``[0, 1]``; None when no pair is similar."""
-    from sklearn.metrics import auc, precision_recall_curve
-
     if not is_similar_P.any():
         return {"auc": None, "f1": None}
     precision, recall, _ = precision_recall_curve(is_similar_P, scores_P)
@@ -300,8 +300,6 @@ def choice_accuracy(scores_CN: NDArray[np.floating]) -> NDArray[np.float64]:
 
 def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, highest: float) -> NDArray[np.float64]:
     """Isotonic regression of human scores in ``[0, 1]`` on a method's, up to ``highest``, ``[2, N]``, N <= 33."""
-    from sklearn.isotonic import IsotonicRegression
-
     bins = [rows for rows in np.array_split(np.argsort(scores_P, kind="stable"), _NUM_BINS) if len(rows)]
     scores_B = np.array([np.mean(scores_P[rows], dtype=np.float64) for rows in bins]).round(6)
     gold_B = np.array([gold_P[rows].mean() for rows in bins])
