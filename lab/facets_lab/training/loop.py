@@ -26,6 +26,7 @@ from tqdm import tqdm
 from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
 from facets.devices import compute_device
 from facets.errors import CheckpointError, ConfigError
+from facets.model.precision import fastest_precision
 from facets.storage.files import write_atomically
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class TrainingConfig(Settings):
     validate_every: AtLeastOne = 500  # steps
     checkpoint_every: AtLeastOne = 500  # steps
     seed: int = 1
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware supports it
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it is fastest
     device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: cuda where available
     num_threads: NonNegativeInt = 0  # 0: torch's default
     optimizer: OptimizerConfig = OptimizerConfig()
@@ -88,12 +89,8 @@ class Trainer(ABC, Generic[ConfigT, BatchT]):
     def __init__(self, config: ConfigT) -> None:
         self.config = config
         self.device = torch.device(compute_device(config.device))
-        is_supported = (
-            torch.cuda.is_bf16_supported()
-            if self.device.type == "cuda"
-            else bool(torch.cpu._is_avx512_bf16_supported())
-        )
-        self._use_bfloat16 = config.precision == "bfloat16" or (config.precision == "auto" and is_supported)
+        is_fastest = fastest_precision(self.device) == torch.bfloat16
+        self._use_bfloat16 = config.precision == "bfloat16" or (config.precision == "auto" and is_fastest)
         if config.num_threads:
             torch.set_num_threads(config.num_threads)
 
