@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -38,18 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--calls", type=int, default=2000, help="number of calls that measure the capacity")
     options = parser.parse_args(arguments)
     report: dict[str, object] = {"benchmark": "load", "parameters": vars(options)}
-    with tempfile.TemporaryDirectory() as directory:
-        with serving(None, Path(directory) / "data") as server:
-            requests = list(map(embed_request, range(options.calls)))
-            call_all(server.target, EMBED, requests, _NUM_CALLERS)  # so that the tokenizer has seen every word
-            capacity = options.calls / call_all(server.target, EMBED, requests, _NUM_CALLERS).seconds
-            report["capacity_calls_per_s"] = round(capacity, 1)
-            report["load"] = {
-                f"{factor:g}x": offer(
-                    server, factor * capacity, seconds=options.seconds, timeout_s=options.timeout
-                ).report()
-                for factor in _FACTORS
-            }
+    with tempfile.TemporaryDirectory() as directory, serving(None, Path(directory) / "data") as server:
+        requests = list(map(embed_request, range(options.calls)))
+        call_all(server.target, EMBED, requests, _NUM_CALLERS)  # so that the tokenizer has seen every word
+        capacity = options.calls / call_all(server.target, EMBED, requests, _NUM_CALLERS).seconds
+        report["capacity_calls_per_s"] = round(capacity, 1)
+        phase = partial(offer, server, seconds=options.seconds, timeout_s=options.timeout)
+        report["load"] = {f"{factor:g}x": phase(factor * capacity).report() for factor in _FACTORS}
     print_report(report)
 
 
