@@ -90,10 +90,6 @@ class MatchedTable(nn.Module):
         self.register_buffer("sums", sums)
         self.log_scale = nn.Parameter(torch.zeros(()))  # shared by all vectors
 
-    def count_all(self) -> None:
-        """Makes every pair count; pairs that did not count must be updated next."""
-        self.counts.zero_().index_add_(0, self.columns, torch.ones_like(self.columns, dtype=torch.float32))
-
     def vectors(self, columns_U: Tensor | None = None) -> Tensor:
         """Vectors of authors, all of the same length, ``[U, D]``; zero without a training paper."""
         sums = self.sums if columns_U is None else self.sums[columns_U]
@@ -240,7 +236,8 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
             magnitudes[CandidateKind.CITATIONS][rows_B] = encoded.citation_magnitudes.float().cpu()
         for kind in CandidateKind:
             table, pairs_P2 = self.table(kind), corpus.pairs[kind]
-            table.count_all()
+            # Every pair counts from now on; those that did not are matched below.
+            table.counts.copy_(torch.bincount(table.columns, minlength=len(table.counts)))
             for _ in range(_REFRESH_ROUNDS):
                 for first in range(0, len(pairs_P2), _PAIRS_AT_A_TIME):
                     numbers = np.arange(first, min(first + _PAIRS_AT_A_TIME, len(pairs_P2)))
