@@ -88,7 +88,6 @@ _EXAMPLE = TypeAdapter(Example)
 class _WrittenText(Record):
     pair: int | None = None  # number of a pair of twins: texts under one heading, each without what the other answers
     split: str
-    kind: str
     title: str
     heading: str
     sentences: list[str]
@@ -97,7 +96,6 @@ class _WrittenText(Record):
 
 
 class _AttributeText(Record):
-    genre: str
     title: str
     names: list[str]  # of the thing, as questions say them
     sentences: list[str]
