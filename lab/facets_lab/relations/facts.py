@@ -211,10 +211,6 @@ def _may_be(name: str, types: set[EntityType]) -> bool:
 
 def _is_whole(name: str, kind: EntityType) -> bool:
     """Whether a name is neither a lone first name nor a month without a year."""
-    match kind:
-        case EntityType.PERSON:
-            return " " in name
-        case EntityType.DATE | EntityType.NUMBER:
-            return any(map(str.isdigit, name))
-        case _:
-            return True
+    if kind is EntityType.PERSON:
+        return " " in name
+    return kind not in (EntityType.DATE, EntityType.NUMBER) or any(map(str.isdigit, name))
