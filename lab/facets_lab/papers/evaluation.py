@@ -33,7 +33,7 @@ from facets.papers.trained import change_settings
 from facets_lab.documents.retrieval import bm25_scores
 from facets_lab.evaluation.comparison import Report, if_installed, load_models, minilm
 from facets_lab.evaluation.options import Baselines, Bootstrap, DataFile, Models
-from facets_lab.evaluation.statistics import Metrics, with_intervals
+from facets_lab.evaluation.statistics import Metrics, mean_metrics
 from facets_lab.papers.data import read_papers
 
 logger = logging.getLogger(__name__)
@@ -314,7 +314,7 @@ def evaluate_reviewers(
 
     def mean_precision(scores_NJ: NDArray[np.float32], wrote_NJ: NDArray[np.bool_]) -> Metrics:
         precisions_N = column_metrics(scores_NJ.T, [np.flatnonzero(row).tolist() for row in wrote_NJ])["map"]
-        return with_intervals(lambda rows: {"map": float(rows.mean())}, precisions_N, num_resamples=bootstrap)
+        return mean_metrics({"map": precisions_N}, num_resamples=bootstrap)
 
     measured = {
         model.name: {
