@@ -174,15 +174,12 @@ def evaluate_sts(
     """
     data = read_sts(file)
     models = load_text_models(names_or_paths, baselines)
-
-    def measure(scores_P: Scores) -> Metrics:
-        return with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)
-
+    measure = partial(with_intervals, correlations, data.gold, num_resamples=num_resamples)
     measured = _measured(models, data.pairs, partial(available_methods, skip_wmd=skip_wmd), baselines, measure)
     return make_report(file, len(data.pairs), measured)
 
 
-def correlations(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64]) -> Metrics:
+def correlations(gold_P: NDArray[np.float64], scores_P: NDArray[np.floating]) -> Metrics:
     """``pearson`` and ``spearman`` of all pairs; ``..._low`` of the pairs with a gold score below the median.
 
     Values are in ``[-1, 1]``; None if undefined because of fewer than two pairs or constant scores (Chang 2022, section
@@ -243,14 +240,11 @@ def evaluate_phrase_pairs(
     Example: facets-eval phrase-pairs semeval2013-dev.tsv --bootstrap 1000
     """
     is_similar, pairs = read_labelled(file, ("label", "phrase", "word"), negative="0", positive="1")
-
-    def measure(scores_P: Scores) -> Metrics:
-        return with_intervals(precision_recall, scores_P, is_similar, num_resamples=num_resamples)
-
+    measure = partial(with_intervals, precision_recall, is_similar, num_resamples=num_resamples)
     return _phrase_report(file, len(pairs), pairs, names_or_paths, baselines, measure)
 
 
-def precision_recall(scores_P: NDArray[np.floating], is_similar_P: NDArray[np.bool_]) -> Metrics:
+def precision_recall(is_similar_P: NDArray[np.bool_], scores_P: NDArray[np.floating]) -> Metrics:
     """``auc`` of precision and recall, and the best ``f1``, in ``[0, 1]``; None when no pair is similar."""
     if not is_similar_P.any():
         return {"auc": None, "f1": None}

@@ -77,19 +77,19 @@ def test_bad_files_are_named(tmp_path: Path, read, lines: list[str], message: st
 def test_correlations_over_all_and_over_the_lower_half() -> None:
     gold = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 5.0])
     scores = np.array([0.3, 0.2, 0.1, 0.5, 0.7, 0.9], dtype=np.float32)
-    result = correlations(scores, gold)
+    result = correlations(gold, scores)
     assert result["pearson"] == pytest.approx(np.corrcoef(scores, gold)[0, 1])
     assert result["spearman"] == pytest.approx(np.corrcoef([3, 2, 1, 4, 5, 6], [1, 2, 3, 4, 5.5, 5.5])[0, 1])
     assert (result["pearson_low"], result["spearman_low"]) == (pytest.approx(-1), pytest.approx(-1))  # median 3.5
-    assert set(correlations(np.zeros(3), gold[:3]).values()) == {None}
+    assert set(correlations(gold[:3], np.zeros(3)).values()) == {None}
 
 
 def test_precision_recall_by_hand() -> None:
     # Thresholds from the top: P, R = (1, 1/2), (1/2, 1/2), (2/3, 1), (1/2, 1).
-    result = precision_recall(np.array([0.9, 0.8, 0.7, 0.1]), np.array([True, False, True, False]))
+    result = precision_recall(np.array([True, False, True, False]), np.array([0.9, 0.8, 0.7, 0.1]))
     assert result["f1"] == pytest.approx(0.8)
     assert result["auc"] == pytest.approx(1 / 2 * 1 + 1 / 2 * (1 / 2 + 2 / 3) / 2)
-    assert precision_recall(np.array([0.1, 0.2]), np.array([False, False])) == {"auc": None, "f1": None}
+    assert precision_recall(np.array([False, False]), np.array([0.1, 0.2])) == {"auc": None, "f1": None}
 
 
 @pytest.mark.parametrize(
