@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from facets.arrays import Doubles
 from facets.errors import InvalidInputError
 from facets_lab.evaluation.files import Columns, NonBlank, Record, read_records, read_table, require_rows
 
@@ -142,9 +142,7 @@ def read_pairs(path: Path) -> RetrievalData:
     )
 
 
-def query_metrics(
-    rankings: Sequence[Ranking], judgements: Sequence[Mapping[str, int]]
-) -> dict[str, NDArray[np.float64]]:
+def query_metrics(rankings: Sequence[Ranking], judgements: Sequence[Mapping[str, int]]) -> dict[str, Doubles]:
     """``ndcg_10``, ``recall_100`` and ``mrr_10`` (0 without a relevant document among the first 10) of each query.
 
     Values are in ``[0, 1]``, computed by trec_eval. A ranking may be empty or longer than 100.

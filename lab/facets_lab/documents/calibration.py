@@ -26,6 +26,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
 
+from facets.arrays import Bools, Doubles
 from facets.documents import DocumentQuery
 from facets.documents.confidence import FEATURES, SIGNALS, RelevanceCurve, features_of
 from facets.documents.types import SearchHit, SearchMode
@@ -62,8 +63,8 @@ _WRITTEN = "written"
 class ObservedHits(NamedTuple):
     """Hits of one data set, on which a logistic curve is fitted."""
 
-    features: NDArray[np.float64]  # [M, F]
-    relevant: NDArray[np.bool_]  # [M]
+    features: Doubles  # [M, F]
+    relevant: Bools  # [M]
     kinds: NDArray[np.generic]  # [M], such as the numbers _ASKED to _BEHIND
 
     @classmethod
@@ -71,11 +72,11 @@ class ObservedHits(NamedTuple):
         """The hits of all parts."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def select(self, chosen_M: NDArray[np.bool_]) -> "ObservedHits":
+    def select(self, chosen_M: Bools) -> "ObservedHits":
         """Selects hits by a mask."""
         return ObservedHits(self.features[chosen_M], self.relevant[chosen_M], self.kinds[chosen_M])
 
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Doubles:
         """Weight of each hit, ``[M]``; the hits of each kind together weigh 1."""
         _, kind_M, counts = np.unique(self.kinds, return_inverse=True, return_counts=True)
         return (1 / counts)[kind_M]
@@ -164,7 +165,7 @@ def fit_curve(observed: Sequence[ObservedHits]) -> dict[str, float]:
     return weights
 
 
-def _fit_behind(weights: Mapping[str, float], hits: ObservedHits, weights_M: NDArray[np.float64]) -> float:
+def _fit_behind(weights: Mapping[str, float], hits: ObservedHits, weights_M: Doubles) -> float:
     """Change of the logits per point of score behind the first hit, as a weight <= 0."""
     first_M = weights["intercept"] + hits.features @ np.array([weights.get(name, 0.0) for name in FEATURES])
     behind_M = hits.features[:, FEATURES.index("behind")]
@@ -239,7 +240,7 @@ def _observe_hits(
         yield first_of(hits, _FOREIGN)
 
 
-def features_of_hits(hits: Sequence[SearchHit], mode: SearchMode, *, num_searched: int) -> NDArray[np.float64]:
+def features_of_hits(hits: Sequence[SearchHit], mode: SearchMode, *, num_searched: int) -> Doubles:
     """Features of the hits of one query, best first, ``[len(hits), F]``."""
     signals = np.array([[hit.signals[name] for name in SIGNALS] for hit in hits]).reshape(-1, len(SIGNALS))
     scores = signals[:, SIGNALS.index("cosine")] if mode == "facets" else np.array([hit.score for hit in hits])
@@ -360,7 +361,7 @@ def _fit_read(observed: Sequence[ObservedHits]) -> dict[str, float]:
     return {name: max(0.0, weight) if name in _READ_FEATURES else weight for name, weight in fitted.items()}
 
 
-def _measure_read(hits: ObservedHits, confidence_M: NDArray[np.float64]) -> dict[str, object]:
+def _measure_read(hits: ObservedHits, confidence_M: Doubles) -> dict[str, object]:
     """Area under the curve, and the share of each kind of hits with a confidence below 0.1."""
     is_hidden, kinds = confidence_M < 0.1, np.where(hits.relevant, "right", hits.kinds)
     hidden = {str(kind): float(is_hidden[kinds == kind].mean()) for kind in np.unique(kinds)}

@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from facets.arrays import Ints
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig, Settings, Share
 from facets.errors import CheckpointError, ConfigError
 from facets.extras import require_extra
@@ -260,7 +261,7 @@ class PreparedPassages:
         ids: NDArray[np.uint16] = self.ids[self.starts[number] : self.starts[number + 1]]
         return ids
 
-    def of(self, group: int) -> NDArray[np.int64]:
+    def of(self, group: int) -> Ints:
         """Numbers of the texts of a group."""
         return np.arange(*np.searchsorted(self.groups, (group, group + 1)))
 

@@ -16,10 +16,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from facets.arrays import Ints
 from facets.config import Settings
 from facets.language.sentences import sentences_of
 from facets.model.answer_reader import AnswerReader
@@ -331,7 +331,7 @@ def names_in(examples: Sequence[Example]) -> list[str]:
     return sorted(name for name in names if not any(map(str.isdigit, name)) and len(name) > 2)
 
 
-def nearest_texts(examples: Sequence[Example]) -> NDArray[np.int64]:
+def nearest_texts(examples: Sequence[Example]) -> Ints:
     """Numbers of the examples with other texts whose words are closest to each question, ``[E, 24]``.
 
     Siblings that answer are left out. Half of those of a twin are its sibling, if that does not answer. Those of a text

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from scipy.stats import zscore
 
+from facets.arrays import Floats, Ints, Vectors
 from facets.documents.types import SearchMode
 from facets.errors import ConfigError
 from facets.language.vectors import unit_rows
@@ -31,7 +31,7 @@ Rankings = dict[str, list[Ranking]]  # by method, one ranking for each query
 System = Callable[[RetrievalData], Rankings]
 
 
-def bm25_scores(documents: Sequence[str], queries: Sequence[str]) -> NDArray[np.float32]:
+def bm25_scores(documents: Sequence[str], queries: Sequence[str]) -> Floats:
     """BM25 by bm25s with English stemming and stop words, ``[Q, N]``; 0 where query and document share no term."""
     import bm25s
     from Stemmer import Stemmer
@@ -59,7 +59,7 @@ def model_rankings(model: SearchedModel, data: RetrievalData) -> Rankings:
     return rankings | {mode: [[hit.id for hit in hits] for hits in found[mode]] for mode in _MODES}
 
 
-def vector_scores(embed: Embed, data: RetrievalData) -> NDArray[np.float32]:
+def vector_scores(embed: Embed, data: RetrievalData) -> Floats:
     """Cosines of queries and documents, ``[Q, N]``; 0 for a blank document."""
     texts = list(data.documents.values())
     queries_QD = unit_rows(embed(list(data.queries.values())))
@@ -76,12 +76,12 @@ def vector_rankings(embed: Embed, data: RetrievalData) -> Rankings:
     return {"vector": [[keys[row] for row in best_rows(scores_N, DEPTH + 1)] for scores_N in scores_QN]}
 
 
-def best_rows(scores_N: NDArray[np.floating], num_rows: int) -> NDArray[np.int64]:
+def best_rows(scores_N: Vectors, num_rows: int) -> Ints:
     """Rows of the highest scores, best first, ties by row."""
     return np.argsort(-scores_N, kind="stable")[:num_rows]
 
 
-def _bm25_found(data: RetrievalData) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+def _bm25_found(data: RetrievalData) -> Iterator[tuple[Floats, Ints]]:
     """Scores of each query, ``[N]``, and the rows of the best documents that share a term with it."""
     for scores_N in bm25_scores(list(data.documents.values()), list(data.queries.values())):
         rows = best_rows(scores_N, DEPTH + 1)

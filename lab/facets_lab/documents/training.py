@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import typer
-from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.arrays import Ints
 from facets.errors import ConfigError
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
@@ -28,7 +28,7 @@ _MAX_WORD_TOKENS = 32
 _TRAINING_FACTS = ("seed", "num_steps", "batch_size", "layers", "teacher")
 
 
-Batch = NDArray[np.int64]  # numbers of passages, and of their sentences and questions
+Batch = Ints  # numbers of passages, and of their sentences and questions
 
 
 class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
@@ -69,9 +69,9 @@ class PassageTrainer(Trainer[PassageTrainingConfig, Batch]):
         ]
         return {name: float(np.mean([float(of_batch[name]) for of_batch in losses])) for name in losses[0]}
 
-    def _cut(self, groups: NDArray[np.int64]) -> Iterator[Batch]:
+    def _cut(self, groups: Ints) -> Iterator[Batch]:
         """Yields the texts of enough groups for a batch of passages; the remainder is left out."""
-        texts, num_passages = list[NDArray[np.int64]](), 0
+        texts, num_passages = list[Ints](), 0
         for group in groups.tolist():
             texts.append(self._data.of(group))
             num_passages += int(self._data.is_passage[texts[-1]].sum())

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Floats
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets.extras import require_extra
 from facets.model.contract import ModelInfo
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 Report = dict[str, object]
 MethodMetrics = Mapping[str, Metrics]
-Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+Embed = Callable[[Sequence[str]], Floats]
 ModelOfTexts = FacetModel | PassageModel
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=ModelInfo)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from facets.arrays import Bools, Doubles, Vectors
+
 Metrics = dict[str, float | None]
 
 _SEED = 0
@@ -36,18 +38,16 @@ def with_intervals(
     return result
 
 
-def mean_metrics(values: Mapping[str, NDArray[np.float64]], *, num_resamples: int = 0) -> Metrics:
+def mean_metrics(values: Mapping[str, Doubles], *, num_resamples: int = 0) -> Metrics:
     """Means of metrics given by row, ``[R]`` each, as ``with_intervals`` has them."""
 
-    def means(*columns_R: NDArray[np.float64]) -> Metrics:
+    def means(*columns_R: Doubles) -> Metrics:
         return {name: float(column_R.mean()) for name, column_R in zip(values, columns_R, strict=True)}
 
     return with_intervals(means, *values.values(), num_resamples=num_resamples)
 
 
-def expected_calibration_error(
-    confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_], weights_C: NDArray[np.floating] | None = None
-) -> float:
+def expected_calibration_error(confidence_C: Vectors, right_C: Bools, weights_C: Vectors | None = None) -> float:
     """Mean difference between confidence and share of right claims in ten bins of equal width (Guo et al. 2017).
 
     Example:
@@ -60,9 +60,7 @@ def expected_calibration_error(
     return float(np.abs(gaps).sum() / (weights_C.sum() or 1.0))
 
 
-def fit_logistic(
-    features_CF: NDArray[np.floating], right_C: NDArray[np.bool_], weights_C: NDArray[np.floating], names: Sequence[str]
-) -> dict[str, float]:
+def fit_logistic(features_CF: Vectors, right_C: Bools, weights_C: Vectors, names: Sequence[str]) -> dict[str, float]:
     """Weights of a weakly regularized logistic regression: ``intercept`` and one for each named feature."""
     weights_C = weights_C * len(weights_C) / weights_C.sum()
     model = LogisticRegression(C=100.0, max_iter=5_000).fit(features_CF, right_C, sample_weight=weights_C)

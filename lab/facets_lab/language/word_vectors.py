@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
+from facets.arrays import Floats, Ints, Vectors
 from facets.config import AtLeastOne, NonNegativeInt, Positive, Settings
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.extras import require_extra
@@ -100,7 +101,7 @@ def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[ND
     return [np.asarray(corpus.sentence(row)) for row in chosen]
 
 
-def remove_common(vectors_VD: NDArray[np.floating], num_removed: int) -> NDArray[np.float32]:
+def remove_common(vectors_VD: Vectors, num_removed: int) -> Floats:
     """Unit vectors minus their mean and leading principal components (Mu and Viswanath 2018), not at unit length."""
     units = unit_rows(vectors_VD)
     centred = units - units.mean(axis=0)
@@ -145,7 +146,7 @@ def train_cbow(corpus: PackedCorpus, config: WordVectorsConfig) -> WordVectors:
     return WordVectors(vocabulary, unit_rows(vectors - vectors.mean(axis=0)))
 
 
-def _write_text(corpus: PackedCorpus, offsets: NDArray[np.int64], path: Path) -> int:
+def _write_text(corpus: PackedCorpus, offsets: Ints, path: Path) -> int:
     """Writes the known words, one paragraph per line; returns the number of words."""
     known_words = np.array(corpus.vocabulary.words, dtype=object)
     num_words = 0
@@ -184,13 +185,13 @@ def distill(
 
 
 def fit_to_sentences(
-    vectors_VD: NDArray[np.floating],
+    vectors_VD: Vectors,
     sentences: Sequence[NDArray[np.integer]],
-    targets_SD: NDArray[np.floating],
+    targets_SD: Vectors,
     *,
-    weights: NDArray[np.floating],
+    weights: Vectors,
     ridge: float = 0.3,
-) -> NDArray[np.float32]:
+) -> Floats:
     """Ridge regression of sentence embeddings on averages of word vectors, ``[V, D]``, not at unit length.
 
     Solves ``min_C ||A (X + C) - T||^2 + ridge ||C||^2`` by conjugate gradients and returns ``X + C``. Row ``s`` of
@@ -210,7 +211,7 @@ def fit_to_sentences(
     return np.ascontiguousarray(vectors_VD + change_DV.T, dtype=np.float32)
 
 
-def _encode(model: "SentenceTransformer", texts: Sequence[str]) -> NDArray[np.float32]:
+def _encode(model: "SentenceTransformer", texts: Sequence[str]) -> Floats:
     embeddings = model.encode(list(texts), batch_size=_ENCODED_AT_A_TIME, show_progress_bar=False)
     return np.asarray(embeddings, dtype=np.float32)
 

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import svds
 
-from facets.arrays import take_groups
+from facets.arrays import Floats, Ints, take_groups
 from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Positive, VectorWidth
 from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer, grouped
@@ -137,7 +137,7 @@ def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperT
     }
     ids: dict[str, list[str]] = {}
     shown: dict[str, list[str]] = {}
-    pairs: dict[str, NDArray[np.int64]] = {}
+    pairs: dict[str, Ints] = {}
     for kind, (keys_of, label_of, min_papers) in columns.items():
         counts = Counter(chain.from_iterable(keys_of))
         ids[kind] = sorted(key for key, num in counts.items() if num >= min_papers)
@@ -165,18 +165,18 @@ def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperT
 class BatchPairs(NamedTuple):
     """The positive pairs of a batch with authors, or with citing papers."""
 
-    columns: NDArray[np.int64]  # [U] int64, distinct rows of the table, ascending
-    numbers: NDArray[np.int64]  # [P] int64, positions of the pairs in the corpus
-    pairs: NDArray[np.int64]  # [P, 2] int64: paper of the batch, position in columns
-    weights: NDArray[np.float32]  # [P] float32, r of eq. 3.12
+    columns: Ints  # [U] int64, distinct rows of the table, ascending
+    numbers: Ints  # [P] int64, positions of the pairs in the corpus
+    pairs: Ints  # [P, 2] int64: paper of the batch, position in columns
+    weights: Floats  # [P] float32, r of eq. 3.12
 
 
 class PaperBatch(NamedTuple):
     """A batch, its papers sorted by length."""
 
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]  # padded typed rows [b, L] and lengths [b]
+    parts: list[tuple[Ints, Ints]]  # padded typed rows [b, L] and lengths [b]
     pairs: dict[CandidateKind, BatchPairs]
-    negatives: NDArray[np.int64]  # [B] int64, another paper for each, for the autoencoder
+    negatives: Ints  # [B] int64, another paper for each, for the autoencoder
 
 
 class PaperStream:
@@ -215,14 +215,14 @@ class PaperStream:
         size = min(self._batch_size, len(papers))
         return [self.batch(papers[i : i + size], rng) for i in range(0, len(papers) - size + 1, size)] if size else []
 
-    def all_papers(self, max_tokens: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    def all_papers(self, max_tokens: int) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Every paper once, by length: positions ``[b]``, padded typed rows ``[b, L]``, lengths ``[b]``."""
         rng = np.random.default_rng(0)
         lengths = np.minimum(np.diff(self._corpus.offsets), max_tokens)
         for papers in length_batches(lengths, max_tokens=_ENCODED_TOKENS):
             yield papers, *self._part(papers, rng, 0.0, max_tokens)
 
-    def batch(self, papers: NDArray[np.int64], rng: np.random.Generator, *, word_dropout: float = 0.0) -> PaperBatch:
+    def batch(self, papers: Ints, rng: np.random.Generator, *, word_dropout: float = 0.0) -> PaperBatch:
         """One batch of the given papers."""
         offsets = self._corpus.offsets
         lengths = np.minimum(offsets[papers + 1] - offsets[papers], self._config.input_tokens)
@@ -234,9 +234,7 @@ class PaperStream:
         negatives = np.roll(np.arange(len(papers)), int(rng.integers(1, len(papers))) if len(papers) > 1 else 0)
         return PaperBatch(parts, pairs, negatives)
 
-    def _part(
-        self, papers: NDArray[np.int64], rng: np.random.Generator, word_dropout: float, max_tokens: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _part(self, papers: Ints, rng: np.random.Generator, word_dropout: float, max_tokens: int) -> tuple[Ints, Ints]:
         starts = self._corpus.offsets[papers]
         lengths = np.minimum(self._corpus.offsets[papers + 1] - starts, max_tokens)
         rows, real = gather(self._corpus.rows, starts, lengths)
@@ -251,7 +249,7 @@ class PaperStream:
         rows = np.take_along_axis(rows, order[:, :width], axis=1)
         return np.where(np.arange(width) < lengths[:, None], rows, 0), lengths
 
-    def _pairs(self, kind: CandidateKind, papers: NDArray[np.int64]) -> BatchPairs:
+    def _pairs(self, kind: CandidateKind, papers: Ints) -> BatchPairs:
         columns_P = self._corpus.pairs[kind][:, 1]
         chosen, starts = take_groups(self._offsets[kind], papers)
         rows = np.repeat(np.arange(len(papers)), np.diff(starts))
@@ -260,13 +258,13 @@ class PaperStream:
         return BatchPairs(columns, chosen, pairs, self._weights[kind][chosen])
 
 
-def _pair_weights(columns_P: NDArray[np.int64]) -> NDArray[np.float32]:
+def _pair_weights(columns_P: Ints) -> Floats:
     """Weights r of eq. 3.12: inverse of the column's number of papers, with mean 1."""
     weights = 1.0 / np.bincount(columns_P)[columns_P]
     return (weights / weights.mean() if len(weights) else weights).astype(np.float32)
 
 
-def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words: int) -> csr_matrix:
+def word_counts(rows: NDArray[np.uint16], offsets: Ints, num_words: int) -> csr_matrix:
     """How often each text, ``rows[offsets[n]:offsets[n + 1]]``, has each known word of any type, ``[N, V]`` float32."""
     words = rows.astype(np.int64) % (num_words + 1)
     texts = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -275,7 +273,7 @@ def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words:
     return csr_matrix((ones, (texts[known], words[known])), shape=(len(offsets) - 1, num_words))
 
 
-def singular_word_vectors(counts_NV: csr_matrix, dim: int, *, seed: int = 1) -> NDArray[np.float32]:
+def singular_word_vectors(counts_NV: csr_matrix, dim: int, *, seed: int = 1) -> Floats:
     """Unit vectors of the words, ``[V, D]``: right singular vectors of the tf-idf matrix of the texts.
 
     Weights are ``(1 + log count) log(N / texts)``, with texts and then words at unit length.

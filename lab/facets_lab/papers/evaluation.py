@@ -17,9 +17,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from facets.arrays import Bools, Doubles, Floats, Ints
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.model.loading import TASKS, load
@@ -49,7 +49,7 @@ _NEAREST = 3  # papers of a reviewer
 _SEED = 1  # of the sample of reviewers
 
 # Ids of candidates -> scores [N, J] by method, higher is better.
-Score = Callable[[CandidateKind, Sequence[str]], Mapping[str, NDArray[np.float32]]]
+Score = Callable[[CandidateKind, Sequence[str]], Mapping[str, Floats]]
 Positives = dict[str, list[int]]  # by id of a candidate: rows of its papers
 
 
@@ -74,9 +74,7 @@ def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) 
     return PaperData(papers, {kind: dict(sorted(of_kind.items())) for kind, of_kind in positives.items()})
 
 
-def column_metrics(
-    scores_NJ: NDArray[np.float32], positives: Sequence[Sequence[int]]
-) -> dict[str, NDArray[np.float64]]:
+def column_metrics(scores_NJ: Floats, positives: Sequence[Sequence[int]]) -> dict[str, Doubles]:
     """``map``, ``auc``, ``ndcg``, ``recall_50`` and ``recall_200`` of every column, ``[J]``, in ``[0, 1]``.
 
     ``positives`` are rows of each column, at least one. Equal scores share their mean rank, among the papers and among
@@ -104,7 +102,7 @@ def model_scores(engine: PaperEngine, papers: Sequence[Paper]) -> Score:
     """``facets``, ``documents``, and both with the weights of the model."""
     settings, encoded = engine.model.settings, engine.encode(papers)
 
-    def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+    def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, Floats]:
         state = engine.state
         rows_C, weight = _rows_of(state.tables[kind], ids), settings.facet_weights[kind]
         total, facets, documents = Scorer(state, kind, settings, weight).scores(encoded, rows_C)
@@ -113,7 +111,7 @@ def model_scores(engine: PaperEngine, papers: Sequence[Paper]) -> Score:
     return score
 
 
-def _rows_of(table: CandidateTable, ids: Sequence[str]) -> NDArray[np.int64]:
+def _rows_of(table: CandidateTable, ids: Sequence[str]) -> Ints:
     return np.array([table.row_of_id[key] for key in ids], dtype=np.int64)
 
 
@@ -136,7 +134,7 @@ def minilm_systems(engine: PaperEngine, data: PaperData, train: Path | None) -> 
         known[needed] = unit_rows(embed([texts[state.bank.ids[row]] for row in needed]))
         bank = replace(state.bank, documents=CodedRows.of(known, exact=True))
 
-        def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+        def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, Floats]:
             rows_C = _rows_of(tables[kind], ids)
             return {"documents": tables[kind].document_scores(unseen, rows_C, bank)}  # noqa: B023  # one embedder
 
@@ -186,7 +184,7 @@ def measure_candidates(score: Score, data: PaperData) -> dict[str, dict[str, dic
     """Method -> ``authors`` and ``citations`` -> metric; a kind without candidates is left out."""
     report: dict[str, dict[str, dict[str, float]]] = {}
     for kind, positives in data.positives.items():
-        parts: dict[str, list[dict[str, NDArray[np.float64]]]] = {}
+        parts: dict[str, list[dict[str, Doubles]]] = {}
         ids = list(positives)
         for start in range(0, len(ids), _CANDIDATES_AT_A_TIME):
             block = ids[start : start + _CANDIDATES_AT_A_TIME]
@@ -236,7 +234,7 @@ class ColdStart:
 
     held_out: Sequence[Paper]
     reviewers: Sequence[NewAuthor]
-    wrote: NDArray[np.bool_]  # `[N, J]`; co-authors are right answers too
+    wrote: Bools  # `[N, J]`; co-authors are right answers too
 
 
 def cold_start(papers: Sequence[Paper], *, min_papers: int, num_reviewers: int) -> ColdStart:
@@ -264,7 +262,7 @@ def cold_start(papers: Sequence[Paper], *, min_papers: int, num_reviewers: int) 
     return ColdStart([asked[row] for row in rows], reviewers, wrote_NJ[rows])
 
 
-def reviewer_scores(model: PaperModel, data: ColdStart) -> Mapping[str, NDArray[np.float32]]:
+def reviewer_scores(model: PaperModel, data: ColdStart) -> Mapping[str, Floats]:
     """Scores ``[N, J]`` by method, higher is better.
 
     ``as_trained``: as authors of the training; ``recommended``: as the model scores them; their parts, and peers.
@@ -278,7 +276,7 @@ def reviewer_scores(model: PaperModel, data: ColdStart) -> Mapping[str, NDArray[
     table, bank = state.tables[_AUTHORS], state.bank
     rows_J = _rows_of(table, [reviewer.author.key for reviewer in data.reviewers])
     settings, weight = model.settings, model.settings.facet_weights[_AUTHORS]
-    scores: dict[str, NDArray[np.float32]] = {}
+    scores: dict[str, Floats] = {}
     for names, used in (
         (("as_trained", "facets", "documents"), replace(settings, additions=None)),
         (("recommended", "", "similarity"), settings),
@@ -312,7 +310,7 @@ def evaluate_reviewers(
     data = cold_start(read_papers(file), min_papers=min_papers, num_reviewers=num_reviewers)
     has_J = data.wrote.any(axis=0)
 
-    def mean_precision(scores_NJ: NDArray[np.float32], wrote_NJ: NDArray[np.bool_]) -> Metrics:
+    def mean_precision(scores_NJ: Floats, wrote_NJ: Bools) -> Metrics:
         precisions_N = column_metrics(scores_NJ.T, [np.flatnonzero(row).tolist() for row in wrote_NJ])["map"]
         return mean_metrics({"map": precisions_N}, num_resamples=bootstrap)
 

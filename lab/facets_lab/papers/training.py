@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from facets.arrays import Floats
 from facets.errors import InvalidInputError
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.checkpoint import CheckpointConfig
@@ -273,9 +273,7 @@ def word_averages(network: PaperNetwork, rows_BL: Tensor, lengths_B: Tensor) -> 
     return functional.normalize(sums_BW, dim=-1)
 
 
-def _starting_point(
-    config: PaperTrainingConfig, corpus: TrainedPapers, words: WordVectors
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _starting_point(config: PaperTrainingConfig, corpus: TrainedPapers, words: WordVectors) -> tuple[Floats, Floats]:
     """A projection of word averages, ``[W, D]``, that spreads papers evenly, and the averages, ``[I, W]``."""
     probabilities = words.vocabulary.probabilities
     weighted_VW = words.unit_vectors * probability_weights(torch.from_numpy(probabilities)).float().numpy()[:, None]
@@ -350,8 +348,8 @@ def spread_tables(model: PaperModel) -> PaperTables:
     encoded = model.encode_papers([known.words_of(i) for i in chosen])
     row_I = np.full(len(known.ids), -1)
     row_I[chosen] = np.arange(len(chosen))
-    vectors: dict[str, NDArray[np.float32]] = {}
-    spreads: dict[str, NDArray[np.float32]] = {}
+    vectors: dict[str, Floats] = {}
+    spreads: dict[str, Floats] = {}
     for kind in CandidateKind:
         facets_NKD = encoded.scaled(kind)
         spreads[kind] = spread_matrix(facets_NKD.reshape(-1, model.dim))
@@ -364,7 +362,7 @@ def spread_tables(model: PaperModel) -> PaperTables:
     return PaperTables(vectors, spreads)
 
 
-def spread_matrix(facets_ND: NDArray[np.float32]) -> NDArray[np.float32]:
+def spread_matrix(facets_ND: Floats) -> Floats:
     """``C^(-1/2)`` of the second moment ``C`` of facets, ``[D, D]``: reduces the weight of what all papers share.
 
     Where facets are not spread evenly, the minimum of eq. 3.12 is ``(C + ...)^-1`` times the sum of the matched facets.
@@ -403,7 +401,7 @@ def add_sentences(
     change_settings(folder, {"sentences": asdict(settings)})
 
 
-def reduced(vectors_IE: NDArray[np.float32]) -> SentenceVectors:
+def reduced(vectors_IE: Floats) -> SentenceVectors:
     """Unit vectors of the encoder, reduced to their principal components."""
     center_E = vectors_IE.mean(axis=0)
     centered_IE = vectors_IE - center_E

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from facets.arrays import Bools
 from facets.config import Name, Settings
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntityType
@@ -125,7 +125,7 @@ class LabelledPatterns:
     """Patterns and the relations they express."""
 
     patterns: list[Pattern]  # distinct tokenized patterns that express a relation, P
-    labels: NDArray[np.bool_]  # true where the pattern expresses the relation with $ARG1 as head, [P, R]
+    labels: Bools  # true where the pattern expresses the relation with $ARG1 as head, [P, R]
     others: list[Pattern]  # tokenized patterns that express none of the relations
 
 

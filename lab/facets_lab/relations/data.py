@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from facets.arrays import Floats, Ints, Ints32
 from facets.config import AtLeastOne, NonNegative, PatternNetworkConfig, Positive, Settings, Share
 from facets.errors import ConfigError
 from facets.language.tokenizer import Tokenizer, grouped
@@ -82,17 +82,17 @@ class RelationMatrix:
 
     patterns: list[str]  # lower-case tokens of each pattern, separated by spaces; P of them
     relations: tuple[str, ...]  # names, R; a relation may have no cells
-    offsets: NDArray[np.int64]  # [P + R + 1] int64; the pairs of row i are pairs[offsets[i]:offsets[i + 1]]
-    pairs: NDArray[np.int32]  # columns, int32
+    offsets: Ints  # [P + R + 1] int64; the pairs of row i are pairs[offsets[i]:offsets[i + 1]]
+    pairs: Ints32  # columns, int32
     names: list[str]  # head and tail of each pair, separated by a tab, N
-    pair_sizes: NDArray[np.int64]  # rows of each pair, [N] int64; the frequency behind the weights of eq. 3.9
+    pair_sizes: Ints  # rows of each pair, [N] int64; the frequency behind the weights of eq. 3.9
 
     @property
-    def row_sizes(self) -> NDArray[np.int64]:
+    def row_sizes(self) -> Ints:
         """Pairs of each row, ``[P + R]``."""
         return np.diff(self.offsets)
 
-    def pairs_of(self, row: int) -> NDArray[np.int32]:
+    def pairs_of(self, row: int) -> Ints32:
         """Columns of a row."""
         return self.pairs[self.offsets[row] : self.offsets[row + 1]]
 
@@ -162,7 +162,7 @@ def load_matrix(
     )
 
 
-def _fact_cells(facts: Iterable[Triple], rows: dict[str, int], columns: dict[str, int]) -> NDArray[np.int64]:
+def _fact_cells(facts: Iterable[Triple], rows: dict[str, int], columns: dict[str, int]) -> Ints:
     """Relations and columns of the facts whose entities occur together in a text, ``[2, F]``."""
     cells = set()
     for head, tail, relation in facts:
@@ -172,7 +172,7 @@ def _fact_cells(facts: Iterable[Triple], rows: dict[str, int], columns: dict[str
     return np.array(sorted(cells), dtype=np.int64).reshape(-1, 2).T
 
 
-def _drop_unsupported(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+def _drop_unsupported(cells: Ints) -> Ints:
     """Drops patterns with one pair and pairs with one pattern, which say nothing about others."""
     while True:
         row_sizes, column_sizes = np.bincount(cells[0]), np.bincount(cells[1])
@@ -182,7 +182,7 @@ def _drop_unsupported(cells: NDArray[np.int64]) -> NDArray[np.int64]:
         cells = cells[:, useful]
 
 
-def _limit_rows(cells: NDArray[np.int64], max_pairs_per_pattern: int) -> NDArray[np.int64]:
+def _limit_rows(cells: Ints, max_pairs_per_pattern: int) -> Ints:
     # Shuffled, so that the cells kept for a frequent pattern are not an alphabetical range.
     order = np.random.default_rng(0).permutation(cells.shape[1])
     cells = cells[:, order[np.argsort(cells[0][order], kind="stable")]]
@@ -197,22 +197,22 @@ class PairSample:
     Weights are 1 / (number of rows of the pair), and 0 where there is no pair.
     """
 
-    pairs: NDArray[np.int64]
-    weights: NDArray[np.float32]
-    negatives: NDArray[np.int64]
-    negative_weights: NDArray[np.float32]
+    pairs: Ints
+    weights: Floats
+    negatives: Ints
+    negative_weights: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class RelationBatch:
     """Batch of one training step."""
 
-    mined: NDArray[np.int64]  # rows of mined patterns, [B]
+    mined: Ints  # rows of mined patterns, [B]
     mined_pairs: PairSample  # their entity pairs
-    relations: NDArray[np.int64]  # rows of some relations with facts
+    relations: Ints  # rows of some relations with facts
     relation_pairs: PairSample  # their entity pairs
     phrases: list[Pattern]  # patterns that express relations
-    phrase_rows: NDArray[np.int64]  # row of the labelled pattern of each phrase
+    phrase_rows: Ints  # row of the labelled pattern of each phrase
     others: list[Pattern]  # patterns that express no relation
 
 
@@ -265,7 +265,7 @@ class RelationStream:
         other = self._labelled.patterns[int(rng.choice(len(self._labelled.patterns)))]
         return compose(pattern, other, int(rng.integers(4)))
 
-    def _sample(self, rows: NDArray[np.int64], size: int, rng: np.random.Generator) -> PairSample:
+    def _sample(self, rows: Ints, size: int, rng: np.random.Generator) -> PairSample:
         starts = self._matrix.offsets[rows]
         sizes = self._matrix.offsets[rows + 1] - starts
         # The pairs of a row, starting at a random one; positions beyond the size of the row have weight 0.

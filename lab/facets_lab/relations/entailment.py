@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
+from facets.arrays import Bools, Doubles, Ints
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.relations.entailment import background_facets, label_probabilities, pair_features, tokenize_pairs
@@ -37,19 +38,19 @@ class EntailmentData:
     hypotheses: list[str]  # the general one
     # possible LABELS, [P, 4]: > the premise entails the hypothesis, < the reverse, : paraphrase, N neither. One label
     # if both directions were judged, else two.
-    possible: NDArray[np.bool_]
+    possible: Bools
     # whether each row judges if the premise entails the hypothesis; average precision then measures that, otherwise
     # entailment in either direction that is not a paraphrase
     is_judged_one_way: bool
 
     @property
-    def directions(self) -> NDArray[np.int64]:
+    def directions(self) -> Ints:
         """1 for ``>``, -1 for ``<``, 0 for other or unknown labels, ``[P]``."""
         is_known_P = self.possible.sum(axis=1) == 1
         return np.where(is_known_P & self.possible[:, 0], 1, np.where(is_known_P & self.possible[:, 1], -1, 0))
 
     @property
-    def relevant(self) -> NDArray[np.bool_]:
+    def relevant(self) -> Bools:
         """What average precision counts as relevant, ``[P]``."""
         return ~self.possible[:, 3] & ~self.possible[:, 1] if self.is_judged_one_way else self.directions != 0
 
@@ -143,9 +144,9 @@ def _in_order(premise: str, hypothesis: str) -> tuple[str, str]:
 class PairScores:
     """Scores of pairs by one method, ``[P]`` each."""
 
-    one_sided: NDArray[np.float64]  # ranks entailment in either direction that is not a paraphrase
-    follows: NDArray[np.float64]  # ranks "the premise entails the hypothesis", paraphrases included
-    directions: NDArray[np.float64]  # above 0: the premise is the specific one
+    one_sided: Doubles  # ranks entailment in either direction that is not a paraphrase
+    follows: Doubles  # ranks "the premise entails the hypothesis", paraphrases included
+    directions: Doubles  # above 0: the premise is the specific one
 
 
 def model_scores(model: RelationModel, data: EntailmentData) -> dict[str, PairScores]:
@@ -200,11 +201,7 @@ def pair_metrics(scores: PairScores, data: EntailmentData, *, num_resamples: int
 
 
 def _metrics(
-    scores_P: NDArray[np.float64],
-    directions_P: NDArray[np.float64],
-    relevant_P: NDArray[np.bool_],
-    gold_P: NDArray[np.int64],
-    hypernyms_P: NDArray[np.str_],
+    scores_P: Doubles, directions_P: Doubles, relevant_P: Bools, gold_P: Ints, hypernyms_P: NDArray[np.str_]
 ) -> Metrics:
     metrics: Metrics = dict.fromkeys(("ap", "micro_accuracy", "macro_accuracy"))
     metrics["base_rate"] = float(relevant_P.mean())

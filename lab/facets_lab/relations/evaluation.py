@@ -12,10 +12,10 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from facets.arrays import Bools, Floats, Ints
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.model.loading import TASKS, load
@@ -54,7 +54,7 @@ class PairData:
         """The P distinct patterns."""
         return list(dict.fromkeys(pattern for patterns, _ in self.pairs for pattern in patterns))
 
-    def gold(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def gold(self, names: Sequence[str]) -> Bools:
         """True where a pair has the relation, ``[E, R]``."""
         columns = {name: column for column, name in enumerate(names)}
         gold_ER = np.zeros((len(self.pairs), len(names)), dtype=np.bool_)
@@ -62,7 +62,7 @@ class PairData:
             gold_ER[row, [columns[name] for name in relations if name in columns]] = True
         return gold_ER
 
-    def num_unknown(self, names: Collection[str]) -> NDArray[np.int64]:
+    def num_unknown(self, names: Collection[str]) -> Ints:
         """Number of relations of each pair that are not among ``names``, ``[E]``."""
         return np.array([sum(name not in names for name in relations) for _, relations in self.pairs])
 
@@ -110,26 +110,26 @@ def mirror(pattern: str) -> str:
 class PatternScores:
     """Scores of patterns and relations by one method."""
 
-    scores: NDArray[np.float32]  # [P, R]; NaN where the method has no score, ranked last
+    scores: Floats  # [P, R]; NaN where the method has no score, ranked last
     # lowest accepted score of each relation, [R]; None: the best threshold and margin for the file
-    thresholds: NDArray[np.float32] | None = None
+    thresholds: Floats | None = None
     margin: float = 2.0  # relations with a score this far below the best one of the pair are not accepted
 
 
 Methods = Callable[[RelationModel, Sequence[str]], dict[str, PatternScores]]
 
 
-def pair_scores(data: PairData, scores_PR: NDArray[np.float32]) -> NDArray[np.float32]:
+def pair_scores(data: PairData, scores_PR: Floats) -> Floats:
     """Best score of any pattern of each pair, ``[E, R]``; NaN becomes -inf."""
     row_of = {pattern: row for row, pattern in enumerate(data.patterns)}
     rows = [row_of[pattern] for patterns, _ in data.pairs for pattern in patterns]
     starts = np.cumsum([0, *(len(patterns) for patterns, _ in data.pairs[:-1])])
     filled_PR = np.where(np.isnan(scores_PR), -np.inf, scores_PR)
-    scores_ER: NDArray[np.float32] = np.maximum.reduceat(filled_PR[rows], starts, axis=0)
+    scores_ER: Floats = np.maximum.reduceat(filled_PR[rows], starts, axis=0)
     return scores_ER
 
 
-def best_threshold(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, num_missed: int) -> tuple[float, float]:
+def best_threshold(scores: Floats, gold: Bools, *, num_missed: int) -> tuple[float, float]:
     """The highest F1 and its threshold; no threshold finds ``num_missed`` further positives."""
     order = np.argsort(-scores, axis=None, kind="stable")
     ranked = scores.ravel()[order]
@@ -140,15 +140,13 @@ def best_threshold(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, num_
     return float(f1[best]), float(ranked[best])
 
 
-def near_best(scores_ER: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
+def near_best(scores_ER: Floats, margin: float) -> Floats:
     """Keeps scores at most ``margin`` below the best of their pair; the others become -inf."""
     best_E1 = scores_ER.max(axis=1, keepdims=True)
     return np.where(scores_ER >= best_E1 - margin, scores_ER, np.float32(-np.inf))
 
 
-def best_decision(
-    scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_], *, num_missed: int
-) -> tuple[float, float, float]:
+def best_decision(scores_ER: Floats, gold_ER: Bools, *, num_missed: int) -> tuple[float, float, float]:
     """The best F1 with one margin and one threshold for all relations, that margin, and that threshold."""
     decisions = []
     for margin in MARGINS:
@@ -178,12 +176,7 @@ def relation_metrics(
     return results
 
 
-def _metrics(
-    scores_ER: NDArray[np.float32],
-    accepted_ER: NDArray[np.bool_],
-    gold_ER: NDArray[np.bool_],
-    missed_E: NDArray[np.int64],
-) -> Metrics:
+def _metrics(scores_ER: Floats, accepted_ER: Bools, gold_ER: Bools, missed_E: Ints) -> Metrics:
     finite = np.maximum(scores_ER, _NO_SCORE)  # scikit-learn accepts only finite scores
     present_R = gold_ER.any(axis=0)
     precision = float(average_precision_score(gold_ER[:, present_R], finite[:, present_R])) if present_R.any() else None
@@ -314,11 +307,7 @@ def fit_confidence(model: RelationModel, data: PairData) -> Confidence:
 
 
 def _fit_schema_scale(
-    facet_PR: NDArray[np.float32],
-    schema_PR: NDArray[np.float32],
-    data: PairData,
-    gold_ER: NDArray[np.bool_],
-    confidence: Confidence,
+    facet_PR: Floats, schema_PR: Floats, data: PairData, gold_ER: Bools, confidence: Confidence
 ) -> tuple[float, Confidence]:
     """The best mean average precision on the grid, and its settings."""
     present_R = gold_ER.any(axis=0)

@@ -16,11 +16,11 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
+from facets.arrays import Floats, Ints
 from facets.errors import ConfigError
 from facets.language.vectors import unit_rows
 from facets.model.checkpoint import read_config, read_table, read_weights, read_words
@@ -155,7 +155,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         return vectors_PW, functional.normalize(pairs_ND, dim=1)
 
     @torch.no_grad()
-    def _encode(self, rows: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
+    def _encode(self, rows: Sequence[Ints]) -> tuple[Tensor, Tensor]:
         """Sentence vectors ``[P, W]`` and mean facets ``[P, D]``, unit length, of the current network."""
         config = self.config.model
         vectors = torch.empty(len(rows), config.encoder.width, device=self.device)
@@ -281,7 +281,7 @@ def factorize(matrix: RelationMatrix, config: FactorizationConfig, *, seed: int)
 
 def type_log_odds(
     triples: Iterable[tuple[str, str, str]], catalogue: RelationCatalogue, types: Mapping[str, EntityType]
-) -> NDArray[np.float32]:
+) -> Floats:
     """Log-odds of the types of heads and tails of each relation against the average relation, ``[2, R, T]``.
 
     Natural logarithms in ``[-4, 4]``; 0 for ``UNKNOWN``. Relations with few triples (head, tail, relation) follow the
@@ -390,7 +390,7 @@ def relation_model(trainer: RelationTrainer, result: TrainingResult, folder: Pat
     )
 
 
-def _pattern_rows(trainer: RelationTrainer, phrases: list[str]) -> tuple[dict[str, int], NDArray[np.float32]]:
+def _pattern_rows(trainer: RelationTrainer, phrases: list[str]) -> tuple[dict[str, int], Floats]:
     """Rows of the look-up by pattern, and the unit vectors of these rows and then of the relations.
 
     A phrase that occurs in no text gets the vector of its relations.

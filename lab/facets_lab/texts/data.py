@@ -10,9 +10,9 @@ from itertools import count
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from facets.arrays import Bools, Ints
 from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Share
 from facets.errors import ConfigError
 from facets_lab.training.corpus import PackedCorpus, gather
@@ -56,12 +56,12 @@ class SentenceTrainingConfig(TrainingConfig):
 class SentenceBatch:
     """Inputs and targets of one step."""
 
-    rows: NDArray[np.int64]  # word rows, [B, L] int64, padded with 0
-    lengths: NDArray[np.int64]  # tokens of each text, [B] int64
-    targets: NDArray[np.int64]  # word rows of the targets, [B, N] int64, padded with 0
-    target_mask: NDArray[np.bool_]  # true at real targets, [B, N]
+    rows: Ints  # word rows, [B, L] int64, padded with 0
+    lengths: Ints  # tokens of each text, [B] int64
+    targets: Ints  # word rows of the targets, [B, N] int64, padded with 0
+    target_mask: Bools  # true at real targets, [B, N]
     # row of the batch whose targets are the negatives of each text, [B] int64, never its own
-    negatives: NDArray[np.int64]
+    negatives: Ints
 
 
 class SentenceStream:
@@ -108,9 +108,7 @@ class SentenceStream:
         sentences = rng.choice(self._validation, size - size % self._config.batch_size, replace=False)
         return [self._batch(*parts, rng) for parts in self._length_sorted(sentences, rng)]
 
-    def _length_sorted(
-        self, sentences: NDArray[np.int64], rng: np.random.Generator
-    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    def _length_sorted(self, sentences: Ints, rng: np.random.Generator) -> list[tuple[Ints, Ints, Ints]]:
         """Batches of (first sentence, sentence after the last, tokens) of similar length, in random order."""
         config, offsets = self._config, self._corpus.sentence_offsets
         is_long = rng.random(len(sentences)) < config.long_input_rate
@@ -123,13 +121,7 @@ class SentenceStream:
         batches = np.argsort(lengths, kind="stable").reshape(-1, config.batch_size)
         return [(sentences[b], ends[b], lengths[b]) for b in rng.permutation(batches)]
 
-    def _batch(
-        self,
-        sentences: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        lengths: NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> SentenceBatch:
+    def _batch(self, sentences: Ints, ends: Ints, lengths: Ints, rng: np.random.Generator) -> SentenceBatch:
         """Targets are up to ``max_targets`` random non-stop words of the sentences around."""
         corpus, offsets = self._corpus, self._corpus.sentence_offsets
         documents = self._document_of[sentences]
@@ -152,7 +144,7 @@ class SentenceStream:
         return SentenceBatch(rows, lengths, targets, mask, negatives)
 
 
-def held_out_documents(corpus: PackedCorpus, config: SentenceTrainingConfig) -> NDArray[np.bool_]:
+def held_out_documents(corpus: PackedCorpus, config: SentenceTrainingConfig) -> Bools:
     """True at the documents that are never trained on, the same ones for every kind of input."""
     num_documents = len(corpus.document_offsets) - 1
     order = np.random.default_rng([config.seed, 0]).permutation(num_documents)
@@ -191,7 +183,7 @@ class PhraseStream:
         seeds = ([self._config.seed, 4, number] for number in range(num_batches))
         return [self._batch(np.random.default_rng(seed), validation=True) for seed in seeds]
 
-    def _draw(self, rng: np.random.Generator, validation: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _draw(self, rng: np.random.Generator, validation: bool) -> tuple[Ints, Ints]:
         """Draws up to ``batch_size`` phrases: position of the first token, and number of tokens, of each."""
         tokens = self._corpus.tokens
         tries = _TRIES * self._config.batch_size

@@ -13,11 +13,11 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import auc, precision_recall_curve
 
+from facets.arrays import Bools, Doubles, Floats, Vectors
 from facets.errors import InvalidInputError
 from facets.extras import missing_modules
 from facets.language.vectors import unit_rows
@@ -59,7 +59,7 @@ _NUM_BINS = 32  # fewer bins lose shape, more add noise (STS dev)
 _SAME_SCORE = 1e-5  # closer scores count as a tie: rounding depends on the batch in which a text is encoded
 
 Pairs = Sequence[tuple[str, str]]
-Scores = NDArray[np.float32]  # [P]
+Scores = Floats  # [P]
 Measure = Callable[[Scores], Metrics]
 
 
@@ -67,7 +67,7 @@ Measure = Callable[[Scores], Metrics]
 class ScoredPairs:
     """Sentence pairs with human similarity scores."""
 
-    gold: NDArray[np.float64]  # [P]
+    gold: Doubles  # [P]
     pairs: tuple[tuple[str, str], ...]
 
 
@@ -80,7 +80,7 @@ def read_sts(path: Path) -> ScoredPairs:
 
 def read_labelled(
     path: Path, names: tuple[str, ...], *, negative: str, positive: str
-) -> tuple[NDArray[np.bool_], list[tuple[str, str]]]:
+) -> tuple[Bools, list[tuple[str, str]]]:
     """Whether each line is positive ``[P]``, and its pair; lines begin with one of two labels and end with the pair."""
 
     def parse_label(text: str) -> bool:
@@ -179,14 +179,14 @@ def evaluate_sts(
     return make_report(file, len(data.pairs), measured)
 
 
-def correlations(gold_P: NDArray[np.float64], scores_P: NDArray[np.floating]) -> Metrics:
+def correlations(gold_P: Doubles, scores_P: Vectors) -> Metrics:
     """``pearson`` and ``spearman`` of all pairs; ``..._low`` of the pairs with a gold score below the median.
 
     Values are in ``[-1, 1]``; None if undefined because of fewer than two pairs or constant scores (Chang 2022, section
     3.2.2.3).
     """
 
-    def correlation(statistic: Callable[..., tuple[float, float]], rows: NDArray[np.bool_]) -> float | None:
+    def correlation(statistic: Callable[..., tuple[float, float]], rows: Bools) -> float | None:
         scores, gold = scores_P[rows].astype(np.float64), gold_P[rows]
         is_defined = len(scores) >= 2 and np.ptp(scores) > 0 and np.ptp(gold) > 0
         return float(statistic(scores, gold)[0]) if is_defined else None
@@ -244,7 +244,7 @@ def evaluate_phrase_pairs(
     return _phrase_report(file, len(pairs), pairs, names_or_paths, baselines, measure)
 
 
-def precision_recall(is_similar_P: NDArray[np.bool_], scores_P: NDArray[np.floating]) -> Metrics:
+def precision_recall(is_similar_P: Bools, scores_P: Vectors) -> Metrics:
     """``auc`` of precision and recall, and the best ``f1``, in ``[0, 1]``; None when no pair is similar."""
     if not is_similar_P.any():
         return {"auc": None, "f1": None}
@@ -281,7 +281,7 @@ def evaluate_phrase_choice(
     return _phrase_report(file, len(phrases), pairs, names_or_paths, baselines, measure)
 
 
-def choice_accuracy(scores_CN: NDArray[np.floating]) -> NDArray[np.float64]:
+def choice_accuracy(scores_CN: Vectors) -> Doubles:
     """1 where the first candidate is the best, 1/n where it ties with n - 1 others, else 0; ``[C]``.
 
     Example:
@@ -292,7 +292,7 @@ def choice_accuracy(scores_CN: NDArray[np.floating]) -> NDArray[np.float64]:
     return is_best_CN[:, 0] / is_best_CN.sum(axis=1)
 
 
-def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, highest: float) -> NDArray[np.float64]:
+def fit_curve(scores_P: Vectors, gold_P: Doubles, *, highest: float) -> Doubles:
     """Isotonic regression of human scores in ``[0, 1]`` on a method's, up to ``highest``, ``[2, N]``, N <= 33."""
     bins = [rows for rows in np.array_split(np.argsort(scores_P, kind="stable"), _NUM_BINS) if len(rows)]
     scores_B = np.array([np.mean(scores_P[rows], dtype=np.float64) for rows in bins]).round(6)

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from pydantic import AfterValidator
 
+from facets.arrays import Doubles, Floats
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
 from facets.texts.summarization import summarize
@@ -54,11 +54,11 @@ class AverageEncoder:
     def __init__(self, model: TextModel) -> None:
         self._model = model
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> Floats:
         """``[B, 1, D]``; zero for a text without known words."""
         return self.embed(texts)[:, None]
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Floats:
         """``[B, D]``."""
         words = TextWords(self._model, texts)
         return words.average(words.uniform_TL).numpy()
@@ -128,7 +128,7 @@ def evaluate_summarization(
     return make_report(file, len(documents), measured)
 
 
-def rouge_scores(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, NDArray[np.float64]]:
+def rouge_scores(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, Doubles]:
     """ROUGE F1 with stemming, in ``[0, 1]``, and ``length`` in words; the best reference counts (Lin 2004)."""
     from rouge_score.rouge_scorer import RougeScorer
 

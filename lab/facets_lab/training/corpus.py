@@ -23,6 +23,7 @@ import typer
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from facets.arrays import Bools, Ints
 from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer, grouped
 from facets.language.vocabulary import Vocabulary
@@ -106,9 +107,9 @@ class PackedCorpus:
 
     path: Path  # the folder
     tokens: NDArray[np.unsignedinteger]  # vocabulary rows of all sentences, uint16 or uint32; V is an unknown word
-    sentence_offsets: NDArray[np.int64]  # [S + 1], int64, in tokens
-    paragraph_offsets: NDArray[np.int64]  # [P + 1], int64, in sentences
-    document_offsets: NDArray[np.int64]  # [Dc + 1], int64, in sentences
+    sentence_offsets: Ints  # [S + 1], int64, in tokens
+    paragraph_offsets: Ints  # [P + 1], int64, in sentences
+    document_offsets: Ints  # [Dc + 1], int64, in sentences
     vocabulary: Vocabulary  # the words of the rows
 
     @property
@@ -134,9 +135,7 @@ class PackedCorpus:
             raise CheckpointError(f"{path}: expected a packed corpus, got: {error}") from error
 
 
-def gather(
-    tokens: NDArray[np.integer], starts: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def gather(tokens: NDArray[np.integer], starts: Ints, lengths: Ints) -> tuple[Ints, Bools]:
     """Rows ``[B, L]`` of runs of a corpus, padded with 0, and the mask of real tokens."""
     steps = np.arange(max(1, int(lengths.max(initial=0))))
     mask = steps < lengths[:, None]
@@ -197,7 +196,7 @@ def pack(
     np.savez(out / "offsets.npz", allow_pickle=False, **offsets)
 
 
-def _most_frequent(words: Sequence[str], counts: NDArray[np.int64], *, max_words: int, min_count: int) -> Vocabulary:
+def _most_frequent(words: Sequence[str], counts: Ints, *, max_words: int, min_count: int) -> Vocabulary:
     """The most frequent words, ties in alphabetical order."""
     frequent = np.flatnonzero(counts >= min_count).tolist()
     chosen = sorted(frequent, key=lambda number: (-counts[number], words[number]))[:max_words]
