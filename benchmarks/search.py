@@ -23,18 +23,15 @@ from typing import Any
 
 import faiss
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.measuring import in_child, make_facets, percentiles, print_report, resident_bytes, spent
+from facets.arrays import Floats
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 
 _BATCH = 512
 _NAME = "bench"
 _TEXT = "a text of some words " * 5
 _QUERIES_SEED = 0  # documents use seeds 1 and up
-
-Floats = NDArray[np.float32]
-
 
 # Engines over a directory; documents are numbered. ``efforts`` of a search rise; the last one is exact. ``add`` stores
 # documents numbered from ``first``, which are searchable on return; ``search`` returns the best, and ``build`` builds
