@@ -35,15 +35,7 @@ from postgres_server import PostgresPair
 from toys import toy_model, toy_word_vectors, untrained_model
 
 from benchmarks.faults.linearizability import Access, is_linearizable
-from benchmarks.faults.shadows import (
-    MODELS,
-    RegisterShadow,
-    Shadow,
-    all_shadows,
-    ask,
-    end_pending,
-    is_unavailable,
-)
+from benchmarks.faults.shadows import MODELS, RegisterShadow, Shadow, all_shadows, ask, end_pending, is_unavailable
 from benchmarks.measuring import percentiles, print_report
 from benchmarks.server import free_port, server_arguments, wait_until_serving
 from facets.model.checkpoint import CheckpointConfig

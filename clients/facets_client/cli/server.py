@@ -24,8 +24,7 @@ serve_app = typer.Typer(add_completion=False)
 
 
 def models(
-    context: typer.Context,
-    name: Annotated[str | None, Argument(help="Model to show, with its limits.")] = None,
+    context: typer.Context, name: Annotated[str | None, Argument(help="Model to show, with its limits.")] = None
 ) -> None:
     """List the server's models, or show one with every limit."""
     ask(

@@ -61,11 +61,7 @@ class Calls:
         return self._channel.call(request)
 
     def _call_parts(
-        self,
-        request: Message,
-        field: str,
-        limit: str,
-        max_items: Callable[[Limits], int] = lambda limits: 0,
+        self, request: Message, field: str, limit: str, max_items: Callable[[Limits], int] = lambda limits: 0
     ) -> list[Any]:
         """The replies to a request in parts within the limits on bytes and on items of ``field``, and ``max_items``."""
         replies = []
