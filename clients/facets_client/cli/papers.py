@@ -34,6 +34,7 @@ from facets_client.cli.options import (
 )
 from facets_client.cli.output import print_json, stdout
 from facets_client.cli.settings import ask, call_with, settings_of
+from facets_client.core.blocking import batched
 from facets_client.core.drawing import count_of, line, progress_bar, shortened
 from facets_client.core.extras import require_extra
 from facets_client.generated.types import CandidateKind, CandidateRankings, Paper, PaperOptions, PaperRankings
@@ -355,8 +356,7 @@ def assign(
     blocks = [ids[start : start + _ASKED_CANDIDATES] for start in range(0, len(ids), _ASKED_CANDIDATES)]
     with settings.connect() as client, progress_bar("records", quiet=settings.quiet) as bar:
         shown = bar.add_task("", total=len(new) + len(papers) * len(blocks))
-        for start in range(0, len(new), _REVIEWERS_AT_A_TIME):
-            some = new[start : start + _REVIEWERS_AT_A_TIME]
+        for some in batched(new, _REVIEWERS_AT_A_TIME):
             client.add_authors(some, model=model)
             bar.advance(shown, len(some))
         for block in blocks:
