@@ -8,7 +8,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
@@ -72,13 +71,6 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue from the last c
 WordsOf = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Model whose word vectors are shared instead of stored again.")
 ]
-
-
-def learning_rate_factor(step: int, *, warmup_steps: int, num_steps: int) -> float:
-    """Linear warm-up to 1, then linear decay to 0 at the last step."""
-    if step < warmup_steps:
-        return (step + 1) / warmup_steps
-    return max(0.0, (num_steps - step) / max(1, num_steps - warmup_steps))
 
 
 class Trainer(ABC, Generic[ConfigT, BatchT]):
@@ -156,17 +148,9 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         self._optimizer = AdamW(
             trainer.parameter_groups(), lr=optimizer.learning_rate, weight_decay=optimizer.weight_decay, fused=True
         )
-        self._rate_factor = partial(
-            learning_rate_factor, warmup_steps=optimizer.warmup_steps, num_steps=trainer.config.num_steps
-        )
         self._schedule = LambdaLR(self._optimizer, self._rate_factor)
         self._step, self._seconds = 0, 0.0
         self._validation_loss: float | None = None
-
-    @property
-    def result(self) -> TrainingResult:
-        """Progress so far."""
-        return TrainingResult(self._step, self._seconds, self._validation_loss)
 
     def resume(self) -> None:
         """Loads the last checkpoint; on the same machine, the run then ends exactly as if it had never stopped."""
@@ -209,7 +193,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
                     self._save_checkpoint()
         if self._step < config.num_steps:
             self._save_checkpoint()
-        return self.result
+        return TrainingResult(self._step, self._seconds, self._validation_loss)
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
@@ -233,6 +217,13 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         if values[LOSS] != values[LOSS]:
             raise CheckpointError(f"the training loss became NaN at step {self._step}; the last checkpoint is kept")
         return values
+
+    def _rate_factor(self, step: int) -> float:
+        """Linear warm-up to 1, then linear decay to 0 at the last step."""
+        num_steps, warmup_steps = self._config.num_steps, self._config.optimizer.warmup_steps
+        if step < warmup_steps:
+            return (step + 1) / warmup_steps
+        return max(0.0, (num_steps - step) / max(1, num_steps - warmup_steps))
 
     def _log_curve(self, training: Sequence[Mapping[str, float]], validation: Mapping[str, float]) -> None:
         """Adds a line to the curve; replaces lines of this step and later ones, which a resumed run repeats."""
