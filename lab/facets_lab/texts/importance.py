@@ -31,7 +31,6 @@ _WORTH = {"A": 1.0, "B": 0.5}  # must be in the summary, may be
 class MarkedFile:
     """A file with marks where good summary sentences begin."""
 
-    kind: str
     group: int  # files of one writer
     text: str
     marks: tuple[tuple[int, float], ...]  # offset and worth
@@ -47,12 +46,11 @@ def marked_files() -> Iterator[MarkedFile]:
     """The files; each begins with ``=== group | kind``."""
     for part in re.split(r"(?m)^=== ", lzma.open(_FILES, "rt", encoding="utf-8").read())[1:]:
         head, _, marked = part.partition("\n")
-        group, kind = head.split(" | ")
         text, marks = "", list[tuple[int, float]]()
         for piece, mark in zip(*[iter([*_MARK.split(marked), ""])] * 2, strict=True):
             text += piece
             marks += [(len(text), _WORTH[mark])] if mark else []
-        yield MarkedFile(kind, int(group), text, tuple(marks))
+        yield MarkedFile(int(head.split(" | ")[0]), text, tuple(marks))
 
 
 def fitted(documents: Sequence[Sequence[Sentence]], worth: Sequence[Doubles], weights: Sequence[float]) -> Doubles:
