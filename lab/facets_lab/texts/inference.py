@@ -242,11 +242,10 @@ class PairTrainer(Trainer[PairTrainingConfig, list[Pair]]):
 
     def parameter_groups(self) -> list[dict[str, object]]:
         """See ``Trainer``."""
-        head = list(self.network.relation.parameters())
         body = [weights for weights in self.network.encoder.parameters() if weights.requires_grad]
-        rate = self.config.optimizer.learning_rate
         body += self.network.segments.parameters()
-        return [{"params": body}, {"params": head, "lr": rate * self.config.head_rate}]
+        rate = self.config.optimizer.learning_rate * self.config.head_rate
+        return [{"params": body}, {"params": self.network.relation.parameters(), "lr": rate}]
 
     def batches(self, start_step: int) -> Iterator[list[Pair]]:
         """See ``Trainer``."""
