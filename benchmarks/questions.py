@@ -29,12 +29,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from facets_client import FacetsClient
 from facets_client.generated.types import SearchMode
 from facets_lab.documents.retrieval import best_rows, bm25_scores
 from facets_lab.evaluation.comparison import minilm
 from facets_lab.training.corpus import read_titled_documents
-from sklearn.metrics import roc_auc_score
 
 from benchmarks.measuring import print_report
 from benchmarks.server import serving
@@ -271,7 +271,9 @@ def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, float]:
         counts["shown"] += is_first and not is_hidden
         counts["evidence"] += is_first and answers
         counts["evidence_of_document"] += any(right) and answers
-    auc = roc_auc_score([bool(one.documents) for one, _ in pairs], [answer.confidence for _, answer in pairs])
+    answered = np.array([answer.confidence for one, answer in pairs if one.documents])[:, np.newaxis]
+    unanswered = np.array([answer.confidence for one, answer in pairs if not one.documents])
+    auc = np.mean(answered > unanswered) + 0.5 * np.mean(answered == unanswered)
     return {**counts, "auc": round(float(auc), 3)}
 
 
