@@ -333,7 +333,7 @@ def choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Fo
     if not text:
         text = _text_columns(columns, nested, rows)
         if not (is_json or nested) and (facts := _facts(columns, text, rows)):
-            is_record, as_row = True, _is_short(text, rows)
+            is_record, as_row = True, sum(_num_words(text, rows)) < _RECORD_WORDS * len(rows)
             text = facts
     if not text:
         raise ColumnError(
@@ -401,11 +401,6 @@ def _facts(columns: Sequence[str], text: Sequence[str], rows: Sequence[Row]) -> 
     num_filled = sum(any(row.fields.get(name) not in (None, "") for row in rows) for name in facts)
     fewest = 3 if any(_num_words(text, rows)) else 2  # beside one column of prose, the other is in the payload anyway
     return tuple(facts) if fewest <= num_filled <= _MOST_FACTS else ()
-
-
-def _is_short(text: Sequence[str], rows: Sequence[Row]) -> bool:
-    """Whether the columns of prose are short together, such as notes about a person."""
-    return sum(_num_words(text, rows)) < _RECORD_WORDS * len(rows)
 
 
 def _num_words(text: Sequence[str], rows: Sequence[Row]) -> list[int]:

@@ -123,13 +123,12 @@ def test_parquet_with_its_types(facets, stored, tmp_path):
 
 
 def test_the_text_of_a_record_with_prose_is_each_column_after_its_name(facets, stored, tmp_path):
-    (tmp_path / "a.csv").write_text(
-        "Nr,Customer,Problem,Resolution\n7,Ann,The screen stays black since Monday.,Change its input to HDMI.\n"
-    )
+    row = "7,Ann,The screen stays black since Monday.,Change its input to HDMI by the second button.\n"
+    (tmp_path / "a.csv").write_text(f"Nr,Customer,Problem,Resolution\n{row}")
     assert "text from the whole row" in facets("index", "a.csv", "-c", "news").stderr
     text, payload = stored()["a.csv#2"]
     assert text.split("\n\n")[:2] == ["Nr: 7", "Customer: Ann"]
-    assert text.endswith("\n\nResolution: Change its input to HDMI.")
+    assert text.endswith("\n\nResolution: Change its input to HDMI by the second button.")
     assert payload["Nr"] == 7 and payload["Customer"] == "Ann"
 
 
