@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 
-__all__ = ["Step", "difference", "steps"]
+__all__ = ["Step", "alike_lines", "difference", "steps"]
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_TOLERANCE = 0.02  # other processors round differently
+_TOLERANCE = 0.05  # processors without bfloat16 use integers
 ANYTHING = "..."  # as a line: any lines
 ANY_TEXT = "…"  # within a line
 
@@ -56,6 +56,12 @@ def difference(shown: str, printed: str) -> str | None:
             return wanted
         anything = False
     return None
+
+
+def alike_lines(shown: str, printed: str) -> list[bool]:
+    """Whether each shown line was printed, in any order."""
+    lines = _clean(printed)
+    return [any(_alike(wanted, line) for line in lines) for wanted in _clean(shown)]
 
 
 def _clean(text: str) -> list[str]:
