@@ -54,7 +54,10 @@ def test_collection_moves_to_another_model_though_the_server_is_killed(spawn, to
     server = spawn(arguments=both)
     with FacetsClient(server.target) as client:
         assert (client.get_collection("docs").model, client.count_documents("docs")) == ("toy", len(expected))
-        assert client.search("docs", [expected["00017"]], top_k=1, mode="facets")[0].hits[0].score > 0.999
+        assert (
+            client.search("docs", [expected["00017"]], top_k=1, mode="facets", use_reader=False)[0].hits[0].score
+            > 0.999
+        )
         steps = list(client.reindex_collection("docs", model="wide"))
         assert steps[0].num_encoded >= encoded  # goes on where it was
         moved = steps[-1].collection
@@ -63,7 +66,10 @@ def test_collection_moves_to_another_model_though_the_server_is_killed(spawn, to
         assert {
             document.id: document.text for document in listed if document.facet_embeddings.shape[0] == 6
         } == expected
-        assert client.search("docs", [expected["00003"]], top_k=1, mode="facets")[0].hits[0].score > 0.999
+        assert (
+            client.search("docs", [expected["00003"]], top_k=1, mode="facets", use_reader=False)[0].hits[0].score
+            > 0.999
+        )
         client.add(documents(4), collection="docs")
         assert client.count_documents("docs") == NUM_DOCUMENTS
 
