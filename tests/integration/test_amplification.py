@@ -1,6 +1,5 @@
 """The worst message of every type, to every rpc: refused in little time and memory, over gRPC and HTTP."""
 
-import gzip
 import http.client
 import threading
 import time
@@ -117,8 +116,7 @@ def test_no_message_costs_much(server: ServerProcess, num_items: int) -> None:
     assert not [one for one in costs if one[0] > MOST_S or one[2] not in allowed]
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_no_body_costs_much(server: ServerProcess, is_packed: bool) -> None:
+def test_no_body_costs_much(server: ServerProcess) -> None:
     authors = "/facets.v1.RecommendationService/RecommendAuthors"
     bodies = {
         "proto": (authors, "application/proto", b"\x0a\x00" * (8 * MB - 100)),
@@ -128,10 +126,8 @@ def test_no_body_costs_much(server: ServerProcess, is_packed: bool) -> None:
     }
     for name, (path, content_type, body) in bodies.items():
         connection = http.client.HTTPConnection("127.0.0.1", HTTP_PORT, timeout=60)
-        headers = {"Content-Type": content_type, **({"Content-Encoding": "gzip"} if is_packed else {})}
-        sent = gzip.compress(body, 1) if is_packed else body
         with little_memory(server), closing(connection):
             started = time.monotonic()
-            connection.request("POST", path, sent, headers)
+            connection.request("POST", path, body, {"Content-Type": content_type})
             assert connection.getresponse().status == 400, name
             assert time.monotonic() - started < MOST_S, name

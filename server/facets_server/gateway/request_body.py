@@ -1,7 +1,6 @@
 """Reads request bodies within limits of size and time, and checks the caller's key first."""
 
 import asyncio
-import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,7 +9,7 @@ from typing import TypeVar
 import grpc
 from starlette.requests import Request
 
-from facets_server.gateway.errors import CallError, bad_request
+from facets_server.gateway.errors import CallError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import UnauthenticatedError
 from facets_server.runtime.fair_queue import FairLock
@@ -18,12 +17,9 @@ from facets_server.runtime.keys import Key, Keys
 
 ResultT = TypeVar("ResultT")
 
-_GZIP = 16 + zlib.MAX_WBITS
-_PIECE_BYTES = 16_384  # decompressed at a time
 _LARGE_BYTES = 65_536  # larger bodies are converted in a thread, so that they do not block the event loop
 _TIMED_BYTES = 2**20  # of an upload; a slow sender has `timeout_s` for each
 MAX_CONVERSIONS = 2  # at a time: a converted body takes many times the memory of its bytes
-_MIN_LINES = 1000  # beyond them, a compressed stream has at most one line for each of its bytes
 _PUBLIC_PATHS = {"/grpc.health.v1.Health/Check": 4096}  # they need no key; the limit of their bodies
 _DISCARD_S, _SILENCE_S = 2.0, 0.3
 _CLOSE = {"Connection": "close"}
@@ -38,7 +34,7 @@ def caller_address(request: Request) -> str:
 class BodyReader:
     """Reads bodies for all routes.
 
-    ``max_bytes`` and ``timeout_s`` limit a decompressed body or one line of a stream. ``max_total_bytes`` limits all
+    ``max_bytes`` and ``timeout_s`` limit a body or one line of a stream. ``max_total_bytes`` limits all
     bodies being read or converted; a single body may exceed it. Without ``keys``, the gRPC server alone checks them.
     """
 
@@ -61,10 +57,10 @@ class BodyReader:
             raise CallError.of_facets(error) from error
 
     async def body(self, request: Request, convert: Callable[[bytes], ResultT]) -> ResultT:
-        """Checks the key, then reads, decompresses and converts the body; CallError if one is invalid or too large."""
+        """Checks the key, then reads and converts the body; CallError if one is invalid or too large."""
         self.check_key(request)
         stream, body = request.stream(), bytearray()
-        pieces, until = _decompressed(request, stream), self._until()
+        pieces, until = _plain(request, stream), self._until()
         max_bytes = _PUBLIC_PATHS.get(request.url.path, self._max_bytes)
         try:
             while (piece := await self._next(pieces, until, "body")) is not None:
@@ -77,10 +73,10 @@ class BodyReader:
             self._num_bytes -= len(body)
 
     async def pieces(self, request: Request, body: AsyncIterator[bytes], max_bytes: int) -> AsyncGenerator[bytes, None]:
-        """Yields the decompressed pieces of a body of any length up to a limit; each MiB has its own time to arrive."""
+        """Yields the pieces of a body of any length up to a limit; each MiB has its own time to arrive."""
         if int(request.headers.get("content-length", 0)) > max_bytes:
             raise _too_large("file", max_bytes)
-        pieces, until = _decompressed(request, body), self._until()
+        pieces, until = _plain(request, body), self._until()
         num_bytes = num_timed = 0
         while (piece := await self._next(pieces, until, "next MiB of the file")) is not None:
             num_bytes += len(piece)
@@ -92,15 +88,7 @@ class BodyReader:
 
     async def lines(self, request: Request, convert: Callable[[bytes], ResultT]) -> AsyncGenerator[ResultT, None]:
         """Yields the converted lines of a body as they arrive; skips empty ones. Errors as ``body``."""
-        num_left = _MIN_LINES  # lines that may come without another byte from the client
-
-        async def received() -> AsyncIterator[bytes]:
-            nonlocal num_left
-            async for part in request.stream():
-                num_left += len(part)
-                yield part
-
-        pieces, line = _decompressed(request, received()), bytearray()
+        pieces, line = _plain(request, request.stream()), bytearray()
         try:
             while (piece := await self._next(pieces, self._until(), "next line")) is not None:
                 *endings, rest = piece.split(b"\n")
@@ -108,9 +96,6 @@ class BodyReader:
                     self._extend(line, ending, name="line", max_bytes=self._max_bytes)
                     if line.strip():
                         yield await self.converted(request, convert, line)
-                    num_left -= 1
-                    if num_left < 0:
-                        raise bad_request("the gzip body has more lines than bytes, expected lines with content")
                     self._num_bytes -= len(line)
                     line = bytearray()
                 self._extend(line, rest, name="line", max_bytes=self._max_bytes)
@@ -157,31 +142,15 @@ def _too_large(name: str, max_bytes: int) -> CallError:
     return CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, http_status=413, headers=_CLOSE)
 
 
-async def _decompressed(request: Request, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _plain(request: Request, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The parts of a body, which must not be compressed."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding in ("identity", ""):
-        async for part in stream:
-            yield part
-        return
-    if encoding != "gzip":
-        message = f"content-encoding is {encoding[:40]!r}, expected gzip or identity"
-        headers = {"Accept-Encoding": "gzip, identity"}
+    if encoding not in ("identity", ""):
+        message = f"content-encoding is {encoding[:40]!r}, expected identity"
+        headers = {"Accept-Encoding": "identity"}
         raise CallError(grpc.StatusCode.UNIMPLEMENTED, message, http_status=415, headers=headers)
-    unpacker = zlib.decompressobj(_GZIP)
     async for part in stream:
-        rest = part
-        while rest:
-            try:
-                piece = unpacker.decompress(rest, _PIECE_BYTES)
-            except zlib.error as error:
-                raise bad_request("the body is not gzip, although content-encoding says so") from error
-            if unpacker.unused_data:
-                raise bad_request("the body has bytes after the end of its gzip stream")
-            rest = unpacker.unconsumed_tail
-            yield piece
-            await asyncio.sleep(0)  # a small part may decompress to many pieces
-    if not unpacker.eof:
-        raise bad_request("the gzip stream of the body is incomplete")
+        yield part
 
 
 async def discard(stream: AsyncIterator[bytes]) -> None:

@@ -45,7 +45,7 @@ _MAX_NOTES = 20
 
 
 class Uploads:
-    """The handler of the route. ``max_bytes`` limits one file, unpacked from the encoding of the body."""
+    """The handler of the route. ``max_bytes`` limits one file."""
 
     def __init__(self, backend: Backend, max_bytes: int) -> None:
         self._backend = backend

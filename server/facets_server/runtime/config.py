@@ -101,7 +101,7 @@ class HttpConfig(Settings):
     port: OptionalPort = -1
     allowed_hosts: Names = ()  # accepted Host names, "*": any; empty: on loopback this machine's names, else any
     cors_origins: Names = ()  # other origins whose web pages may call, "*": any; empty: none
-    max_body_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024  # of a decompressed body or a line of a stream
+    max_body_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024  # of a body or a line of a stream
     max_upload_bytes: AtLeastOne = 64 * 1024 * 1024  # of one file sent to the upload route
     max_connections: AtLeastOne = 512
     read_timeout_s: Seconds = 30.0  # for a request's headers, and again for its body

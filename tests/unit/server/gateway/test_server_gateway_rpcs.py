@@ -1,7 +1,6 @@
 """Every rpc over HTTP: JSON as in the Connect protocol, protobuf, streams of lines, errors."""
 
 import base64
-import gzip
 import json
 import time
 
@@ -27,7 +26,6 @@ REPLY = texts_pb2.EmbedResponse(
 )
 JSON_TYPE = {"content-type": "application/json"}
 LINES_TYPE = {"content-type": "application/x-ndjson"}
-PACKED = gzip.compress(b"{}", mtime=0)
 SECRET = "a very private sentence"
 
 
@@ -87,7 +85,7 @@ def test_only_key_request_id_trace_and_address_are_forwarded():
         ({"authorization": "Bearer \xe4".encode("latin-1")}, 400, "authorization"),
         ({"authorization": "Bearer " + "x" * 8000}, 431, "authorization"),
         ({"content-type": "text/plain"}, 415, "expected application/json or application/proto"),
-        ({"content-encoding": "br"}, 415, "expected gzip or identity"),
+        ({"content-encoding": "gzip"}, 415, "expected identity"),
     ],
 )
 def test_invalid_headers_are_named(headers, status, message):
@@ -220,20 +218,12 @@ def test_the_log_names_route_and_status_and_never_quote_the_caller(caplog):
     assert "HTTP pages 404" in caplog.text
 
 
-def test_size_limits_hold_for_plain_and_compressed_bodies_and_invalid_gzip_is_rejected():
+def test_bodies_have_a_size_limit():
     page = browser({EMBED: REPLY}, max_body_bytes=4096)
-    packed = {**JSON_TYPE, "content-encoding": "gzip"}
     assert page.client.post(EMBED, json={"texts": ["x" * 4000]}).status_code == 200
-    assert page.client.post(EMBED, content=gzip.compress(b'{"texts":["cat"]}'), headers=packed).status_code == 200
-    for reply in (
-        page.client.post(EMBED, json={"texts": ["x" * 5000]}),
-        page.client.post(EMBED, content=gzip.compress(b" " * 50_000_000), headers=packed),
-    ):
-        assert (reply.status_code, reply.json()["code"]) == (413, "resource_exhausted")
-        assert "4096 bytes" in reply.json()["message"] and reply.headers["connection"] == "close"
-    for body in (b"{}", PACKED[:-6], PACKED + PACKED):
-        reply = page.client.post(EMBED, content=body, headers=packed)
-        assert reply.status_code == 400 and "gzip" in reply.json()["message"]
+    reply = page.client.post(EMBED, json={"texts": ["x" * 5000]})
+    assert (reply.status_code, reply.json()["code"]) == (413, "resource_exhausted")
+    assert "4096 bytes" in reply.json()["message"] and reply.headers["connection"] == "close"
 
 
 def test_streams_are_one_message_per_line_both_ways():
@@ -290,12 +280,8 @@ def test_any_body_is_answered_or_rejected_but_never_an_internal_error(client, pa
     values = data.draw(st.dictionaries(st.sampled_from([*names, "none"]), VALUES, max_size=4) | VALUES)
     if path in COMPATIBLE[:2] and isinstance(values, dict):
         values["dimensions"] = 0  # the empty reply of this fake has no vectors
-    headers = {
-        "content-type": "application/x-ndjson" if rpc and rpc.is_stream else "application/json",
-        "content-encoding": data.draw(st.sampled_from(["identity", "gzip"])),
-    }
-    body = gzip.compress(json.dumps(values).encode()) if headers["content-encoding"] == "gzip" else json.dumps(values)
-    for content in (body, data.draw(st.binary(max_size=100))):
+    headers = {"content-type": "application/x-ndjson" if rpc and rpc.is_stream else "application/json"}
+    for content in (json.dumps(values), data.draw(st.binary(max_size=100))):
         assert client.post(path, content=content, headers=headers).status_code in (200, 400)
     if rpc and not rpc.is_stream:
         headers = {"content-type": "application/proto"}
