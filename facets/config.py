@@ -83,7 +83,7 @@ class FacetModelConfig(Settings):
     num_encoder_layers: AtLeastOne = 2
     num_decoder_layers: AtLeastOne = 2
     max_tokens: AtLeastOne = 128  # longer texts are cut
-    cross_attention: bool = True  # False for phrases
+    cross_attention: bool = True  # whether facets attend to the words of the text
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -1,1 +1,1 @@
-"""Training and evaluation of sentences and phrases."""
+"""Training of models of sentences and of pairs; evaluation of sentences, phrases and summaries."""

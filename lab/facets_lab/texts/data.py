@@ -1,4 +1,4 @@
-"""Training batches of sentence and phrase models: texts as inputs, neighbouring words as targets.
+"""Training batches of sentence models: texts as inputs, words of the neighbouring sentences as targets.
 
 Every batch is drawn from the seed and its position, so resuming is exact. Shape suffixes: B texts, L tokens of a text,
 N targets, V words.
@@ -20,9 +20,6 @@ from facets_lab.training.loop import BatchSize, TrainingConfig
 
 _BATCHES_PER_CHUNK = 64  # sorted by length together, for little padding while batches stay random
 _MAX_NEIGHBOUR_TOKENS = 64  # tokens of a neighbouring sentence from which targets are drawn
-_PHRASE_LENGTHS = (0.35, 0.45, 0.2)  # shares of phrases of one, two, three words
-_WINDOW = 5  # words on either side of a phrase that are its neighbours (Chang 2022, section 3.2.2.1)
-_TRIES = 16  # drawn for each phrase: stop words and documents of the other split are rejected
 
 
 class SentenceTrainingConfig(TrainingConfig):
@@ -31,7 +28,6 @@ class SentenceTrainingConfig(TrainingConfig):
     corpus: str  # folder of a packed corpus
     words: str  # folder of word vectors, same vocabulary as the corpus
     name: str = "facets-en"
-    inputs: Literal["sentences", "phrases"] = "sentences"  # phrases: one to three words, targets within five words
     loss: Literal["sparse_coding", "kmeans"] = "sparse_coding"  # kmeans is the ablation
     l1_weight: NonNegative = 0.4  # lambda of eq. 3.1
     num_steps: AtLeastOne = 12_000
@@ -72,7 +68,9 @@ class SentenceStream:
         self._config = config
         sizes = np.diff(corpus.document_offsets)
         self._document_of = np.repeat(np.arange(len(sizes)), sizes)  # [S]
-        is_validation = held_out_documents(corpus, config)[self._document_of]
+        order = np.random.default_rng([config.seed, 0]).permutation(len(sizes))
+        held_out = order[: max(1, round(len(sizes) * config.validation_share))]
+        is_validation = np.isin(self._document_of, held_out)
         is_alone = sizes[self._document_of] < 2  # neighbours are in the same document
         self._training = np.flatnonzero(~is_validation & ~is_alone)
         self._validation = np.flatnonzero(is_validation & ~is_alone)
@@ -142,77 +140,3 @@ class SentenceStream:
         # A random cyclic shift gives every text another one as its negative.
         negatives = np.roll(np.arange(len(sentences)), rng.integers(1, len(sentences)))
         return SentenceBatch(rows, lengths, targets, mask, negatives)
-
-
-def held_out_documents(corpus: PackedCorpus, config: SentenceTrainingConfig) -> Bools:
-    """True at the documents that are never trained on, the same ones for every kind of input."""
-    num_documents = len(corpus.document_offsets) - 1
-    order = np.random.default_rng([config.seed, 0]).permutation(num_documents)
-    is_held_out = np.zeros(num_documents, dtype=np.bool_)
-    is_held_out[order[: max(1, round(num_documents * config.validation_share))]] = True
-    return is_held_out
-
-
-class PhraseStream:
-    """Training and validation batches of phrases.
-
-    A phrase is one to three known words of a sentence, none of them a stop word, a number or punctuation. Its targets
-    are the non-stop words within five positions.
-    """
-
-    def __init__(self, corpus: PackedCorpus, config: SentenceTrainingConfig) -> None:
-        self._corpus = corpus
-        self._config = config
-        vocabulary = corpus.vocabulary
-        has_letter = np.array([any(map(str.isalpha, word)) for word in vocabulary.words] + [False])
-        self._is_content_V = ~vocabulary.is_stop & has_letter
-        self._document_offsets = corpus.sentence_offsets[corpus.document_offsets]  # in tokens
-        self._is_validation = held_out_documents(corpus, config)
-        for name, validation in (("training", False), ("validation", True)):
-            if len(self._draw(np.random.default_rng([config.seed, 6]), validation)[0]) < config.batch_size:
-                raise ConfigError(f"{corpus.path} has too few phrases for a {name} batch of {config.batch_size}")
-
-    def training_batches(self, start_step: int) -> Iterator[SentenceBatch]:
-        """Endless batches starting at a step, identical in every run with this seed."""
-        for step in count(start_step):
-            yield self._batch(np.random.default_rng([self._config.seed, 1, step]), validation=False)
-
-    def validation_batches(self) -> list[SentenceBatch]:
-        """The same held-out batches every time, with the same targets and negatives."""
-        num_batches = max(1, self._config.validation_sentences // self._config.batch_size)
-        seeds = ([self._config.seed, 4, number] for number in range(num_batches))
-        return [self._batch(np.random.default_rng(seed), validation=True) for seed in seeds]
-
-    def _draw(self, rng: np.random.Generator, validation: bool) -> tuple[Ints, Ints]:
-        """Draws up to ``batch_size`` phrases: position of the first token, and number of tokens, of each."""
-        tokens = self._corpus.tokens
-        tries = _TRIES * self._config.batch_size
-        if validation:  # held-out documents are few, so draw from them alone
-            documents = rng.choice(np.flatnonzero(self._is_validation), tries)
-            first, last = self._document_offsets[documents], self._document_offsets[documents + 1]
-            starts = first + (rng.random(tries) * (last - first)).astype(np.int64)
-        else:
-            starts = rng.integers(0, len(tokens), tries)
-            documents = np.searchsorted(self._document_offsets, starts, side="right") - 1
-        lengths = rng.choice(np.arange(1, len(_PHRASE_LENGTHS) + 1), tries, p=_PHRASE_LENGTHS)
-        sentences = np.searchsorted(self._corpus.sentence_offsets, starts, side="right") - 1
-        fits = starts + lengths <= self._corpus.sentence_offsets[sentences + 1]
-        fits &= self._is_validation[documents] == validation
-        starts, lengths = starts[fits], lengths[fits]
-        rows, mask = gather(tokens, starts, lengths)
-        good = np.flatnonzero((self._is_content_V[rows] | ~mask).all(axis=1))[: self._config.batch_size]
-        return starts[good], lengths[good]
-
-    def _batch(self, rng: np.random.Generator, *, validation: bool) -> SentenceBatch:
-        starts, lengths = self._draw(rng, validation)
-        rows, _ = gather(self._corpus.tokens, starts, lengths)
-        documents = np.searchsorted(self._document_offsets, starts, side="right") - 1
-        before = np.maximum(starts - _WINDOW, self._document_offsets[documents])
-        ends = starts + lengths
-        after = np.minimum(ends + _WINDOW, self._document_offsets[documents + 1])
-        left, left_mask = gather(self._corpus.tokens, before, starts - before)
-        right, right_mask = gather(self._corpus.tokens, ends, after - ends)
-        targets = np.concatenate([left, right], axis=1)
-        mask = np.concatenate([left_mask, right_mask], axis=1) & ~self._corpus.vocabulary.is_stop[targets]
-        negatives = np.roll(np.arange(len(starts)), rng.integers(1, len(starts)))
-        return SentenceBatch(rows, lengths, np.where(mask, targets, 0), mask, negatives)

@@ -1,4 +1,4 @@
-"""Data and loss of a sentence or phrase model (Chang 2022, algorithm 1), and the export of a run.
+"""Data and loss of a sentence model (Chang 2022, algorithm 1), and the export of a run.
 
 Shape suffixes: B texts, K facets, D dimensions.
 """
@@ -20,7 +20,7 @@ from facets.model.network import FacetNetwork, WordTable
 from facets.texts.words import fit_common_components
 from facets_lab.language.word_vectors import whole_words
 from facets_lab.losses import nnsc_loss
-from facets_lab.texts.data import PhraseStream, SentenceBatch, SentenceStream, SentenceTrainingConfig
+from facets_lab.texts.data import SentenceBatch, SentenceStream, SentenceTrainingConfig
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import LOSS, ConfigFile, Resume, RunOut, Trainer, TrainingResult, WordsOf, train
 
@@ -31,7 +31,7 @@ _COMPONENT_SENTENCES = 20_000  # more change the first principal component by le
 
 
 def sentences(config: ConfigFile, out: RunOut, resume: Resume = False, words_of: WordsOf = None) -> None:
-    """Train a model of sentences or phrases; Ctrl-C saves a checkpoint.
+    """Train a model of sentences; Ctrl-C saves a checkpoint.
 
     Example: facets-train sentences --config lab/configs/facets-en.toml --out runs/facets-en
     """
@@ -55,7 +55,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
             )
         if words.dim != config.model.dim:
             raise ConfigError(f"model.dim must be the width of the word vectors, {words.dim}, got {config.model.dim}")
-        self._stream = PhraseStream(corpus, config) if config.inputs == "phrases" else SentenceStream(corpus, config)
+        self._stream = SentenceStream(corpus, config)
         torch.manual_seed(config.seed)
         word_vectors_VD = torch.from_numpy(words.unit_vectors)
         self.network = FacetNetwork(config.model, WordTable(word_vectors_VD)).to(self.device)

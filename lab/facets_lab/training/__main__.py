@@ -8,7 +8,7 @@ from facets_lab.program import run_program
 COMMANDS = {
     "pack": ("training.corpus:pack", "Split, tokenize and pack a corpus."),
     "words": ("language.word_vectors:words", "Make the word vectors of a packed corpus."),
-    "sentences": ("texts.training:sentences", "Train a model of sentences or phrases."),
+    "sentences": ("texts.training:sentences", "Train a model of sentences."),
     "prepare-passages": ("documents.data:prepare_passages", "Prepare data for a model of passages."),
     "passages": ("documents.training:passages", "Distil a model of passages."),
     "prepare-reader": ("documents.reader_data:prepare_reader", "Prepare data for the answer reader."),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from facets_lab.texts.data import PhraseStream, SentenceStream, SentenceTrainingConfig
+from facets_lab.texts.data import SentenceStream, SentenceTrainingConfig
 from facets_lab.texts.training import SentenceTrainer, export_sentence_model
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import TrainingLoop, train
@@ -62,9 +62,8 @@ def test_a_run_of_other_settings_is_not_resumed(settings: Settings, tmp_path: Pa
     TrainingLoop(SentenceTrainer(settings(num_steps=4, num_threads=torch.get_num_threads())), tmp_path).resume()
 
 
-@pytest.mark.parametrize("inputs", ["sentences", "phrases"])
-def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Path, inputs: str) -> None:
-    config = settings(inputs=inputs)
+def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Path) -> None:
+    config = settings()
     trainer, result = train(lambda: SentenceTrainer(config), tmp_path)
     export_sentence_model(trainer, result, tmp_path / "model")
     model = facets.load(tmp_path / "model")
@@ -88,48 +87,22 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> PackedCorpus:
 
 
 def make_config(corpus: PackedCorpus, **changes: object) -> SentenceTrainingConfig:
-    values = {"batch_size": 32, "validation_sentences": 64, "validation_share": 0.1, "inputs": "phrases"} | changes
+    values = {"batch_size": 32, "validation_sentences": 64, "validation_share": 0.1} | changes
     return SentenceTrainingConfig(corpus=str(corpus.path), words="", **values)  # type: ignore[arg-type]
 
 
-def test_phrases_are_runs_of_content_words_and_targets_are_around_them(corpus: PackedCorpus) -> None:
-    words = corpus.vocabulary.words
-    text = [words[row] for row in corpus.tokens]
-    batch = next(PhraseStream(corpus, make_config(corpus)).training_batches(0))
-    assert len(batch.rows) == 32 and set(batch.lengths) <= {1, 2, 3}
-    stop = {"the", "42", "of", "beside", "an", "."}
-    for row, length, targets, mask in zip(batch.rows, batch.lengths, batch.targets, batch.target_mask, strict=True):
-        phrase = [words[i] for i in row[:length]]
-        assert not stop & set(phrase)
-        places = [i for i in range(len(text)) if text[i : i + length] == phrase]
-        wanted = [words[i] for i in targets[mask]]
-        assert wanted and any(
-            [w for w in text[max(0, i - 5) : i] + text[i + length : i + length + 5] if w not in stop - {"42"}] == wanted
-            or set(wanted) <= set(text[max(0, i - 5) : i + length + 5])
-            for i in places
-        )
-
-
-STREAMS = pytest.mark.parametrize("stream_of", [SentenceStream, PhraseStream])
-
-
-StreamOf = type[SentenceStream] | type[PhraseStream]
-
-
-@STREAMS
-def test_batches_are_the_same_again_from_any_step(corpus: PackedCorpus, stream_of: StreamOf) -> None:
+def test_batches_are_the_same_again_from_any_step(corpus: PackedCorpus) -> None:
     config = make_config(corpus, batch_size=8)
-    first = stream_of(corpus, config).training_batches(0)
+    first = SentenceStream(corpus, config).training_batches(0)
     batches = [next(first) for _ in range(4)]
-    again = next(stream_of(corpus, config).training_batches(3))
+    again = next(SentenceStream(corpus, config).training_batches(3))
     np.testing.assert_array_equal(again.rows, batches[3].rows)
     np.testing.assert_array_equal(again.targets, batches[3].targets)
     assert (batches[0].negatives != np.arange(8)).all()
 
 
-@STREAMS
-def test_validation_documents_are_never_trained_on(corpus: PackedCorpus, stream_of: StreamOf) -> None:
-    stream = stream_of(corpus, make_config(corpus, batch_size=8))
+def test_validation_documents_are_never_trained_on(corpus: PackedCorpus) -> None:
+    stream = SentenceStream(corpus, make_config(corpus, batch_size=8))
     names = {row for row, word in enumerate(corpus.vocabulary.words) if word.startswith("number")}
     held_out = {int(row) for batch in stream.validation_batches() for row in batch.rows.flat} & names
     batches = stream.training_batches(0)
