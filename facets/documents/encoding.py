@@ -203,6 +203,9 @@ def check_facets(
     Returns what is searched of each part, and the offset of each part's facets, ``[P + 1]``.
     """
     facets, facets_path = document.facet_embeddings, (*path, "facet_embeddings")
+    if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating) or facets.ndim != 2:
+        kind = f"{facets.dtype} {list(facets.shape)}" if isinstance(facets, np.ndarray) else type(facets).__name__
+        raise InvalidInputError(f"must be an array of floats [facets, dimensions], got {kind}", path=facets_path)
     most = model.num_facets if document.facet_spans is None else len(facets) if is_whole else MAX_NUM_FACETS
     if len(document.parts) < 2:
         starts = starts_of([len(facets)])
@@ -223,11 +226,8 @@ def check_facets(
 
 def _check_shape(facets: Vectors, shape: tuple[int, int], most: int, path: ErrorPath) -> None:
     """Raises InvalidInputError unless these are facets of one part, ``[K, D]``, or of more rows, up to ``most``."""
-    if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
-        kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
-        raise InvalidInputError(f"must be an array of floats, got {kind}", path=path)
     num_facets, dim = shape
-    is_long = facets.ndim == 2 and num_facets < len(facets) <= most and facets.shape[1] == dim
+    is_long = num_facets < len(facets) <= most and facets.shape[1] == dim
     if facets.shape != shape and not is_long:
         raise InvalidInputError(
             f"has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}, "

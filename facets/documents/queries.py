@@ -133,9 +133,11 @@ def encode_queries(query: DocumentQuery, encoder: Encoder, dim: int) -> list[Enc
                 check_readable(encoder.model, entry, path)
         elif query.mode == "lexical":
             raise InvalidInputError("must be a text in mode lexical, got facet_embeddings", path=path)
-        elif entry.ndim != 2 or entry.shape[1] != dim or len(entry) > MAX_NUM_FACETS:
-            rule = f"has shape {list(entry.shape)}, expected [facets, {dim}] with at most {MAX_NUM_FACETS} facets"
+        elif entry.ndim != 2 or entry.shape[1] != dim or not 0 < len(entry) <= MAX_NUM_FACETS:
+            rule = f"has shape {list(entry.shape)}, expected [facets, {dim}], one to at most {MAX_NUM_FACETS} facets"
             raise InvalidInputError(rule, path=path)
+        elif not np.isfinite(entry).all():
+            raise InvalidInputError("has NaN or infinite values: expected finite ones", path=path)
     nothing = EncodedQuery(np.empty((0, dim), np.float32), np.empty(0, np.float32))
     if query.mode == "lexical":
         return [nothing] * len(query.queries)

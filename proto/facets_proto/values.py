@@ -40,10 +40,8 @@ def array_to_message(array: NDArray[np.floating]) -> dict[str, Any]:
     return {"shape": array.shape, "dtype": kind, "data": array.astype(dtype, copy=False).tobytes()}
 
 
-def array_from_message(message: common_pb2.FacetArray, *, num_axes: int | None = None) -> NDArray[np.floating]:
+def array_from_message(message: common_pb2.FacetArray) -> NDArray[np.floating]:
     """Converts a ``FacetArray`` to a writable array of its shape and type; default float32.
-
-    ``num_axes``: expected number of axes, all of positive length, of finite numbers; None: any.
 
     Raises:
         WireError: Type, shape and bytes do not match.
@@ -52,15 +50,10 @@ def array_from_message(message: common_pb2.FacetArray, *, num_axes: int | None =
     if dtype is None:
         raise WireError(f"must be float32 or float16, got number {message.dtype}", ("dtype",))
     shape = tuple(message.shape)
-    if num_axes is not None and (len(shape) != num_axes or 0 in shape):
-        raise WireError(f"must have {num_axes} positive numbers, got {list(shape)}", ("shape",))
     expected = math.prod(shape) * dtype.itemsize
     if len(message.data) != expected:
         raise WireError(f"must be {expected} bytes for shape {list(shape)}, got {len(message.data)}", ("data",))
-    array: NDArray[np.floating] = np.frombuffer(message.data, dtype).reshape(shape).astype(dtype.newbyteorder("="))
-    if num_axes is not None and not np.isfinite(array).all():
-        raise WireError("must be finite numbers, got NaN or infinity", ("data",))
-    return array
+    return np.frombuffer(message.data, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def payload_from_message(message: Struct) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from facets_proto.v1 import documents_pb2 as pb
 from facets_proto.v1 import filters_pb2
 from google.protobuf import struct_pb2
 
-from facets.arrays import Floats
 from facets.documents import AllOf, AnyOf, Contains, Document, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.filters import Scalar
 from facets.documents.ingest import Rejection
@@ -15,7 +14,6 @@ from facets.documents.queries import DocumentQuery, RerankQuery
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import (
-    array_of,
     check_list_of_texts,
     check_not_empty,
     check_number,
@@ -32,39 +30,21 @@ def documents_of(messages: Sequence[pb.Document]) -> list[Document | Rejection]:
     documents = list[Document | Rejection]()
     for position, message in enumerate(messages):
         try:
-            documents.append(_document(message, ("documents", position)))
+            documents.append(record_of(message, Document, ("documents", position)))
         except InvalidInputError as error:
             documents.append(Rejection(position, message.id, error))
     return documents
 
 
-def _document(message: pb.Document, path: ErrorPath) -> Document:
-    fields: dict[str, Any] = {}
-    if message.HasField("facet_embeddings"):
-        fields["facet_embeddings"] = array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
-    return record_of(message, Document, path, **fields)
-
-
 def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
     """A request as a record; raises InvalidInputError."""
-    check_not_empty(message.queries, ("queries",))
     texts = [(i, query.text) for i, query in enumerate(message.queries) if query.WhichOneof("query") == "text"]
     check_texts((("queries", i, "text"), text, limits.max_long_text_bytes) for i, text in texts)
-    queries = tuple(_query(query, ("queries", i)) for i, query in enumerate(message.queries))
-    query = record_of(message, DocumentQuery, queries=queries, where=filter_of(message))
+    query = record_of(message, DocumentQuery, where=filter_of(message))
     check_number(query.num_words, ("num_words",), limits.max_nearest_words)
     if query.evidence:
-        check_product("queries", query.top_k, len(queries), limits.max_evidence_hits)
+        check_product("queries", query.top_k, len(query.queries), limits.max_evidence_hits)
     return query
-
-
-def _query(message: pb.SearchQuery, path: ErrorPath) -> str | Floats:
-    kind = message.WhichOneof("query")
-    if kind is None:
-        raise InvalidInputError("is empty, expected text or facet_embeddings", path=path)
-    if kind == "text":
-        return message.text
-    return array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
 
 
 def reranking_of(message: pb.RerankRequest, limits: LimitsConfig) -> RerankQuery:

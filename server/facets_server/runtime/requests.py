@@ -1,4 +1,4 @@
-"""Reading of requests, shared by the handlers of all rooms: records, arrays, sizes, checks of texts, pages.
+"""Reading of requests, shared by the handlers of all rooms: records, sizes, checks of texts, pages.
 
 ``message_limits`` has limited the number of items before. Bytes are checked here; the records of the library check the
 rest. If several texts of a request are invalid, one error names the first few.
@@ -9,12 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import numpy as np
 from facets_proto.codec import from_message
-from facets_proto.v1 import common_pb2
-from facets_proto.values import WireError, array_from_message
+from facets_proto.values import WireError
 from google.protobuf.message import Message
-from numpy.typing import NDArray
 
 from facets.errors import ErrorPath, InvalidInputError, raise_first
 from facets.index.config import MAX_PAGE_SIZE
@@ -42,12 +39,6 @@ def record_of(message: Message, record_type: type[RecordT], path: ErrorPath = ()
     """Converts the message at ``path`` of a request to a record, see ``from_message``; raises InvalidInputError."""
     with at_path(path):
         return from_message(message, record_type, **others)
-
-
-def array_of(message: common_pb2.FacetArray, path: ErrorPath, *, num_axes: int) -> NDArray[np.float32]:
-    """An array of finite numbers in a request as float32; raises InvalidInputError."""
-    with at_path(path):
-        return array_from_message(message, num_axes=num_axes).astype(np.float32, copy=False)
 
 
 def check_not_empty(items: Sequence[object], path: ErrorPath) -> None:

@@ -167,16 +167,13 @@ def test_arrays_keep_shape_type_and_numbers(dtype: type, expected: type) -> None
     ("message", "field_name"),
     [
         ({"shape": [1, 2], "dtype": 7, "data": b"x" * 8}, "dtype"),
-        ({"shape": [2], "data": b"x" * 8}, "shape"),
-        ({"shape": [0, 2], "data": b""}, "shape"),
         ({"shape": [1, 2], "data": b"x" * 9}, "data"),
         ({"shape": [2**31, 2**31], "data": b"x"}, "data"),
-        ({"shape": [1, 2], "data": np.array([1, np.nan], np.float32).tobytes()}, "data"),
     ],
 )
 def test_invalid_arrays_name_the_field(message: dict[str, Any], field_name: str) -> None:
     with pytest.raises(WireError) as caught:
-        array_from_message(common_pb2.FacetArray(**message), num_axes=2)
+        array_from_message(common_pb2.FacetArray(**message))
     assert caught.value.path == (field_name,)
 
 

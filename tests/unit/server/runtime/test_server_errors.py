@@ -67,7 +67,14 @@ def array(shape, data, dtype=common_pb2.DATA_TYPE_FLOAT32):
 
 
 @pytest.mark.parametrize(
-    "facets", [array((1, 32), np.full(32, np.nan, "<f4").tobytes()), array((4_000_000_000, 4_000_000_000), b"")]
+    "facets",
+    [
+        array((1, 32), np.full(32, np.nan, "<f4").tobytes()),
+        array((4_000_000_000, 4_000_000_000), b""),
+        array((), bytes(4)),
+        array((32,), bytes(128)),
+        array((0, 32), b""),
+    ],
 )
 def test_bad_vectors_are_refused_in_search_and_upsert(documents, facets):
     found = failure(
