@@ -114,7 +114,7 @@ proto: $(VENV)/.installed-all ## Generate code from the protos, and the client m
 	$(BIN)/python -m facets_proto.generate
 	$(BIN)/python clients/generate_client.py
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && \
-	$(BIN)/python $(TYPESCRIPT)/generate.py; else echo "facets: npm is not there: run make proto again with Node" >&2; fi
+	PATH="$(abspath $(BIN)):$$PATH" $(NPM) run generate; else echo "facets: npm is not there: run make proto again with Node" >&2; fi
 
 packages: $(VENV)/.installed-release ## Build all distributions, including the models, into dist/ and check them
 	rm -rf dist
