@@ -232,7 +232,7 @@ class _Marked:
         self._hyphens = Hyphens(text)
         self.lines = lines_of(text)
         if self.lines and "\f" in text:
-            self.lines = _without(self.lines, _running(text, self.lines))
+            self.lines = _without(self.lines, _running(self.lines))
         self._adornments: dict[tuple[str, bool], int] = {}  # heading level by the kind of rule below
         self._closing: dict[str, list[int]] = {"`": [], "~": []}  # fences that may close code
         for number, line in enumerate(self.lines):
@@ -463,7 +463,7 @@ def _without(lines: list[Line], left_out: set[int]) -> list[Line]:
     return kept
 
 
-def _running(text: str, lines: list[Line]) -> set[int]:
+def _running(lines: list[Line]) -> set[int]:
     """First and last lines of pages that are page numbers, or that recur, except for numbers, on at least half of them.
 
     The heading of a chapter, which is on only one page, does not count.

@@ -134,8 +134,8 @@ class _Sources:
     entity_source: EntitySource
 
 
-def _entities_of(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig) -> _Entities:
-    """_Entities of a request; raises InvalidInputError, or ConfigError when the server has no source of entities."""
+def _entities_of(request: _WithTexts, finders: EntityFinders) -> _Entities:
+    """Entities of a request; raises InvalidInputError, or ConfigError when the server has no source of entities."""
     sources = record_of(request, _Sources)
     source, names = sources.entity_source, request.gazetteer_names
     first = next((i for i, text in enumerate(sources.texts) if text.entities), None)
@@ -175,7 +175,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self.models.get(request.model)
         texts = _texts_of(request, self.limits)
         check_list_of_texts(request.relations, "relations", max_bytes=_MAX_NAME_BYTES)
-        entities = _entities_of(request, self.finders, self.limits)
+        entities = _entities_of(request, self.finders)
         call.num_items = len(texts)
         relations, limit = list(request.relations) or None, self.limits.max_relation_scores
         most = request.max_relations_per_pair if request.HasField("max_relations_per_pair") else 1
@@ -226,7 +226,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
             for i, slot in enumerate(request.slots)
             for side in ("head", "relation")
         )
-        texts, entities = _texts_of(request, self.limits), _entities_of(request, self.finders, self.limits)
+        texts, entities = _texts_of(request, self.limits), _entities_of(request, self.finders)
         call.num_items = len(request.slots)
         slots: list[Sequence[RankedTail]] = [()] * len(request.slots)
         with in_request(_FIELDS):
