@@ -32,10 +32,9 @@ def _error(code: grpc.StatusCode, message: str, status: status_pb2.Status) -> Fa
     info = error_details_pb2.ErrorInfo()
     bad_request = error_details_pb2.BadRequest()
     retry = error_details_pb2.RetryInfo()
-    request = error_details_pb2.RequestInfo()
     resource = error_details_pb2.ResourceInfo()
     for detail in status.details:
-        for target in (info, bad_request, retry, request, resource):
+        for target in (info, bad_request, retry, resource):
             detail.Unpack(target)
     return CLASS_OF_CODE.get(code, FacetsClientError)(
         code,
@@ -44,6 +43,6 @@ def _error(code: grpc.StatusCode, message: str, status: status_pb2.Status) -> Fa
         metadata=dict(info.metadata),
         field_violations=tuple(FieldViolation(item.field, item.description) for item in bad_request.field_violations),
         retry_after_s=retry.retry_delay.ToTimedelta().total_seconds() if retry.HasField("retry_delay") else None,
-        request_id=request.request_id or info.metadata.get("request_id", ""),
+        request_id=info.metadata.get("request_id", ""),
         resource_type=resource.resource_type,
     )
