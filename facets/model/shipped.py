@@ -1,5 +1,6 @@
 """Finds models by name: in ``models/`` of a checkout, or in the Python package of a shipped model."""
 
+import os
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -48,13 +49,12 @@ def find_model(name_or_path: str | Path) -> Path:
 
     Raises NotFoundError, which says what to install or which models are available.
     """
-    path = Path(name_or_path)
-    if path.is_dir():
-        return path
-    name = str(path)
+    name = str(name_or_path)
+    if os.path.isdir(name):  # False, too, for what cannot be a path
+        return Path(name)
     if name not in _available():
         _available.cache_clear()  # it may have been installed since
-    folder = _available().get(name) if len(path.parts) == 1 else None
+    folder = _available().get(name)
     if folder is None:
         raise NotFoundError(_missing(name), resource_type="model", resource_name=name)
     return folder

@@ -129,16 +129,10 @@ class RelationEngine:
         max_per_pair = _in_range(max_relations_per_pair, "max_relations_per_pair", MAX_RELATIONS_PER_PAIR)
         top_k = _in_range(top_k, "top_k")
         chosen = self._additions.chosen(relations)
-        mentions = list(self._mentions(texts, spans))
+        check_texts(texts, "extract")
+        tokenizer = self.model.tokenizer
+        mentions = list(pair_mentions(texts, checked_spans(texts, spans), tokenizer, tokenizer.sentences))
         return self._pairs(texts, mentions, chosen, max_per_pair, top_k, evidence, include_unrelated, max_scores)
-
-    def num_pairs(self, texts: Sequence[str], *, spans: Sequence[Sequence[EntitySpan]]) -> int:
-        """The number of pairs that ``extract`` examines, without the time to score them."""
-        return sum(1 for _ in self._mentions(texts, spans))
-
-    def num_relations(self, names: Sequence[str] | None) -> int:
-        """The number of candidate relations; errors as in ``score``."""
-        return len(self._additions.chosen(names).names)
 
     def fill_slots(
         self,
@@ -218,11 +212,6 @@ class RelationEngine:
     def _background(self) -> Tensor:
         return background_facets(self.model)
 
-    def _mentions(self, texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]]) -> Iterator[PairMention]:
-        check_texts(texts, "extract")
-        tokenizer = self.model.tokenizer
-        return pair_mentions(texts, checked_spans(texts, spans), tokenizer, tokenizer.sentences)
-
     def _pairs(
         self,
         texts: Sequence[str],
@@ -235,6 +224,8 @@ class RelationEngine:
         max_scores: int | None = None,
         encode: Callable[..., Floats] | None = None,
     ) -> list[list[EntityPair]]:
+        num_of_pair = min(top_k or 1, len(chosen.names))
+        _check_scores(len(mentions) * num_of_pair * include_unrelated, max_scores)  # before any is scored
         # Identical patterns are scored once.
         mirror_images = {m.pattern: (mirrored(m.tokens), m.tail.type, m.head.type) for m in mentions}
         rows = {pattern: row for row, pattern in enumerate(mirror_images)}
@@ -246,10 +237,8 @@ class RelationEngine:
         asserted_MR = asserted_relations(mentions, arrays, rows_M, symmetric_R=symmetric_R, max_per_pair=max_per_pair)
         num_accepted_M = asserted_MR.sum(axis=1)
         is_shown_M = np.full(len(mentions), include_unrelated) | (num_accepted_M > 0)
-        nums_M = num_accepted_M if top_k is None else is_shown_M * min(top_k, len(chosen.names))
-        if max_scores is not None and np.maximum(nums_M, is_shown_M).sum() > max_scores:
-            rule = f"have more relations of pairs of entities than the {max_scores} left within the limit"
-            raise InvalidInputError(f"{rule}: send fewer texts or a smaller top_k", path="texts")
+        nums_M = num_accepted_M if top_k is None else is_shown_M * num_of_pair
+        _check_scores(np.maximum(nums_M, is_shown_M).sum(), max_scores)
         plain = PatternDecisions(chosen, arrays, None)
         full = PatternDecisions(chosen, arrays, self._training_patterns) if evidence else plain
         pairs: list[list[EntityPair]] = [[] for _ in texts]
@@ -266,6 +255,12 @@ class RelationEngine:
         arrays = score_arrays(self.model, tokens, chosen)
         decisions = PatternDecisions(chosen, arrays, self._training_patterns if evidence else None)
         return [decisions.result(row, pattern, assertion_of(pattern), top_k) for row, pattern in enumerate(tokens)]
+
+
+def _check_scores(num_scores: int, limit: int | None) -> None:
+    if limit is not None and num_scores > limit:
+        rule = f"have more relations of pairs of entities than the {limit} left within the limit"
+        raise InvalidInputError(f"{rule}: send fewer texts or a smaller top_k", path="texts")
 
 
 def _in_range(number: int | None, name: str, limit: int = MAX_TOP_K) -> int | None:

@@ -60,11 +60,16 @@ class AsyncCalls:
         return await self._channel.call(request)
 
     async def _call_parts(
-        self, request: Message, field: str, limit: str, max_items: Callable[[Limits], int] = lambda limits: 0
+        self,
+        request: Message,
+        field: str,
+        limit: str,
+        max_items: Callable[[Limits], int] = lambda limits: 0,
+        bytes_limit: str = "max_message_bytes",
     ) -> list[Any]:
-        """The replies to a request in parts within the limits on bytes and on items of ``field``, and ``max_items``."""
+        """The replies to a request in parts within limits on bytes or characters, items, and ``max_items``."""
         replies = []
-        async for part, offset in self._cut(request, field, limit, max_items):
+        async for part, offset in self._cut(request, field, limit, max_items, bytes_limit):
             with moved_indices(field, offset):
                 replies.append(await self._call(part))
         return replies
@@ -75,6 +80,7 @@ class AsyncCalls:
         field: str,
         limit: str,
         max_items: Callable[[Limits], int] = lambda limits: 0,
+        bytes_limit: str = "max_message_bytes",
         *,
         other_bytes: int = 0,
     ) -> AsyncIterator[tuple[MessageT, int]]:
@@ -90,6 +96,7 @@ class AsyncCalls:
         rest.CopyFrom(message)
         rest.ClearField(field)
         max_bytes = limits.max_message_bytes and max(1, limits.max_message_bytes - rest.ByteSize() - other_bytes)
+        max_bytes = least(max_bytes, getattr(limits, bytes_limit))
         num_items = least(getattr(limits, limit), max_items(limits))
         for part in slices(list(map(wire_bytes, items)), max_items=num_items, max_bytes=max_bytes):
             request = type(message)()

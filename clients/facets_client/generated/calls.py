@@ -61,11 +61,16 @@ class Calls:
         return self._channel.call(request)
 
     def _call_parts(
-        self, request: Message, field: str, limit: str, max_items: Callable[[Limits], int] = lambda limits: 0
+        self,
+        request: Message,
+        field: str,
+        limit: str,
+        max_items: Callable[[Limits], int] = lambda limits: 0,
+        bytes_limit: str = "max_message_bytes",
     ) -> list[Any]:
-        """The replies to a request in parts within the limits on bytes and on items of ``field``, and ``max_items``."""
+        """The replies to a request in parts within limits on bytes or characters, items, and ``max_items``."""
         replies = []
-        for part, offset in self._cut(request, field, limit, max_items):
+        for part, offset in self._cut(request, field, limit, max_items, bytes_limit):
             with moved_indices(field, offset):
                 replies.append(self._call(part))
         return replies
@@ -76,6 +81,7 @@ class Calls:
         field: str,
         limit: str,
         max_items: Callable[[Limits], int] = lambda limits: 0,
+        bytes_limit: str = "max_message_bytes",
         *,
         other_bytes: int = 0,
     ) -> Iterator[tuple[MessageT, int]]:
@@ -91,6 +97,7 @@ class Calls:
         rest.CopyFrom(message)
         rest.ClearField(field)
         max_bytes = limits.max_message_bytes and max(1, limits.max_message_bytes - rest.ByteSize() - other_bytes)
+        max_bytes = least(max_bytes, getattr(limits, bytes_limit))
         num_items = least(getattr(limits, limit), max_items(limits))
         for part in slices(list(map(wire_bytes, items)), max_items=num_items, max_bytes=max_bytes):
             request = type(message)()

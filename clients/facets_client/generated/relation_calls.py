@@ -36,7 +36,7 @@ class RelationCalls(Calls):
         without it, the server finds them.
 
         Args:
-            texts: Texts, 1 to Limits.max_texts_per_request.
+            texts: Texts, 1 to Limits.max_texts_per_request, together at most Limits.max_relation_characters.
             entity_source: Source of the entities.
             gazetteer_names: Names of entities, at most 100,000; matched exactly, longest first.
             relations: Candidate relations by name or alias; empty: all. Replies use the names. NOT_FOUND: unknown name;
@@ -49,7 +49,7 @@ class RelationCalls(Calls):
             model: Model name; empty: the server's default model for relations.
         """
         request = request_from(pb.ExtractRelationsRequest, locals(), **texts_with_entities(texts, spans, entity_source))
-        parts = self._call_parts(request, "texts", "max_texts_per_request")
+        parts = self._call_parts(request, "texts", "max_texts_per_request", bytes_limit="max_relation_characters")
         return Results(from_message(text, TextRelations) for part in parts for text in part.texts)
 
     def fill_slots(

@@ -240,6 +240,7 @@ class Limits:
         max_slots_per_request: Slots per FillSlots request.
         max_relation_scores: Patterns (ScoreRelations) or entity pairs (ExtractRelations) times relations of each, per
             reply; entity pairs with the head of a slot (FillSlots), per request.
+        max_relation_characters: Characters of all texts of an ExtractRelations request.
     """
 
     max_texts_per_request: int
@@ -252,6 +253,7 @@ class Limits:
     max_patterns_per_request: int
     max_slots_per_request: int
     max_relation_scores: int
+    max_relation_characters: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def _page_text(pdf: Any, index: int) -> str | Rejection:
         end = "\n\n" if is_apart or is_below_footer else "\n"
         parts[2 * number + 1] = end if parts[2 * number + 1] == "\r\n" else ""
     text = "".join(parts)
-    visible = visible_places(text)
+    visible = visible_places(text) if tables else []
     for first, last, table in reversed(tables):
         text = f"{text[: visible[first]].rstrip()}\n\n{table}\n\n{text[visible[last] + 1 :].lstrip()}"
     return text

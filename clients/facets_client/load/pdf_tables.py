@@ -18,7 +18,7 @@ from facets_client.load.pages import Blocks
 LINE_END = re.compile("(\r\n|[\x02\ufffe]\\s*)")  # also PDFium's marks of a hyphen at the end of a line
 _GAP, _LINE, _ROW = 0.55, 1.5, 3.0  # least gap of cells, largest distances within a cell and of rows, in font sizes
 _FEWEST_ROWS, _MAX_ROWS, _MAX_NAME_CHARS = 3, 120, 60  # of a table, its header among them
-_DIGIT = re.compile(r"\d")
+_DIGIT, _WORD = re.compile(r"\d"), re.compile(r"[^\s\x02\ufffe]+")
 
 
 @dataclass(slots=True)
@@ -41,26 +41,28 @@ class _Cell:
 
 def visible_places(text: str) -> list[int]:
     """Indices of the characters that can be seen."""
-    return [index for index, char in enumerate(text) if not char.isspace() and char not in "\x02\ufffe"]
+    return [index for word in _WORD.finditer(text) for index in range(*word.span())]
 
 
-def _rows(textpage: Any, visible: list[int]) -> list[list[_Cell]]:
+def _rows(textpage: Any, text: str) -> list[list[_Cell]]:
     """The cells of a page by row. Programs draw tables row by row, but columns of prose one after the other."""
     from pypdfium2 import raw
 
-    box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
+    box, end_box, matrix, x, y = raw.FS_RECTF(), raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
     rows, left_before, right_before = [[_Cell(0, 0, math.inf, math.inf, 0, 0, 0)]], 0.0, math.inf
-    for index in visible:
-        raw.FPDFText_GetLooseCharBox(textpage, index, box)
-        raw.FPDFText_GetCharOrigin(textpage, index, x, y)
-        left, right, (*others, cell) = box.left, box.right, rows[-1]
+    for word in _WORD.finditer(text):  # PDFium writes a space at each gap; asking where each character is takes longer
+        first, last = word.start(), word.end() - 1
+        raw.FPDFText_GetLooseCharBox(textpage, first, box)
+        raw.FPDFText_GetLooseCharBox(textpage, last, end_box)
+        raw.FPDFText_GetCharOrigin(textpage, first, x, y)
+        left, right, (*others, cell) = box.left, end_box.right, rows[-1]
         is_near = left_before - cell.size / 3 < left < max(cell.right, right_before + _GAP * cell.size)
         if is_near and abs(cell.bottom - y.value) < cell.size / 2:
-            cell.right, cell.last = max(cell.right, right), index
+            cell.right, cell.last = max(cell.right, right), last
         else:
-            raw.FPDFText_GetMatrix(textpage, index, matrix)
-            size = raw.FPDFText_GetFontSize(textpage, index) * math.hypot(matrix.c, matrix.d)
-            piece = _Cell(left, right, y.value, y.value, size, index, index)
+            raw.FPDFText_GetMatrix(textpage, first, matrix)
+            size = raw.FPDFText_GetFontSize(textpage, first) * math.hypot(matrix.c, matrix.d)
+            piece = _Cell(left, right, y.value, y.value, size, first, last)
             if others and others[-1].right < left < cell.right and cell.is_above(piece):
                 cell.add(piece)
             elif left > right_before and y.value > cell.bottom - size / 2:
@@ -73,7 +75,7 @@ def _rows(textpage: Any, visible: list[int]) -> list[list[_Cell]]:
                 rows[-1].append(piece)
             else:
                 rows.append([piece])
-        left_before, right_before = left, right
+        left_before, right_before = end_box.left, right
     return rows
 
 
@@ -83,9 +85,8 @@ def tables_of(textpage: Any, num_visible: int) -> Iterator[tuple[int, int, str]]
     ``num_visible``: visible characters of the text that the page is read as; no table is found in another text.
     """
     text = textpage.get_text_range()
-    visible = visible_places(text)
-    is_located = len(text) == textpage.count_chars() and len(visible) == num_visible
-    rows, done = _rows(textpage, visible) if is_located else [], 0
+    is_located = len(text) == textpage.count_chars() and len(visible_places(text)) == num_visible
+    rows, done = _rows(textpage, text) if is_located else [], 0
     for start, header in enumerate(rows):
         table, columns = _aligned(rows, start) if start >= done and len(header) > 1 else ([], [])
         if len(table) < _FEWEST_ROWS or _is_wide(header, columns):
@@ -96,7 +97,7 @@ def tables_of(textpage: Any, num_visible: int) -> Iterator[tuple[int, int, str]]
             blocks, done = Blocks(), start + len(table)
             for cells in grid:
                 blocks.add_row(cells, is_header=cells is grid[0])
-            first, last = (bisect_right(visible, place) - 1 for place in (header[0].first, table[-1][-1].last))
+            first, last = (len(visible_places(text[:place])) for place in (header[0].first, table[-1][-1].last))
             yield first, last, blocks.text()
 
 

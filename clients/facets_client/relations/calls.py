@@ -35,7 +35,7 @@ class AsyncRelationCalls(AsyncCalls):
         without it, the server finds them.
         """
         request = request_from(pb.ExtractRelationsRequest, locals(), **texts_with_entities(texts, spans, entity_source))
-        parts = await self._call_parts(request, "texts", "max_texts_per_request")
+        parts = await self._call_parts(request, "texts", "max_texts_per_request", bytes_limit="max_relation_characters")
         return Results(from_message(text, TextRelations) for part in parts for text in part.texts)
 
     async def fill_slots(

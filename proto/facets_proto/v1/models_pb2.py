@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61\x63\x65ts_proto/v1/models.proto\x12\tfacets.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xff\x01\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x12\n\nnum_facets\x18\x04 \x01(\r\x12\x0b\n\x03\x64im\x18\x05 \x01(\r\x12\x17\n\x0fvocabulary_size\x18\x06 \x01(\r\x12\x12\n\nmax_tokens\x18\x07 \x01(\r\x12\x12\n\nis_default\x18\t \x01(\x08\x12!\n\x06limits\x18\n \x01(\x0b\x32\x11.facets.v1.Limits\x12\r\n\x05space\x18\x0b \x01(\t\x12\x34\n\x10\x65ncoder_settings\x18\x0c \x01(\x0b\x32\x1a.facets.v1.EncoderSettings\"v\n\x0f\x45ncoderSettings\x12\x0f\n\x07pooling\x18\x01 \x01(\t\x12\x14\n\x0cquery_prompt\x18\x02 \x01(\t\x12\x17\n\x0f\x64ocument_prompt\x18\x03 \x01(\t\x12\x12\n\nsimilarity\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x05 \x01(\t\"\xb7\x02\n\x06Limits\x12\x1d\n\x15max_texts_per_request\x18\x01 \x01(\r\x12\x19\n\x11max_message_bytes\x18\x03 \x01(\r\x12\x1d\n\x15max_pairs_per_request\x18\x04 \x01(\r\x12 \n\x18max_documents_per_upsert\x18\x07 \x01(\r\x12\x1e\n\x16max_queries_per_search\x18\x08 \x01(\r\x12\x19\n\x11max_stream_window\x18\x0e \x01(\r\x12\x19\n\x11max_evidence_hits\x18\x0f \x01(\r\x12 \n\x18max_patterns_per_request\x18\x10 \x01(\r\x12\x1d\n\x15max_slots_per_request\x18\x12 \x01(\r\x12\x1b\n\x13max_relation_scores\x18\x13 \x01(\r\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"O\n\x12ListModelsResponse\x12 \n\x06models\x18\x01 \x03(\x0b\x32\x10.facets.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"3\n\x10GetModelResponse\x12\x1f\n\x05model\x18\x01 \x01(\x0b\x32\x10.facets.v1.Model\"\x18\n\x16GetServerStatusRequest\"\xc6\x03\n\x17GetServerStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bnum_running\x18\x03 \x01(\r\x12\x12\n\nnum_queued\x18\x04 \x01(\r\x12\x13\n\x0bnum_streams\x18\x05 \x01(\r\x12+\n\x0cmodel_queues\x18\x06 \x03(\x0b\x32\x15.facets.v1.ModelQueue\x12/\n\x0erequest_counts\x18\x07 \x03(\x0b\x32\x17.facets.v1.RequestCount\x12%\n\tdisk_uses\x18\x08 \x03(\x0b\x32\x12.facets.v1.DiskUse\x12\x12\n\nfree_bytes\x18\t \x01(\x04\x12\x34\n\x10last_backup_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nbackup_dir\x18\x0b \x01(\t\x12\"\n\x07\x62\x61\x63kups\x18\x0c \x03(\x0b\x32\x11.facets.v1.Backup\x12\x13\n\x0b\x62\x61\x63kup_keep\x18\r \x01(\r\x12\x10\n\x08\x64\x61ta_dir\x18\x0e \x01(\t\"\x13\n\x11TakeBackupRequest\"b\n\x12TakeBackupResponse\x12!\n\x06\x62\x61\x63kup\x18\x01 \x01(\x0b\x32\x11.facets.v1.Backup\x12\x10\n\x08problems\x18\x02 \x03(\t\x12\x17\n\x0fremoved_folders\x18\x03 \x03(\t\"U\n\x06\x42\x61\x63kup\x12\x0e\n\x06\x66older\x18\x01 \x01(\t\x12(\n\x04made\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tnum_bytes\x18\x03 \x01(\x04\"0\n\nModelQueue\x12\r\n\x05model\x18\x01 \x01(\t\x12\x13\n\x0bnum_waiting\x18\x02 \x01(\r\"2\n\x0cRequestCount\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x14\n\x0cnum_requests\x18\x02 \x01(\x04\"*\n\x07\x44iskUse\x12\x0c\n\x04part\x18\x01 \x01(\t\x12\x11\n\tnum_bytes\x18\x02 \x01(\x04\x32\xc3\x02\n\x0cModelService\x12I\n\nListModels\x12\x1c.facets.v1.ListModelsRequest\x1a\x1d.facets.v1.ListModelsResponse\x12\x43\n\x08GetModel\x12\x1a.facets.v1.GetModelRequest\x1a\x1b.facets.v1.GetModelResponse\x12X\n\x0fGetServerStatus\x12!.facets.v1.GetServerStatusRequest\x1a\".facets.v1.GetServerStatusResponse\x12I\n\nTakeBackup\x12\x1c.facets.v1.TakeBackupRequest\x1a\x1d.facets.v1.TakeBackupResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61\x63\x65ts_proto/v1/models.proto\x12\tfacets.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xff\x01\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x12\n\nnum_facets\x18\x04 \x01(\r\x12\x0b\n\x03\x64im\x18\x05 \x01(\r\x12\x17\n\x0fvocabulary_size\x18\x06 \x01(\r\x12\x12\n\nmax_tokens\x18\x07 \x01(\r\x12\x12\n\nis_default\x18\t \x01(\x08\x12!\n\x06limits\x18\n \x01(\x0b\x32\x11.facets.v1.Limits\x12\r\n\x05space\x18\x0b \x01(\t\x12\x34\n\x10\x65ncoder_settings\x18\x0c \x01(\x0b\x32\x1a.facets.v1.EncoderSettings\"v\n\x0f\x45ncoderSettings\x12\x0f\n\x07pooling\x18\x01 \x01(\t\x12\x14\n\x0cquery_prompt\x18\x02 \x01(\t\x12\x17\n\x0f\x64ocument_prompt\x18\x03 \x01(\t\x12\x12\n\nsimilarity\x18\x04 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x05 \x01(\t\"\xd8\x02\n\x06Limits\x12\x1d\n\x15max_texts_per_request\x18\x01 \x01(\r\x12\x19\n\x11max_message_bytes\x18\x03 \x01(\r\x12\x1d\n\x15max_pairs_per_request\x18\x04 \x01(\r\x12 \n\x18max_documents_per_upsert\x18\x07 \x01(\r\x12\x1e\n\x16max_queries_per_search\x18\x08 \x01(\r\x12\x19\n\x11max_stream_window\x18\x0e \x01(\r\x12\x19\n\x11max_evidence_hits\x18\x0f \x01(\r\x12 \n\x18max_patterns_per_request\x18\x10 \x01(\r\x12\x1d\n\x15max_slots_per_request\x18\x12 \x01(\r\x12\x1b\n\x13max_relation_scores\x18\x13 \x01(\r\x12\x1f\n\x17max_relation_characters\x18\x14 \x01(\r\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"O\n\x12ListModelsResponse\x12 \n\x06models\x18\x01 \x03(\x0b\x32\x10.facets.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"3\n\x10GetModelResponse\x12\x1f\n\x05model\x18\x01 \x01(\x0b\x32\x10.facets.v1.Model\"\x18\n\x16GetServerStatusRequest\"\xc6\x03\n\x17GetServerStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bnum_running\x18\x03 \x01(\r\x12\x12\n\nnum_queued\x18\x04 \x01(\r\x12\x13\n\x0bnum_streams\x18\x05 \x01(\r\x12+\n\x0cmodel_queues\x18\x06 \x03(\x0b\x32\x15.facets.v1.ModelQueue\x12/\n\x0erequest_counts\x18\x07 \x03(\x0b\x32\x17.facets.v1.RequestCount\x12%\n\tdisk_uses\x18\x08 \x03(\x0b\x32\x12.facets.v1.DiskUse\x12\x12\n\nfree_bytes\x18\t \x01(\x04\x12\x34\n\x10last_backup_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nbackup_dir\x18\x0b \x01(\t\x12\"\n\x07\x62\x61\x63kups\x18\x0c \x03(\x0b\x32\x11.facets.v1.Backup\x12\x13\n\x0b\x62\x61\x63kup_keep\x18\r \x01(\r\x12\x10\n\x08\x64\x61ta_dir\x18\x0e \x01(\t\"\x13\n\x11TakeBackupRequest\"b\n\x12TakeBackupResponse\x12!\n\x06\x62\x61\x63kup\x18\x01 \x01(\x0b\x32\x11.facets.v1.Backup\x12\x10\n\x08problems\x18\x02 \x03(\t\x12\x17\n\x0fremoved_folders\x18\x03 \x03(\t\"U\n\x06\x42\x61\x63kup\x12\x0e\n\x06\x66older\x18\x01 \x01(\t\x12(\n\x04made\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tnum_bytes\x18\x03 \x01(\x04\"0\n\nModelQueue\x12\r\n\x05model\x18\x01 \x01(\t\x12\x13\n\x0bnum_waiting\x18\x02 \x01(\r\"2\n\x0cRequestCount\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x14\n\x0cnum_requests\x18\x02 \x01(\x04\"*\n\x07\x44iskUse\x12\x0c\n\x04part\x18\x01 \x01(\t\x12\x11\n\tnum_bytes\x18\x02 \x01(\x04\x32\xc3\x02\n\x0cModelService\x12I\n\nListModels\x12\x1c.facets.v1.ListModelsRequest\x1a\x1d.facets.v1.ListModelsResponse\x12\x43\n\x08GetModel\x12\x1a.facets.v1.GetModelRequest\x1a\x1b.facets.v1.GetModelResponse\x12X\n\x0fGetServerStatus\x12!.facets.v1.GetServerStatusRequest\x1a\".facets.v1.GetServerStatusResponse\x12I\n\nTakeBackup\x12\x1c.facets.v1.TakeBackupRequest\x1a\x1d.facets.v1.TakeBackupResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,31 +37,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENCODERSETTINGS']._serialized_start=334
   _globals['_ENCODERSETTINGS']._serialized_end=452
   _globals['_LIMITS']._serialized_start=455
-  _globals['_LIMITS']._serialized_end=766
-  _globals['_LISTMODELSREQUEST']._serialized_start=768
-  _globals['_LISTMODELSREQUEST']._serialized_end=826
-  _globals['_LISTMODELSRESPONSE']._serialized_start=828
-  _globals['_LISTMODELSRESPONSE']._serialized_end=907
-  _globals['_GETMODELREQUEST']._serialized_start=909
-  _globals['_GETMODELREQUEST']._serialized_end=940
-  _globals['_GETMODELRESPONSE']._serialized_start=942
-  _globals['_GETMODELRESPONSE']._serialized_end=993
-  _globals['_GETSERVERSTATUSREQUEST']._serialized_start=995
-  _globals['_GETSERVERSTATUSREQUEST']._serialized_end=1019
-  _globals['_GETSERVERSTATUSRESPONSE']._serialized_start=1022
-  _globals['_GETSERVERSTATUSRESPONSE']._serialized_end=1476
-  _globals['_TAKEBACKUPREQUEST']._serialized_start=1478
-  _globals['_TAKEBACKUPREQUEST']._serialized_end=1497
-  _globals['_TAKEBACKUPRESPONSE']._serialized_start=1499
-  _globals['_TAKEBACKUPRESPONSE']._serialized_end=1597
-  _globals['_BACKUP']._serialized_start=1599
-  _globals['_BACKUP']._serialized_end=1684
-  _globals['_MODELQUEUE']._serialized_start=1686
-  _globals['_MODELQUEUE']._serialized_end=1734
-  _globals['_REQUESTCOUNT']._serialized_start=1736
-  _globals['_REQUESTCOUNT']._serialized_end=1786
-  _globals['_DISKUSE']._serialized_start=1788
-  _globals['_DISKUSE']._serialized_end=1830
-  _globals['_MODELSERVICE']._serialized_start=1833
-  _globals['_MODELSERVICE']._serialized_end=2156
+  _globals['_LIMITS']._serialized_end=799
+  _globals['_LISTMODELSREQUEST']._serialized_start=801
+  _globals['_LISTMODELSREQUEST']._serialized_end=859
+  _globals['_LISTMODELSRESPONSE']._serialized_start=861
+  _globals['_LISTMODELSRESPONSE']._serialized_end=940
+  _globals['_GETMODELREQUEST']._serialized_start=942
+  _globals['_GETMODELREQUEST']._serialized_end=973
+  _globals['_GETMODELRESPONSE']._serialized_start=975
+  _globals['_GETMODELRESPONSE']._serialized_end=1026
+  _globals['_GETSERVERSTATUSREQUEST']._serialized_start=1028
+  _globals['_GETSERVERSTATUSREQUEST']._serialized_end=1052
+  _globals['_GETSERVERSTATUSRESPONSE']._serialized_start=1055
+  _globals['_GETSERVERSTATUSRESPONSE']._serialized_end=1509
+  _globals['_TAKEBACKUPREQUEST']._serialized_start=1511
+  _globals['_TAKEBACKUPREQUEST']._serialized_end=1530
+  _globals['_TAKEBACKUPRESPONSE']._serialized_start=1532
+  _globals['_TAKEBACKUPRESPONSE']._serialized_end=1630
+  _globals['_BACKUP']._serialized_start=1632
+  _globals['_BACKUP']._serialized_end=1717
+  _globals['_MODELQUEUE']._serialized_start=1719
+  _globals['_MODELQUEUE']._serialized_end=1767
+  _globals['_REQUESTCOUNT']._serialized_start=1769
+  _globals['_REQUESTCOUNT']._serialized_end=1819
+  _globals['_DISKUSE']._serialized_start=1821
+  _globals['_DISKUSE']._serialized_end=1863
+  _globals['_MODELSERVICE']._serialized_start=1866
+  _globals['_MODELSERVICE']._serialized_end=2189
 # @@protoc_insertion_point(module_scope)

@@ -50,7 +50,7 @@ class EncoderSettings(_message.Message):
     def __init__(self, pooling: _Optional[str] = ..., query_prompt: _Optional[str] = ..., document_prompt: _Optional[str] = ..., similarity: _Optional[str] = ..., backend: _Optional[str] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("max_texts_per_request", "max_message_bytes", "max_pairs_per_request", "max_documents_per_upsert", "max_queries_per_search", "max_stream_window", "max_evidence_hits", "max_patterns_per_request", "max_slots_per_request", "max_relation_scores")
+    __slots__ = ("max_texts_per_request", "max_message_bytes", "max_pairs_per_request", "max_documents_per_upsert", "max_queries_per_search", "max_stream_window", "max_evidence_hits", "max_patterns_per_request", "max_slots_per_request", "max_relation_scores", "max_relation_characters")
     MAX_TEXTS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_PAIRS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
@@ -61,6 +61,7 @@ class Limits(_message.Message):
     MAX_PATTERNS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     MAX_SLOTS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     MAX_RELATION_SCORES_FIELD_NUMBER: _ClassVar[int]
+    MAX_RELATION_CHARACTERS_FIELD_NUMBER: _ClassVar[int]
     max_texts_per_request: int
     max_message_bytes: int
     max_pairs_per_request: int
@@ -71,7 +72,8 @@ class Limits(_message.Message):
     max_patterns_per_request: int
     max_slots_per_request: int
     max_relation_scores: int
-    def __init__(self, max_texts_per_request: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., max_pairs_per_request: _Optional[int] = ..., max_documents_per_upsert: _Optional[int] = ..., max_queries_per_search: _Optional[int] = ..., max_stream_window: _Optional[int] = ..., max_evidence_hits: _Optional[int] = ..., max_patterns_per_request: _Optional[int] = ..., max_slots_per_request: _Optional[int] = ..., max_relation_scores: _Optional[int] = ...) -> None: ...
+    max_relation_characters: int
+    def __init__(self, max_texts_per_request: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., max_pairs_per_request: _Optional[int] = ..., max_documents_per_upsert: _Optional[int] = ..., max_queries_per_search: _Optional[int] = ..., max_stream_window: _Optional[int] = ..., max_evidence_hits: _Optional[int] = ..., max_patterns_per_request: _Optional[int] = ..., max_slots_per_request: _Optional[int] = ..., max_relation_scores: _Optional[int] = ..., max_relation_characters: _Optional[int] = ...) -> None: ...
 
 class ListModelsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")

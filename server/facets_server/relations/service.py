@@ -174,40 +174,33 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         """Relations between the entities of a batch of texts."""
         served = self.models.get(request.model)
         texts = _texts_of(request, self.limits)
+        num_characters, most_characters = sum(map(len, texts)), self.limits.max_relation_characters
+        if num_characters > most_characters:
+            rule = f"have {num_characters} characters together, the limit is {most_characters}: send fewer"
+            raise InvalidInputError(rule, path="texts")
         check_list_of_texts(request.relations, "relations", max_bytes=_MAX_NAME_BYTES)
         entities = _entities_of(request, self.finders)
         call.num_items = len(texts)
-        relations, limit = list(request.relations) or None, self.limits.max_relation_scores
+        relations = list(request.relations) or None
         most = request.max_relations_per_pair if request.HasField("max_relations_per_pair") else 1
         top_k = request.top_k if request.HasField("top_k") else None
-        parts = list(grouped(texts, _CHARACTERS_AT_A_TIME, size=len))
-        spans: list[Sequence[EntitySpan]] = []
-        num_scores, num_of_pair = 0, min(top_k or 1, served.engine.num_relations(relations))
-        for part in parts if request.include_unrelated else ():  # too many are known before one is scored
-            with in_request(_FIELDS, start=len(spans)):
-                found = entities(part, len(spans))
-                num_scores += num_of_pair * served.engine.num_pairs(part, spans=found)
-            if num_scores > limit:
-                rule = f"have more than {limit} relations of pairs of entities, the limit"
-                raise InvalidInputError(f"{rule}: send fewer texts or a smaller top_k", path="texts")
-            spans += found
         reply, num_returned = pb.ExtractRelationsResponse(), 0
-        for part in parts:
+        for part in grouped(texts, _CHARACTERS_AT_A_TIME, size=len):
             start = len(reply.texts)
             with in_request(_FIELDS, start=start):
-                own = spans[start : start + len(part)] or entities(part, start)
+                spans = entities(part, start)
             with in_request(_FIELDS, start=start), served.exclusive(call) as engine:
                 pairs = engine.extract(
                     part,
-                    spans=own,
+                    spans=spans,
                     relations=relations,
                     max_relations_per_pair=most,
                     top_k=top_k,
                     evidence=request.evidence,
                     include_unrelated=request.include_unrelated,
-                    max_scores=limit - num_returned,
+                    max_scores=self.limits.max_relation_scores - num_returned,
                 )
-            for text, text_spans, examined in zip(part, own, pairs, strict=True):
+            for text, text_spans, examined in zip(part, spans, pairs, strict=True):
                 shown = [pair for pair in examined if request.include_unrelated or pair.pattern_score.best is not None]
                 num_returned += sum(max(1, len(pair.pattern_score.relations)) for pair in shown)
                 mentions = [EntityMention(text[s.start : s.end], s.start, s.end, s.type) for s in sorted(text_spans)]

@@ -4,6 +4,7 @@ A setting comes from, later sources winning: its default here, the configuration
 (``FACETS_SERVER_<NAME>``), the command line. Only ``__main__`` reads the last three.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -21,14 +22,14 @@ ENVIRONMENT_PREFIX = "FACETS_SERVER_"
 MAX_VALUES = 262_144  # fields and items of one request, in protobuf or JSON, nested ones included
 
 
-def _without_nul(path: Path) -> Path:
-    if "\0" in str(path):
-        raise PydanticCustomError("nul", "must be a path without NUL")
+def _nameable(path: Path) -> Path:
+    if re.search("[\0\ud800-\udc7f\udd00-\udfff]", str(path)):  # others stand for bytes that are not UTF-8
+        raise PydanticCustomError("path", "must be a path without NUL and lone surrogates")
     return path
 
 
 # A file or folder; text in TOML.
-File = Annotated[Path, Field(strict=False), AfterValidator(_without_nul)]
+File = Annotated[Path, Field(strict=False), AfterValidator(_nameable)]
 Names = Annotated[tuple[str, ...], Field(strict=False)]  # a list in TOML
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]  # at most a week
@@ -55,6 +56,7 @@ class LimitsConfig(Settings):
     max_patterns_per_request: ClassVar[int] = 4096
     max_gazetteer_names: ClassVar[int] = 100_000
     max_slots_per_request: ClassVar[int] = 64
+    max_relation_characters: ClassVar[int] = 32_768  # of all texts of ExtractRelations: up to 4 ms of work for each
     max_relation_scores: ClassVar[int] = 500_000  # (patterns or entity pairs) x relations returned for each
 
 

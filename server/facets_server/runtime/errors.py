@@ -150,7 +150,7 @@ def _bad_request(error: InvalidInputError) -> list[Message]:
 def _shortened(text: str, max_bytes: int) -> str:
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= max_bytes:
-        return text
+        return encoded.decode()
     tail = max_bytes // 3
     head = max_bytes - tail - len(" ... ")
     return f"{encoded[:head].decode('utf-8', 'ignore')} ... {encoded[-tail:].decode('utf-8', 'ignore')}"

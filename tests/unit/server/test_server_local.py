@@ -264,8 +264,9 @@ def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeyp
         opened.search("dog", collection="nope")
     with pytest.raises(NotFoundError, match=r"'own' is not served, .*FACETS_SERVER_MODELS .*facets\.open\(models="):
         opened.create_collection("c", model="own")
-    with pytest.raises(NotFoundError, match="no model 'nope'"):
-        facets.open(tmp_path / "other", models=["nope"])
+    for name in ("nope", "", "n" * 300, "\ud800"):
+        with pytest.raises(NotFoundError, match=re.escape(f"no model {name!r}: expected a checkpoint folder")):
+            facets.open(tmp_path / "other", models=[name])
     with pytest.raises(TypeError, match=r"models must be a sequence, got one str: try \['nope'\]"):
         facets.open(tmp_path / "other", models="nope")
     with pytest.raises(UnavailableError, match="nnn cannot be read: File name too long"):
@@ -273,8 +274,9 @@ def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeyp
     for device, got in (("tpu", "auto, cpu or cuda, got 'tpu'"), (None, "a valid string, got null$")):
         with pytest.raises(InvalidArgumentError, match=f"ARGUMENT: device must be {got}"):
             facets.open(tmp_path / "other", device=device)
-    with pytest.raises(InvalidArgumentError, match="ARGUMENT: data_dir must be a path without NUL, got"):
-        facets.open(tmp_path / "a\0b")
+    for name in ("a\0b", "notes\ud800"):
+        with pytest.raises(InvalidArgumentError, match="ARGUMENT: data_dir must be a path without NUL and lone surr"):
+            facets.open(tmp_path / name)
     monkeypatch.setitem(sys.modules, "facets_server", None)
     with pytest.raises(ImportError, match=r"pip install 'multifacet\[local\]'"):
         facets.open(tmp_path / "other")

@@ -63,6 +63,7 @@ class Recorder(FacetsClient):
         if isinstance(request, models_pb2.GetModelRequest):
             limits = {"max_texts_per_request": 4, "max_pairs_per_request": 4, "max_slots_per_request": 2}
             limits |= {"max_patterns_per_request": 4, "max_relation_scores": 20, "max_evidence_hits": 30}
+            limits |= {"max_relation_characters": 6_000}
             return models_pb2.GetModelResponse(model=models_pb2.Model(limits=models_pb2.Limits(**limits)))
         self.requests.append(request)
         return rpc_of(type(request)).reply()
@@ -75,6 +76,7 @@ PATTERNS = [f"$ARG1 {i} $ARG2" for i in range(5)]
     ("call", "field", "counts"),
     [
         (lambda client: client.extract_relations(TEXTS, gazetteer_names=["a"]), "texts", [4, 4, 2]),
+        (lambda client: client.extract_relations(["a" * 900] * 3, gazetteer_names=["a"]), "texts", [2, 1]),
         (lambda client: client.fill_slots([("a", "b")] * 3, TEXTS), "slots", [2, 1]),
         (lambda client: client.fill_slots([("a", "b")] * 3, TEXTS), "texts", [10, 10]),  # each slot from all texts
         (lambda client: client.score_relations(PATTERNS), "patterns", [4, 1]),  # how many relations is not known here

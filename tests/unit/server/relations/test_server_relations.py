@@ -133,7 +133,7 @@ def counted(monkeypatch, owner, name):
 
 def test_replies_are_bounded_before_patterns_are_scored(make_server, monkeypatch):
     served = fake_relations()
-    running = make_server(others=[served], limits=limited(max_relation_scores=5))
+    running = make_server(others=[served], limits=limited(max_relation_scores=5, max_relation_characters=300))
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     scored = counted(monkeypatch, served.engine.model, "encode_patterns")
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=3)
@@ -144,8 +144,10 @@ def test_replies_are_bounded_before_patterns_are_scored(make_server, monkeypatch
     assert failure(stub.FillSlots, filling).fields == ["slots"]
     assert not scored
     request.include_unrelated = False
-    request.texts.extend([request.texts[0]] * 3)
-    assert failure(stub.ExtractRelations, request).fields == ["texts"]
+    for message in ("left within the limit", "characters together, the limit is 300"):
+        request.texts.extend([request.texts[0]] * 3)
+        failed = failure(stub.ExtractRelations, request)
+        assert failed.fields == ["texts"] and message in failed.message
 
 
 def test_texts_of_slots_are_read_once_and_patterns_of_a_head_are_scored_once(make_server, monkeypatch):

@@ -399,7 +399,7 @@ export const PatternScoreSchema: GenMessage<PatternScore> = /*@__PURE__*/
  */
 export type ExtractRelationsRequest = Message<"facets.v1.ExtractRelationsRequest"> & {
   /**
-   * Texts, 1 to Limits.max_texts_per_request.
+   * Texts, 1 to Limits.max_texts_per_request, together at most Limits.max_relation_characters.
    *
    * @generated from field: repeated facets.v1.RelationText texts = 1;
    */
