@@ -4,8 +4,8 @@
 any system had answered; of the split ``held`` only the counts are looked at. ``people``: fifty questions over
 ``tests/answers/people``; READMEs, licences and docstrings are from installed packages, and lead sections of Wikipedia
 articles are from ``../shared/data/corpus`` (without it, their questions are left out). ``files``: a hundred questions
-over ``tests/answers/people_files``, forty of which nothing answers. ``folders``: 1,250 questions over fourteen folders,
-such as those of a school, a vet and a sailing club, 390 of which nothing answers. ``--peers`` adds bm25s and MiniLM
+over ``tests/answers/people_files``, forty of which nothing answers. ``folders``: 864 questions over nine folders,
+such as those of a school, a hotel and a museum, 276 of which nothing answers. ``--peers`` adds bm25s and MiniLM
 cosines over the same texts.
 """
 
@@ -13,7 +13,6 @@ import argparse
 import importlib
 import inspect
 import json
-import lzma
 import os
 import re
 import shutil
@@ -32,6 +31,7 @@ from typing import Any
 import numpy as np
 from facets_client import FacetsClient
 from facets_client.generated.types import SearchMode
+from facets_lab.documents.folders import read_folders
 from facets_lab.documents.retrieval import best_rows, bm25_scores
 from facets_lab.evaluation.comparison import minilm
 from facets_lab.training.corpus import read_titled_documents
@@ -140,15 +140,14 @@ def write_everyday_files(folder: Path) -> Asked:
 
 
 def write_folders(folder: Path) -> Asked:
-    """The files of fourteen folders; each is a collection."""
+    """The files of the folders that the reader did not learn; each is a collection."""
     found, made = list[Question](), dict[str, Path]()
-    with lzma.open(_ANSWERS / "folders.jsonl.xz", "rt", encoding="utf-8") as lines:
-        for one in map(json.loads, lines):
-            made[one["name"]] = folder / one["name"]
-            made[one["name"]].mkdir(parents=True)
-            for name, text in one["files"].items():
-                (made[one["name"]] / name).write_text(text, encoding="utf-8")
-            found += [Question(**own, collection=one["name"], split=one["split"]) for own in one["questions"]]
+    for one in read_folders("dev", "held"):
+        made[one.name] = folder / one.name
+        made[one.name].mkdir(parents=True)
+        for name, text in one.files.items():
+            (made[one.name] / name).write_text(text, encoding="utf-8")
+        found += [Question(**own.model_dump(), collection=one.name, split=one.split) for own in one.questions]
     return found, made
 
 

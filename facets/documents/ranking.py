@@ -29,7 +29,7 @@ from facets.language.vectors import unit_rows
 _PAIRS_MET_AT_A_TIME = 8192  # candidates times facets of the query
 _MAX_MATCHES = 3  # facets of a query that explain a hit: those that contribute most
 _FACETS_COMPARED_AT_A_TIME = 1024
-_READER_WEIGHT = 0.05  # of the confidence of the answer in the score of a hit, see docs/measure/experiments.md
+_READER_WEIGHT = 0.2  # of the confidence of the answer in the score of a hit, see docs/measure/experiments.md
 _SENTENCE_SPACES = ("all-MiniLM-L6-v2", "sentence-transformers:")  # what the names of spaces begin with
 HitT = TypeVar("HitT", SearchHit, RankedText)
 
@@ -172,7 +172,8 @@ def rank(
                         num_parts=passage.num_parts,
                     )
                 )
-            hits[query] = judged(hits[query], reasons, search, query)
+            keys = [hit.id for hit in hits[query]] if request.group else places
+            hits[query] = judged(hits[query], keys, reasons, search, query)
         return tuple(map(tuple, hits))
 
     return hits_of_queries
@@ -253,16 +254,21 @@ def _meet(
 
 
 def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], search: PreparedSearch) -> Scored:
-    """The best candidates in order."""
+    """The best candidates in order; of a document that the reader reads, more than one part if they are good enough."""
+    num_ranked = search.num_ranked
     if search.request.group:
         first_rows = np.array([first_rows_and_ids[row][0] for row in scored.rows.tolist()], dtype=np.int64)
         order = np.lexsort((-scored.scores, first_rows))  # in a tie, the first part of a document is its best
         _, firsts = np.unique(first_rows[order], return_index=True)
-        scored = scored[np.sort(order[firsts])]
+        kept = order[firsts]
+        if _reader_weight(search):  # another part of a long document may hold the answer
+            kept = np.union1d(kept, np.argsort(-scored.scores, kind="stable")[:MAX_READ_HITS])
+        num_ranked += len(kept) - len(firsts)
+        scored = scored[np.sort(kept)]
     min_confidence = search.request.min_confidence
     if scored.confidences is not None and search.reader is None and min_confidence > 0:
         scored = scored[np.flatnonzero(scored.confidences >= min_confidence)]
-    scores, num_ranked = scored.scores, search.num_ranked
+    scores = scored.scores
     kept = np.arange(len(scores))
     if len(kept) > num_ranked:  # ids are compared only among candidates that reach the last score
         last_score = np.partition(scores, len(kept) - num_ranked)[len(kept) - num_ranked]
@@ -326,28 +332,39 @@ def matched_words(query: QueryTerms, document_terms: TermCounts) -> tuple[str, .
     return tuple(dict.fromkeys(word for (_, word), hash in zip(query.words, hashes, strict=True) if hash in found))
 
 
-def judged(hits: Sequence[HitT], reasons: Sequence[Reasons], search: PreparedSearch, query: int) -> list[HitT]:
+def judged(
+    hits: Sequence[HitT], keys: Sequence[str | int], reasons: Sequence[Reasons], search: PreparedSearch, query: int
+) -> list[HitT]:
     """The best hits of a query with the confidence that the reader gives them, in the order that it prefers.
 
-    ``query``: its index in the search.
+    ``keys``: of several hits with the same one, the best is kept. ``query``: its index in the search.
     """
     reader, text = search.reader, search.request.texts[query] if search.request.texts else ""
     if reader is None:
         return list(hits)
-    weight = 0.0 if search.mode == "lexical" or search.request.diversify else _READER_WEIGHT
+    weight = _reader_weight(search)
     confidences = [None if one.log_odds is None else reader.answer_confidence(one.log_odds) for one in reasons]
     read = [sure for sure in confidences if sure is not None]
     best, worst = max(read, default=0.0), min(read, default=0.0)
-    judged_hits = []
-    for hit, one, sure in zip(hits, reasons, confidences, strict=True):
+    judged_hits = list[tuple[HitT, str | int]]()
+    for hit, key, one, sure in zip(hits, keys, reasons, confidences, strict=True):
         behind = best - (worst if sure is None else sure)  # hits that were not read stay behind
         hit = replace(hit, score=hit.score - weight * behind, answer_confidence=sure)
         if one.log_odds is not None and hit.confidence is not None:
             hit = replace(hit, confidence=reader.hit_confidence(text, hit.confidence, one.log_odds))
-        judged_hits.append(hit)
+        judged_hits.append((hit, key))
     if weight:
-        judged_hits.sort(key=lambda hit: -hit.score)
-    return _sure_enough(judged_hits[: search.request.top_k], search.request.min_confidence)
+        judged_hits.sort(key=lambda pair: -pair[0].score)
+    kept = dict[str | int, HitT]()
+    for hit, key in judged_hits:
+        kept.setdefault(key, hit)
+    return _sure_enough(list(kept.values())[: search.request.top_k], search.request.min_confidence)
+
+
+def _reader_weight(search: PreparedSearch) -> float:
+    """How much the reader changes the order of hits."""
+    is_used = search.reader is not None and search.mode != "lexical" and not search.request.diversify
+    return _READER_WEIGHT if is_used else 0.0
 
 
 def _sure_enough(hits: Sequence[HitT], min_confidence: float) -> list[HitT]:

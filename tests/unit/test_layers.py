@@ -6,7 +6,7 @@ from source_tree import PACKAGES, ROOT, TASK_ROOMS, Module, module_of, modules, 
 # Package -> our packages that it may import.
 ALLOWED_PACKAGES = {
     "facets": {"facets"},
-    "facets_lab": {"facets", "facets_lab"},
+    "facets_lab": {"facets", "facets_lab", "facets_client"},
     "facets_proto": {"facets_proto"},
     "facets_server": {"facets", "facets_proto", "facets_server", "facets_client"},
     "facets_client": {"facets_client", "facets_proto"},

@@ -7,7 +7,7 @@ and as small collections, because the best of few documents means more than the 
 left out of a fit, to measure curves on unseen texts.
 
 ``facets-eval calibrate-reader``: first hits of asked, removed and foreign queries are observed and, in the written
-texts, those of questions about what a text does not say. Each set is also left out of a fit.
+texts and folders, those of questions about what a text does not say. Each set is also left out of a fit.
 
 Shape suffixes: M hits, F features.
 """
@@ -29,7 +29,7 @@ from sklearn.metrics import roc_auc_score
 from facets.arrays import Bools, Doubles
 from facets.documents import DocumentQuery
 from facets.documents.confidence import FEATURES, SIGNALS, RelevanceCurve, features_of
-from facets.documents.types import SearchHit, SearchMode
+from facets.documents.types import Document, SearchHit, SearchMode
 from facets.errors import ConfigError
 from facets.model.answer_reader import AnswerReader, HitWeights, counted
 from facets.model.loading import TASKS
@@ -38,6 +38,7 @@ from facets.model.shipped import ENCODER_PREFIX, find_model
 from facets.storage.files import write_whole
 from facets_lab.documents.beir import RetrievalData, read_beir, read_pairs, sampled
 from facets_lab.documents.collection import NAME, SearchedModel, indexed, load_searched
+from facets_lab.documents.folders import documents_of, read_folders
 from facets_lab.documents.reader_data import written_examples
 from facets_lab.documents.retrieval import is_itself
 from facets_lab.evaluation.comparison import Report
@@ -57,7 +58,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _READ_FEATURES = ("confidence", "answer")
 _TOP_K, _BATCH, _LEAST = 5, 32, 1e-6
 _NUM_QUERIES, _NUM_DOCUMENTS = 40, 160  # of each set
-_WRITTEN = "written"
+_WRITTEN, _FOLDERS = "written", "folders"
 
 
 class ObservedHits(NamedTuple):
@@ -288,6 +289,7 @@ def calibrate_reader(
     sets = [sampled(read_beir(path), _NUM_QUERIES, _NUM_DOCUMENTS, seed=seed) for path in folders]
     observed = {data.name: _read_hits(_collections_of(data, sets, seed=seed), reader) for data in sets}
     observed[_WRITTEN] = _read_hits(_written_collections(sets, seed=seed), reader)
+    observed[_FOLDERS] = _read_hits(_folder_collections(), reader)
     left_out = {}
     for name, hits in observed.items():
         weights = _fit_read([others for other, others in observed.items() if other != name])
@@ -329,13 +331,25 @@ def _written_collections(
     yield {key: text for text, key in keys.items()}, [*queries, *_foreign_to_read(sets, 2 * _NUM_QUERIES, seed)]
 
 
+def _folder_collections() -> Iterator[tuple[Sequence[Document], list[_Query]]]:
+    for folder in read_folders("dev"):
+        documents = documents_of(folder)
+        queries = []
+        for asked in folder.questions:
+            right = (document.id for document in documents if asked.is_answered_by(document.id, document.text))
+            queries.append(_Query("asked" if asked.documents else "attribute", asked.question, frozenset(right)))
+        yield documents, queries
+
+
 def _foreign_to_read(sets: Sequence[RetrievalData], number: int, seed: int) -> list[_Query]:
     texts = [text for data in sets for text in data.queries.values()]
     drawn = random.Random(seed).sample(texts, min(number, len(texts)))
     return [_Query("foreign", text, frozenset()) for text in drawn]
 
 
-def _read_hits(collections: Iterator[tuple[Mapping[str, str], list[_Query]]], reader: AnswerReader) -> ObservedHits:
+def _read_hits(
+    collections: Iterator[tuple[Mapping[str, str] | Sequence[Document], list[_Query]]], reader: AnswerReader
+) -> ObservedHits:
     """The first hit of every query that the reader has read, with its log-odds without the reader and of the answer."""
     model, rows = load_searched(None), list[tuple[float, float, bool, str, str]]()
     for texts, queries in collections:

@@ -58,9 +58,12 @@ class Collection:
 
 @contextmanager
 def indexed(
-    model: SearchedModel, documents: Mapping[str, str], *, reader: AnswerReader | None = None
+    model: SearchedModel, documents: Mapping[str, str] | Sequence[Document], *, reader: AnswerReader | None = None
 ) -> Iterator[Collection]:
-    """A temporary collection ``NAME`` of texts by id, except those without words; ``reader`` chooses the answers."""
+    """A temporary collection ``NAME`` of texts by id, or of documents, without those that have no words.
+
+    ``reader`` chooses the answers.
+    """
     config = EngineConfig(background=False, snapshot_on_close=False)
     with (
         TemporaryDirectory(prefix="facets-eval-") as folder,
@@ -68,8 +71,9 @@ def indexed(
     ):
         collections.create_collection(NAME)
         ingest = collections.ingest(NAME)
-        texts = [Document(id=key, text=text) for key, text in documents.items()]
-        for start in range(0, len(texts), _DOCUMENT_BATCH):
-            ingest.store_good(ingest.prepare(texts[start : start + _DOCUMENT_BATCH]))
+        if isinstance(documents, Mapping):
+            documents = [Document(id=key, text=text) for key, text in documents.items()]
+        for start in range(0, len(documents), _DOCUMENT_BATCH):
+            ingest.store_good(ingest.prepare(documents[start : start + _DOCUMENT_BATCH]))
         collections.engine.maintain()  # folds a large collection into its index, as a server does in the background
         yield Collection(collections, model)

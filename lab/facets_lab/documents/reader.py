@@ -5,7 +5,7 @@ Shape suffixes: G questions of a batch, T texts of a batch, S sentences of a tex
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from itertools import compress, count
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +63,7 @@ class ReaderTrainingConfig(TrainingConfig):
     start: str = "facets-passages-small-en"  # passage model, or reader, with whose weights the training begins
     start_layers: list[NonNegativeInt] = Field(default_factory=list)  # of its layers, those kept; empty: all
     teacher: str = ""  # reader whose log-odds are learned besides the data; empty: none
+    untaught: list[str] = Field(default_factory=list)  # beginnings of sources of which the data alone is learned
     name: str = "facets-reader-en"
     num_steps: NonNegativeInt = 1_900
     batch_size: BatchSize = 16  # questions per step
@@ -122,11 +123,13 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Example]]):
         counts = [row.num_sentences for row in rows]
         log_odds_TS = pad_sequence(log_odds.split(counts), batch_first=True, padding_value=_LOWEST)
         losses = reader_losses([example.answers for example in batch], counts, log_odds_TS, self.config.batch_size)
-        if self._teacher is not None:
+        is_taught = [not example.source.startswith(tuple(self.config.untaught)) for example in batch]
+        if self._teacher is not None and any(is_taught):
+            learned = log_odds[torch.from_numpy(np.repeat(is_taught, counts)).to(self.device)]
             with torch.no_grad():
-                taught = self._teacher(rows)
-            chance = functional.binary_cross_entropy_with_logits(log_odds, torch.sigmoid(taught))
-            distance = functional.mse_loss(log_odds.clamp(-_MOST, _MOST), taught.clamp(-_MOST, _MOST))
+                taught = self._teacher(list(compress(rows, is_taught)))
+            chance = functional.binary_cross_entropy_with_logits(learned, torch.sigmoid(taught))
+            distance = functional.mse_loss(learned.clamp(-_MOST, _MOST), taught.clamp(-_MOST, _MOST))
             losses[LOSS] = _DATA_WEIGHT * losses[LOSS] + _TEACHER_WEIGHT * chance + _DISTANCE_WEIGHT * distance
         return losses
 

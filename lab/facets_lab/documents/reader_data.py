@@ -24,12 +24,13 @@ from facets.config import Settings
 from facets.language.sentences import sentences_of
 from facets.model.answer_reader import AnswerReader
 from facets_lab.documents.beir import PairRecord
+from facets_lab.documents.folders import read_folders, texts_read
 from facets_lab.evaluation.files import Record, read_records
 from facets_lab.training.corpus import expand_files, read_titled_documents
 from facets_lab.training.loop import ConfigFile
 
 EXAMPLES, NEIGHBOURS = "examples.jsonl", "neighbours.npy"
-TWINS, ATTRIBUTES = "twins", "attributes"  # sources of examples
+TWINS, ATTRIBUTES, FOLDERS = "twins", "attributes", "folders"  # sources of examples
 _WRITTEN = Path(__file__).with_name("written_answers.jsonl.xz")
 _ATTRIBUTES = Path(__file__).with_name("written_attributes.jsonl.xz")
 _NUM_NEAREST = 24  # close texts of a question
@@ -178,7 +179,7 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
     for source, name in (("bioasq", "bioasq_pre6b_question_answer_sentence"), ("medquad", "medquad")):
         for question, text in pairs_of(name):
             examples.append(Example(source, question, "", tuple(sentences_in(text[:1500])[:8]), None))
-    examples += [*written_examples("train"), *attribute_examples("train")]
+    examples += [*written_examples("train"), *attribute_examples("train"), *folder_examples("train")]
     return [example for example in examples if example.sentences]
 
 
@@ -223,6 +224,16 @@ def attribute_examples(split: str) -> list[Example]:
                     group = (kind.kind, question)
                     examples.append(Example(source, asked, text.title, tuple(text.sentences), answers, group))
     return examples
+
+
+def folder_examples(split: str) -> Iterator[Example]:
+    """Each question over a folder with the texts that are read for it."""
+    for folder in read_folders(split):
+        for question, texts in texts_read(folder):
+            for text in texts:
+                kind = "" if text.answers else "-others" if question.documents else "-none"
+                group = (folder.name, question.question)
+                yield Example(f"{FOLDERS}{kind}", question.question, *text, group)
 
 
 def held_out_examples() -> list[Example]:
@@ -365,7 +376,7 @@ def nearest_texts(examples: Sequence[Example]) -> Ints:
 
 def says_it_of_another(example: Example, other: Example) -> bool:
     """Whether the other text answers the same question, but about something else than the question names."""
-    if not other.answers or example.source == TWINS:
+    if not other.answers or example.source in (TWINS, FOLDERS):
         return False
     named = {word for name in _NAME.findall(example.question) for word in _words(name) if len(word) > 1}
     return bool(named) and named.isdisjoint(_words(" ".join((other.heading, *other.sentences))))

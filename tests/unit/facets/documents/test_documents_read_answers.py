@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, SearchHit, SearchRequest
+from facets.documents import CollectionEngine, Document, DocumentPart, SearchHit, SearchRequest
 from facets.documents.confidence import RelevanceCurve
 
 OpenEngine = Callable[..., CollectionEngine]
@@ -104,6 +104,19 @@ def test_documents_that_answer_come_before_those_as_close(engine: CollectionEngi
     assert len(hits) == min(top_k, 24)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert all(first.confidence >= second.confidence for first, second in pairwise(hits))
+
+
+def test_of_a_long_document_the_part_that_answers_is_the_hit(engine: CollectionEngine) -> None:
+    texts = ["A dishwasher is a nuisance. ", "A dishwasher has a menu. "]
+    ends = np.cumsum([len(text) for text in texts]).tolist()
+    spans = np.array([[0, 10], [ends[0], ends[0] + 10]])
+    parts = [DocumentPart(start=0, end=ends[0]), DocumentPart(start=ends[0], end=ends[1])]
+    own = {"facet_embeddings": np.eye(4)[[0, 0]], "facet_spans": spans, "parts": parts, "part_facets": [1, 1]}
+    engine.upsert("docs", [Document(id="manual", text="".join(texts), **own)])  # type: ignore[arg-type]
+    for top_k in (1, 30):
+        hits = list(search(engine, "the dishwasher", Reader("menu"), top_k=top_k).values())
+        assert [hit.id for hit in hits].count("manual") == 1 and len(hits) == min(top_k, 25)
+        assert (hits[0].id, hits[0].part_number) == ("manual", 2)
 
 
 def test_confidence_of_a_hit_follows_the_reader(engine: CollectionEngine) -> None:

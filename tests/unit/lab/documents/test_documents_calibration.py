@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.documents.calibration import ObservedHits, fit_curve
+from facets_lab.documents.folders import read_folders
 from facets_lab.documents.reader_data import written_examples
 from facets_lab.evaluation.__main__ import main
 from facets_lab.evaluation.statistics import expected_calibration_error
@@ -92,11 +93,14 @@ def test_reader_gets_weights_for_the_confidence_of_hits(
 ) -> None:
     few = [example for example in written_examples("dev") if len(example.sentences) < 8][:40]
     monkeypatch.setattr("facets_lab.documents.calibration.written_examples", lambda split: few)
+    home = next(read_folders("dev"))
+    home = home.model_copy(update={"questions": [home.questions[0], home.questions[-1]]})
+    monkeypatch.setattr("facets_lab.documents.calibration.read_folders", lambda split: [home])
     folder = shutil.copytree(find_model("facets-reader-en"), tmp_path / "reader")
     before = AnswerReader.shared(folder)
     assert main(["calibrate-reader", *folders, "--reader", str(folder)]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert set(report["left_out"]) == {"first", "second", "written"}
+    assert set(report["left_out"]) == {"first", "second", "written", "folders"}
     after = AnswerReader.shared(folder)
     assert after.config.hits.to_dict() == report["weights"] != before.config.hits.to_dict()
     assert after.config.replaced(hits=before.config.hits) == before.config

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from facets_lab.documents.folders import Folder, FolderQuestion, texts_read
 from facets_lab.documents.reader import ReaderTrainer, ReaderTrainingConfig, reader, rows_of
 from facets_lab.documents.reader_data import (
     EXAMPLES,
@@ -94,6 +95,21 @@ def test_the_same_said_of_something_else_does_not_answer() -> None:
     other, same = (replace(asked, heading=heading) for heading in ("Bora 40, manual", "Our Tarn"))
     assert says_it_of_another(asked, other) and not says_it_of_another(asked, same)
     assert not says_it_of_another(replace(asked, question="how loud is the heater"), other)
+
+
+def test_what_is_read_of_a_folder_has_the_answers_of_right_files_only() -> None:
+    files = {
+        "boiler.md": "# Boiler\n\nThe boiler was serviced in May. It lost pressure because of a worn valve.\n",
+        "diary.txt": "Rain again. Somebody asked why the boiler lost pressure, and nobody knew of a worn valve.\n",
+        "visits.csv": "Visit,Finding,Action\n1,The kitchen tap drips,A new washer was fitted\n2,All is well,None\n",
+    }
+    asked = [("why did the boiler lose pressure", ["boiler.md"], ["worn valve"]), ("who repaired the roof", [], [])]
+    asked += [("what was done about the dripping tap", ["visits.csv"], ["new washer"])]
+    questions = [FolderQuestion(question=q, documents=d, answers=a, kind="") for q, d, a in asked]
+    read = [texts for _, texts in texts_read(Folder(name="home", split="dev", files=files, questions=questions))]
+    assert [sum(bool(text.answers) for text in texts) for texts in read] == [1, 0, 1]
+    for texts, (_, _, (*part,)) in zip(read, asked, strict=True):
+        assert all(part[0] in text.sentences[i] for text in texts for i in text.answers)
 
 
 def test_a_twin_is_read_beside_its_sibling_if_only_one_of_them_answers() -> None:
