@@ -182,3 +182,6 @@ def test_a_reader_begins_with_a_layer_of_its_teacher_and_learns_from_it(config: 
         rows = rows_of(batch, student.pieces)
         distances.append(float((student.network(rows) - teacher.network(rows)).abs().mean().detach()))
     assert distances[1] < distances[0] / 2
+    plain, untaught = (ReaderTrainer(settings.replaced(teacher=name, untaught=["to"])) for name in ("", path))
+    batch = next(plain.batches(0))
+    assert float(plain.step(batch, 0)[LOSS]) == pytest.approx(float(untaught.step(batch, 0)[LOSS]))
