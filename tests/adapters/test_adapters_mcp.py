@@ -15,7 +15,7 @@ from integration.server_process import COMMAND, ROOT, ServerProcess, client_envi
 
 mcp = pytest.importorskip("mcp")
 READING = {"search", "list_collections", "get_document", "summarize", "extract_relations", "recommend_reviewers"}
-EAGLE = "Which bird of prey is the national symbol of the United States?"
+EAGLE = "Which bird of prey lives near large bodies of open water?"
 PAGE = (ROOT / "docs" / "use" / "mcp.md").read_text(encoding="utf-8")
 SETTINGS = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
 MODELS = ("facets-en", "facets-relations-en", "facets-papers-en")
@@ -64,7 +64,7 @@ async def test_search_gives_answers_with_their_source_or_says_that_there_is_none
         nothing = await client.call_tool("search", {"query": "how do I reset my router password"})
     hit = found.structured_content["result"][0]
     assert (hit["id"], hit["source"]) == ("bald-eagle", "Bald eagle")
-    assert "bird of prey" in hit["answer"] and hit["confidence"] > 0.1
+    assert "open water" in hit["answer"] and hit["confidence"] > 0.1
     assert hit["answer"] in found.content[0].text and "Bald eagle" in found.content[0].text
     assert nothing.structured_content == {"result": []} and not nothing.is_error
     assert nothing.content[0].text.startswith("Nothing relevant was found")
