@@ -128,24 +128,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             run(base / "bin" / "python", ROOT / "scripts" / "install_torch.py", "-c", CONSTRAINTS)
             pip_install(base, dist, "multifacet[model,models]")
         for name in wanted:
-            run(sys.executable, "-m", "venv", work / name)
+            run(sys.executable, "-m", "venv", "--without-pip", work / name)
             if name not in LIGHT:  # sees the packages of the base environment
                 (packages,) = (work / name).glob("lib/python*/site-packages")
                 (packages / "base.pth").write_text(f"{next(base.glob('lib/python*/site-packages'))}\n")
             pip_install(work / name, dist, LIGHT.get(name, f"multifacet[{name}]"))
             failures += check_extra(name, work)
             if name == "client":
-                failures += check_client(work / name)
+                failures += check_client(work / name, dist)
             print(f"check_extras: {name} was checked", flush=True)
     for failure in failures:
         print(f"check_extras: FAILED {failure}", flush=True)
     return 1 if failures else 0
 
 
-def pip_install(folder: Path, dist: Path, requirement: str) -> None:
-    """Installs a requirement from the wheels of ``dist`` and the usual index."""
+def pip_install(folder: Path, dist: Path, *requirements: str) -> None:
+    """Installs requirements from the wheels of ``dist`` and the usual index."""
     options = ("--quiet", "--no-compile", "--find-links", dist, "-c", CONSTRAINTS)
-    run(folder / "bin" / "python", "-m", "pip", "install", *options, requirement)
+    run(sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", *options, *requirements)
 
 
 def check_extra(name: str, work: Path) -> list[str]:
@@ -169,15 +169,14 @@ def check_extra(name: str, work: Path) -> list[str]:
     return failures
 
 
-def check_client(folder: Path) -> list[str]:
-    """Checks the size of the client's environment without pip, and runs its unit tests without PyTorch."""
+def check_client(folder: Path, dist: Path) -> list[str]:
+    """Checks the size of the client's environment, and runs its unit tests without PyTorch."""
     python, failures = folder / "bin" / "python", []
     (packages,) = folder.glob("lib/python*/site-packages")
-    files = [path for path in packages.rglob("*") if path.is_file() and path.relative_to(packages).parts[0] != "pip"]
-    megabytes = sum(path.stat().st_size for path in files) / 1e6
+    megabytes = sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()) / 1e6
     if megabytes > MAX_CLIENT_MB:
         failures.append(f"client: {megabytes:.0f} MB, expected at most {MAX_CLIENT_MB}")
-    run(python, "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS, *CLIENT_TEST_NEEDS)
+    pip_install(folder, dist, *CLIENT_TEST_NEEDS)
     settings = ["-o", f"cache_dir={folder / 'cache'}", "-o", "pythonpath=tests tests/unit/client/fakes"]
     tests = [python, "-m", "pytest", "-q", *settings, "tests/unit/client"]
     for again in ([], ["--last-failed"]):  # a test may fail once on a busy machine
