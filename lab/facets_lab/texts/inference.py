@@ -38,7 +38,7 @@ from facets_lab.training.loop import (
 )
 
 WRITTEN_PAIRS = Path(__file__).with_name("written_pairs.txt.xz")
-_HELD_OUT = 10  # every tenth group is held out
+_HELD_OUT, _MAX_HELD_OUT = 10, 4_000  # every tenth group is held out; pairs of them that are read
 _EQUIVALENT, _ENTAILS, _ENTAILED, _NEUTRAL, _CONTRADICTS = range(len(RELATIONS))
 # Kinds of two statements of a group, what the first is to the second, and how often they are drawn.
 _DRAWN = (
@@ -93,7 +93,9 @@ class PairTrainingConfig(TrainingConfig):
     corpus: str  # file of documents, as ``facets-train pack`` reads them, whose sentences are edited
     edited: Share = 0.15  # of the pairs of a batch
     num_sentences: NonNegativeInt = 40_000  # of the corpus
-    start: str = "facets-passages-en"  # passage model, or reader, with whose encoder the training begins
+    start: str = "facets-passages-en"  # passage model or reader with whose encoder the training begins, or pair reader
+    latest: Share = 0.0  # of the pairs, those of the last groups of the file
+    num_latest: NonNegativeInt = 0  # of these groups, without those held out
     smoothing: Share = 0.05  # of the labels
     name: str = "facets-pairs-en"
     num_steps: NonNegativeInt = 3_000
@@ -226,17 +228,20 @@ class PairTrainer(Trainer[PairTrainingConfig, list[Pair]]):
         super().__init__(config)
         groups = written_groups(lzma.decompress(WRITTEN_PAIRS.read_bytes()).decode())
         self._groups = [group for i, group in enumerate(groups) if i % _HELD_OUT]
-        self._held_out = [pair for group in groups[::_HELD_OUT] for pair in all_pairs(group)]
         random = np.random.default_rng(config.seed)
+        held_out = [pair for group in groups[::_HELD_OUT] for pair in all_pairs(group)]
+        self._held_out = [held_out[number] for number in random.permutation(len(held_out))[:_MAX_HELD_OUT]]
         self._sentences = corpus_sentences(Path(config.corpus), config.num_sentences, random)
         torch.manual_seed(config.seed)
         folder = find_model(config.start)
         self.pieces = WordPieces.from_json((folder / "tokenizer.json").read_bytes())
         self.network = PairNetwork(config.model)
-        weights = read_weights(folder)
-        if any(name.startswith("encoder.") for name in weights):  # of a reader
-            weights = {name.removeprefix("encoder."): v for name, v in weights.items() if name.startswith("encoder.")}
-        self.network.encoder.load_state_dict(weights)
+        weights, own = read_weights(folder), self.network.state_dict()
+        if "segments.weight" not in weights:  # of a passage model
+            weights = {f"encoder.{name}": values for name, values in weights.items()}
+        last = {name: weights.get(name, values) for name, values in own.items() if not name.startswith("encoder.")}
+        encoder = {name: values for name, values in weights.items() if name.startswith("encoder.")}
+        self.network.load_state_dict(encoder | last)
         self.network.encoder.pieces.requires_grad_(False)
         self.network.to(self.device)
 
@@ -258,7 +263,8 @@ class PairTrainer(Trainer[PairTrainingConfig, list[Pair]]):
             if self._sentences and random.random() < self.config.edited:
                 pair = edited_pair(*self._sentences[random.integers(len(self._sentences))], random)
             else:
-                group, other = (self._groups[number] for number in random.integers(len(self._groups), size=2))
+                first = -self.config.num_latest if random.random() < self.config.latest else 0
+                group, other = (groups[random.integers(len(groups))] for groups in (self._groups[first:], self._groups))
                 pair = drawn_pair(group, random)
                 if pair.relation == _EQUIVALENT and random.random() < _EDITED_WRITTEN:
                     edited = contradicted(pair.second, random)
