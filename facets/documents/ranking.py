@@ -173,7 +173,7 @@ def rank(
                     )
                 )
             keys = [hit.id for hit in hits[query]] if request.group else places
-            hits[query] = judged(hits[query], keys, reasons, search, query)
+            hits[query] = judged(hits[query], keys, reasons, search)
         return tuple(map(tuple, hits))
 
     return hits_of_queries
@@ -333,14 +333,13 @@ def matched_words(query: QueryTerms, document_terms: TermCounts) -> tuple[str, .
 
 
 def judged(
-    hits: Sequence[HitT], keys: Sequence[str | int], reasons: Sequence[Reasons], search: PreparedSearch, query: int
+    hits: Sequence[HitT], keys: Sequence[str | int], reasons: Sequence[Reasons], search: PreparedSearch
 ) -> list[HitT]:
     """The best hits of a query with the confidence that the reader gives them, in the order that it prefers.
 
-    ``keys``: of several hits with the same one, the best is kept. ``query``: its index in the search.
+    ``keys``: of several hits with the same one, the best is kept.
     """
-    reader, text = search.reader, search.request.texts[query] if search.request.texts else ""
-    if reader is None:
+    if (reader := search.reader) is None:
         return list(hits)
     weight = _reader_weight(search)
     confidences = [None if one.log_odds is None else reader.answer_confidence(one.log_odds) for one in reasons]
@@ -351,7 +350,7 @@ def judged(
         behind = best - (worst if sure is None else sure)  # hits that were not read stay behind
         hit = replace(hit, score=hit.score - weight * behind, answer_confidence=sure)
         if one.log_odds is not None and hit.confidence is not None:
-            hit = replace(hit, confidence=reader.hit_confidence(text, hit.confidence, one.log_odds))
+            hit = replace(hit, confidence=reader.hit_confidence(hit.confidence, one.log_odds))
         judged_hits.append((hit, key))
     if weight:
         judged_hits.sort(key=lambda pair: -pair[0].score)

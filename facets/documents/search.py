@@ -308,4 +308,4 @@ def rerank(
         RankedText(**best.numbers_of(place), index=row, answer=why.answer, answer_confidence=None)
         for place, (row, why) in enumerate(zip(places, reasons, strict=True))
     ]
-    return tuple(judged(ranked, places, reasons, search, 0))
+    return tuple(judged(ranked, places, reasons, search))

@@ -6,7 +6,6 @@ Shape suffixes: T tokens of all rows, S sentences of all rows, W width.
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -31,12 +30,8 @@ WINDOW_PIECES = 256  # of a row
 _MOST = 30.0  # log-odds that count
 _LEAST = 1e-6  # probability that counts
 NOT_READ = -np.inf  # log-odds of a sentence that did not fit
-_LEAST_UNASKED = -2.0  # log-odds that count for a query that does not ask: a text about it may be all that is wanted
-_ASKS = re.compile(
-    r"(?:(?:about|at|by|for|from|in|of|on|since|to|under|until|with) )?(?:how|wh(?:at|en|ere|ich|y|o(?:m|se)?))\b"
-    r"|(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would) ",
-    re.IGNORECASE,
-)
+_LEAST_READ = -4.0  # log-odds of an answer that count for its hit: a text about what is asked may be all that is wanted
+_NEAR = (-2.5, 0.0)  # log-odds of a hit without the reader, between which it is near, but perhaps silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +131,11 @@ class AnswerNetwork(CrossEncoder):
 
 
 class HitWeights(Settings):
-    """What the confidence of a hit depends on; by default the reader does not change it."""
+    """What the confidence of a hit depends on."""
 
-    intercept: float = 0.0
-    confidence: NonNegative = 1.0  # weight of its log-odds without the reader
-    answer: NonNegative = 0.0  # weight of the log-odds of its best sentence
+    intercept: float
+    confidence: NonNegative  # weight of its log-odds without the reader
+    answer: NonNegative  # weight of the log-odds of its best sentence
 
 
 class ReaderConfig(EncoderConfig):
@@ -150,8 +145,8 @@ class ReaderConfig(EncoderConfig):
     # The confidence of an answer is the logistic function of intercept + slope * log-odds.
     intercept: float = 0.0
     slope: Positive = 1.0
-    # That of a hit is the logistic function of the intercept, its log-odds without the reader, and those of the answer.
-    hits: HitWeights = HitWeights()
+    # That of a hit is the logistic function of a weighted sum, see `counted`; None: the reader does not change it.
+    hits: HitWeights | None = None
 
 
 class AnswerReader(TextReader[AnswerNetwork, ReaderConfig]):
@@ -199,18 +194,23 @@ class AnswerReader(TextReader[AnswerNetwork, ReaderConfig]):
         """Calibrated probability that a sentence with these log-odds answers, in [0, 1]."""
         return _probability(self.config.intercept + self.config.slope * log_odds)
 
-    def hit_confidence(self, query: str, confidence: float, log_odds: float) -> float:
+    def hit_confidence(self, confidence: float, log_odds: float) -> float:
         """Calibrated probability that a hit answers, in [0, 1], from that without the reader and its best sentence."""
-        weights, certain = self.config.hits, min(max(confidence, _LEAST), 1 - _LEAST)
-        without_reader = math.log(certain / (1 - certain))
-        return _probability(
-            weights.intercept + weights.confidence * without_reader + weights.answer * counted(query, log_odds)
-        )
+        if (weights := self.config.hits) is None:
+            return confidence
+        certain = min(max(confidence, _LEAST), 1 - _LEAST)
+        without_reader, answer = counted(math.log(certain / (1 - certain)), log_odds)
+        return _probability(weights.intercept + weights.confidence * without_reader + weights.answer * answer)
 
 
-def counted(query: str, log_odds: float) -> float:
-    """Log-odds of the best sentence of a hit as they count for the confidence of the hit."""
-    return log_odds if _ASKS.match(query.strip()) else max(log_odds, _LEAST_UNASKED)
+def counted(without_reader: float, log_odds: float) -> tuple[float, float]:
+    """What counts for the confidence of a hit, of its log-odds without the reader and those of its best sentence.
+
+    A question is as close to a text that comes near its answer as to one that answers: only what is far, or certain
+    without the reader, counts. See docs/measure/experiments.md.
+    """
+    low, high = _NEAR
+    return min(without_reader, low) + max(without_reader, high), max(log_odds, _LEAST_READ)
 
 
 def _probability(log_odds: float) -> float:

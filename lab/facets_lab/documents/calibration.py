@@ -31,7 +31,7 @@ from facets.documents import DocumentQuery
 from facets.documents.confidence import FEATURES, SIGNALS, RelevanceCurve, features_of
 from facets.documents.types import Document, SearchHit, SearchMode
 from facets.errors import ConfigError
-from facets.model.answer_reader import AnswerReader, HitWeights, counted
+from facets.model.answer_reader import AnswerReader, counted
 from facets.model.loading import TASKS
 from facets.model.passage_checkpoint import TASK
 from facets.model.shipped import ENCODER_PREFIX, find_model
@@ -285,7 +285,7 @@ def calibrate_reader(
     folder = find_model(name_or_path)
     reader = AnswerReader.from_folder(folder)  # not shared: it is changed here
     own = reader.config
-    reader.config = own.replaced(intercept=0.0, slope=1.0, hits=HitWeights())  # gives plain log-odds
+    reader.config = own.replaced(intercept=0.0, slope=1.0, hits=None)  # gives plain log-odds
     sets = [sampled(read_beir(path), _NUM_QUERIES, _NUM_DOCUMENTS, seed=seed) for path in folders]
     observed = {data.name: _read_hits(_collections_of(data, sets, seed=seed), reader) for data in sets}
     observed[_WRITTEN] = _read_hits(_written_collections(sets, seed=seed), reader)
@@ -294,7 +294,7 @@ def calibrate_reader(
     for name, hits in observed.items():
         weights = _fit_read([others for other, others in observed.items() if other != name])
         slopes = np.array([weights[feature] for feature in _READ_FEATURES])
-        left_out[name] = _measure_read(hits, expit(weights["intercept"] + hits.features @ slopes))
+        left_out[name] = _measure_read(hits, expit(weights["intercept"] + _counted(hits) @ slopes))
         left_out[name]["without_reader"] = _measure_read(hits, expit(hits.features[:, 0]))
     fitted = _fit_read(list(observed.values()))
     if not dry_run:
@@ -351,7 +351,7 @@ def _read_hits(
     collections: Iterator[tuple[Mapping[str, str] | Sequence[Document], list[_Query]]], reader: AnswerReader
 ) -> ObservedHits:
     """The first hit of every query that the reader has read, with its log-odds without the reader and of the answer."""
-    model, rows = load_searched(None), list[tuple[float, float, bool, str, str]]()
+    model, rows = load_searched(None), list[tuple[float, float, bool, str]]()
     for texts, queries in collections:
         with indexed(model, texts, reader=reader) as collection:
             for start in range(0, len(queries), _BATCH):
@@ -362,17 +362,20 @@ def _read_hits(
                     for hit in hits[:1]:
                         if hit.confidence is not None and hit.answer_confidence is not None:
                             right = hit.id in query.relevant
-                            rows.append((hit.confidence, hit.answer_confidence, right, query.kind, query.text))
+                            rows.append((hit.confidence, hit.answer_confidence, right, query.kind))
     log_odds = logit(np.clip([row[:2] for row in rows], _LEAST, 1 - _LEAST))
-    log_odds[:, 1] = [counted(row[4], answer) for row, answer in zip(rows, log_odds[:, 1].tolist(), strict=True)]
     return ObservedHits(log_odds, np.array([row[2] for row in rows]), np.array([row[3] for row in rows]))
 
 
 def _fit_read(observed: Sequence[ObservedHits]) -> dict[str, float]:
     hits = ObservedHits.concatenate(observed)
     weights = np.concatenate([own.weights() for own in observed])
-    fitted = fit_logistic(hits.features, hits.relevant, weights, _READ_FEATURES)
+    fitted = fit_logistic(_counted(hits), hits.relevant, weights, _READ_FEATURES)
     return {name: max(0.0, weight) if name in _READ_FEATURES else weight for name, weight in fitted.items()}
+
+
+def _counted(hits: ObservedHits) -> Doubles:
+    return np.array([counted(*row) for row in hits.features.tolist()])
 
 
 def _measure_read(hits: ObservedHits, confidence_M: Doubles) -> dict[str, object]:

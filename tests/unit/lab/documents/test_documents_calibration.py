@@ -104,4 +104,4 @@ def test_reader_gets_weights_for_the_confidence_of_hits(
     after = AnswerReader.shared(folder)
     assert after.config.hits.to_dict() == report["weights"] != before.config.hits.to_dict()
     assert after.config.replaced(hits=before.config.hits) == before.config
-    assert after.hit_confidence("Who?", 0.5, 3.0) >= after.hit_confidence("Who?", 0.5, -3.0)
+    assert after.hit_confidence(0.5, 3.0) >= after.hit_confidence(0.5, -3.0)
