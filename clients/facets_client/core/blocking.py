@@ -76,10 +76,6 @@ class BlockingStream:
         """Queues a message; the caller bounds the queue by waiting for answers."""
         self._outgoing.put(message)
 
-    def half_close(self) -> None:
-        """Tells the server that no further message follows."""
-        self._outgoing.put(None)
-
     def receive(self) -> Any:
         """The next message; UnavailableError at the end of the stream."""
         reply = self._read()
@@ -90,7 +86,7 @@ class BlockingStream:
 
     def finish(self) -> None:
         """Ends the stream normally, after the last answer."""
-        self.half_close()
+        self._outgoing.put(None)
         self._read()
 
     def close(self) -> None:

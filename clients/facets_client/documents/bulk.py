@@ -41,10 +41,6 @@ class AsyncUpsertSession:
         batch = pb.UpsertStreamBatch(sequence=self._sequence, documents=documents)
         self._stream.send(pb.UpsertStreamRequest(batch=batch))
 
-    async def half_close(self) -> None:
-        """Tells the server that no further batch follows."""
-        self._stream.half_close()
-
     async def receive_ack(self) -> StreamAck:
         """Waits for the ack of the oldest batch in progress."""
         return to_ack((await in_thread(self._stream.receive)).ack, self.resume_token)

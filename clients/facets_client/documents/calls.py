@@ -185,7 +185,6 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
                 if num_unacked == session.max_unacked_batches:
                     yield await session.receive_ack()
                     num_unacked -= 1
-            await session.half_close()
             for _ in range(num_unacked):
                 yield await session.receive_ack()
             await session.finish()

@@ -227,7 +227,6 @@ class DocumentCalls(CollectionCalls):
                 if num_unacked == session.max_unacked_batches:
                     yield session.receive_ack()
                     num_unacked -= 1
-            session.half_close()
             for _ in range(num_unacked):
                 yield session.receive_ack()
             session.finish()
