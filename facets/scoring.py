@@ -122,26 +122,19 @@ def word_coverage(facets_SKD: Tensor, words_UD: Tensor) -> Tensor:
 def added_coverage(covered_TU: Tensor, repetition: float) -> Tensor:
     """Joint coverage ``[U]`` of each word by several sentences: ``(sum_t c_t ** (1 / repetition)) ** repetition``.
 
-    ``covered_TU``: their ``word_coverage``. ``repetition``: how much covering a word again counts, in ``[0, 1]``: 0
-    takes the maximum (eq. 3.7), 1 the sum.
+    ``covered_TU``: their ``word_coverage``. ``repetition``: how much covering a word again counts, in ``(0, 1]``: near
+    0 almost the maximum (eq. 3.7), 1 the sum.
     """
-    if not len(covered_TU):
-        return torch.zeros(covered_TU.shape[1], dtype=covered_TU.dtype)
-    if repetition == 0:
-        return covered_TU.amax(dim=0)
     return covered_TU.pow(1 / repetition).sum(dim=0).pow(repetition)
 
 
-def coverage_gain(powers_SU: Tensor, summed_U: Tensor, weights_U: Tensor, *, repetition: float = 0.0) -> Tensor:
+def coverage_gain(powers_SU: Tensor, summed_U: Tensor, weights_U: Tensor, *, repetition: float) -> Tensor:
     """Coverage ``[S]``, >= 0, that each candidate sentence would add; it never increases as the summary grows.
 
-    With ``repetition`` 0 this is Chang 2022, eq. 3.7. ``powers_SU``: ``word_coverage ** (1 / repetition)`` of the
-    candidates; ``word_coverage`` if ``repetition`` is 0. ``summed_U``: sum of these powers over the summary so far; the
-    maximum if ``repetition`` is 0. ``weights_U``: of each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its
-    number of occurrences.
+    ``powers_SU``: ``word_coverage ** (1 / repetition)`` of the candidates. ``summed_U``: sum of these powers over the
+    summary so far. ``weights_U``: of each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its number of
+    occurrences.
     """
-    if repetition == 0:
-        return (powers_SU - summed_U).clamp_min_(0.0) @ weights_U
     return ((powers_SU + summed_U).pow_(repetition) - summed_U.pow(repetition)).clamp_min_(0.0) @ weights_U
 
 

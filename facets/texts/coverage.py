@@ -32,11 +32,11 @@ SENTENCES_AT_A_TIME = 2048  # encoded together: enough to fill batches; their fa
 
 # A sentence t covers a word w of the document by `c_t(w) = (1 - _WORD_SHARE) * facet ** _POWER + _WORD_SHARE * word **
 # _POWER`, where `facet` is the cosine of w with the closest facet of t and `word` that with the closest word of t, both
-# at least 0. A summary covers `sum_w weight(w) * (sum_t c_t(w) ** (1 / _REPETITION)) ** _REPETITION` with
+# at least 0. A summary covers `sum_w weight(w) * (sum_t c_t(w) ** (1 / REPETITION)) ** REPETITION` with
 # `weight(w) = occurrences(w) ** _COUNT_POWER * ALPHA / (ALPHA + p(w))`. Chosen on dev documents.
 _WORD_SHARE = 0.7
 ALPHA = 1e-3
-_POWER, _REPETITION, _COUNT_POWER = 2.0, 0.65, 2.0
+_POWER, REPETITION, _COUNT_POWER = 2.0, 0.65, 2.0
 # Of models of passages. A sentence t covers a word that it contains with `c_t = 1`, and a sentence s with
 # `c_t = max(0, t . s) ** _POWER`. The words have the same weights, but for alpha; the sentences have equal weights,
 # which sum to `_SENTENCE_SHARE` of the total. Chosen on dev documents.
@@ -50,7 +50,6 @@ class Covered:
 
     covered: Tensor  # coverage of each target by each sentence, `[S, C]` in `[0, 1]`
     weights: Tensor  # weights of the targets, `[C]`, >= 0
-    repetition: float  # see `scoring.added_coverage`
 
 
 def coverages_of(
@@ -88,7 +87,7 @@ def _word_coverages(
                 facets = encoder.encode(texts[block]) if encoded is None else encoded[block]
                 own = slice(start - place.start, block.stop - place.start)
                 covered_SU[own] = block_coverage(model, rows[own], words_UD, facets)
-            yield Covered(covered_SU, weights_U, _REPETITION)
+            yield Covered(covered_SU, weights_U)
 
 
 def words_to_cover(model: TextModel, rows: Sequence[Ints], *, sought_ND: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -197,7 +196,7 @@ def _covered(model: TextModel, texts: Sequence[str], vectors_SD: Floats, *, soug
         weights_T = _focused(weights_T, torch.from_numpy(targets_TD @ sought_D).clamp_(0.0, 1.0).square_())
     parts = ((words_SU, word_weights_U, 1 - _SENTENCE_SHARE), (likeness_ST, weights_T, _SENTENCE_SHARE))
     weights_C = torch.cat([_shared(*part) for part in parts])
-    return Covered(torch.cat([words_SU, likeness_ST], dim=1), weights_C, _REPETITION)
+    return Covered(torch.cat([words_SU, likeness_ST], dim=1), weights_C)
 
 
 def _words(model: TextModel, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
@@ -241,5 +240,5 @@ def _focused(weights_C: Tensor, closeness_C: Tensor) -> Tensor:
 
 def _shared(covered_SC: Tensor, weights_C: Tensor, share: float) -> Tensor:
     """Scales weights so that all sentences together cover ``share``."""
-    total = float(scoring.added_coverage(covered_SC, _REPETITION) @ weights_C) if len(weights_C) else 0.0
+    total = float(scoring.added_coverage(covered_SC, REPETITION) @ weights_C) if len(weights_C) else 0.0
     return weights_C * (share / total) if total > 0 else weights_C

@@ -17,7 +17,7 @@ from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
-from facets.texts.coverage import Covered, coverages_of
+from facets.texts.coverage import REPETITION, Covered, coverages_of
 from facets.texts.importance import has_prose, importance
 
 # Gains computed at once: 4 MiB.
@@ -82,23 +82,19 @@ class _Gains:
     """Coverage that sentences add to the summary so far."""
 
     def __init__(self, covered: Covered) -> None:
-        covered_SU, weights_U, repetition = covered.covered, covered.weights, covered.repetition
+        covered_SU, weights_U = covered.covered, covered.weights
         self._weights_U = weights_U
-        self._repetition = repetition
         self._summed_U = torch.zeros(len(weights_U))
         self._step = max(1, GAINS_AT_A_TIME // max(1, len(weights_U)))
         first, all_U = list[Tensor](), torch.zeros(len(weights_U))
         for covered_BU in torch.split(covered_SU, self._step):
             check_interrupted()
             first.append(covered_BU @ weights_U)
-            if repetition == 0:
-                all_U = torch.maximum(all_U, covered_BU.amax(dim=0))
-            else:
-                all_U += covered_BU.pow_(1 / repetition).sum(dim=0)
+            all_U += covered_BU.pow_(1 / REPETITION).sum(dim=0)
         self.first = torch.cat(first).double().numpy()  # gain of every sentence over an empty summary, [S]
         self._powers_SU = covered_SU
         # Coverage by all sentences together, or 1 if that is 0.
-        self.total = float((all_U if repetition == 0 else all_U.pow_(repetition)) @ weights_U) or 1.0
+        self.total = float(all_U.pow_(REPETITION) @ weights_U) or 1.0
 
     def of(self, sentences_B: Ints) -> Doubles:
         """Gains of sentences, ``[B]``."""
@@ -106,12 +102,11 @@ class _Gains:
         for start in range(0, len(sentences_B), self._step):
             check_interrupted()
             powers_BU = self._powers_SU[torch.from_numpy(sentences_B[start : start + self._step])]
-            gains.append(scoring.coverage_gain(powers_BU, self._summed_U, self._weights_U, repetition=self._repetition))
+            gains.append(scoring.coverage_gain(powers_BU, self._summed_U, self._weights_U, repetition=REPETITION))
         return torch.cat(gains).double().numpy()
 
     def add(self, sentence: int) -> None:
-        powers_U, summed_U = self._powers_SU[sentence], self._summed_U
-        self._summed_U = torch.maximum(powers_U, summed_U) if self._repetition == 0 else powers_U + summed_U
+        self._summed_U = self._summed_U + self._powers_SU[sentence]
 
 
 _DEFAULT_NUM_SENTENCES = 3

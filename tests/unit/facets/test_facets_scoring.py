@@ -62,16 +62,15 @@ def test_codebook_contributions_add_up_to_the_score() -> None:
     torch.testing.assert_close(contributions.sum(dim=(1, 2)) - 2, score, atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("repetition", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("repetition", [0.3, 0.5, 1.0])
 @settings(max_examples=20)
 @given(seed=st.integers(0, 10_000))
 def test_coverage_gain_is_what_the_sentence_adds_and_never_grows(repetition: float, seed: int) -> None:
     words = torch.nn.functional.normalize(_facets(seed, 1, 8)[0] - 0.5, dim=-1)
     covered = scoring.word_coverage(_facets(seed + 1, 5, 2), words)
     weights = torch.full((8,), 1 / 8)
-    powers = covered ** (1 / repetition) if repetition else covered
-    small = powers[0]
-    large = powers[0] + powers[1] if repetition else torch.maximum(powers[0], powers[1])
+    powers = covered ** (1 / repetition)
+    small, large = powers[0], powers[0] + powers[1]
     gains_small = scoring.coverage_gain(powers, small, weights, repetition=repetition)
     gains_large = scoring.coverage_gain(powers, large, weights, repetition=repetition)
     assert (gains_large >= 0).all() and (gains_large <= gains_small + 1e-5).all()

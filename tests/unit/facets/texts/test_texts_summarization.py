@@ -60,7 +60,7 @@ def _reference_selection(
     num_sentences=st.integers(1, 30),
     num_words=st.integers(1, 12),
     budget=st.integers(1, 20),
-    repetition=st.sampled_from([0.0, 0.3, 0.8, 1.0]),
+    repetition=st.sampled_from([0.3, 0.8, 1.0]),
     count=st.booleans(),
 )
 def test_lazy_choice_equals_the_plain_greedy_one(
@@ -73,8 +73,8 @@ def test_lazy_choice_equals_the_plain_greedy_one(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(summarization, "GAINS_AT_A_TIME", 50)
         patch.setattr(summarization, "FIRST_BLOCK", 2)
-        own = Covered(covered, weights, repetition)
-        picked = select_sentences(own, costs_S=costs, budget=budget)
+        patch.setattr(summarization, "REPETITION", repetition)
+        picked = select_sentences(Covered(covered, weights), costs_S=costs, budget=budget)
     assert [item.gain for item in picked] == pytest.approx(expected, abs=1e-4)
     assert len({item.sentence for item in picked}) == len(picked)
     if len(picked) == num_sentences:
@@ -196,7 +196,7 @@ def test_sentences_cover_the_words_they_hold_and_the_sentences_they_resemble(pas
     assert weights[shared].item() == pytest.approx(4 * weights[~shared].max().item(), rel=1e-4)
     parts = [slice(0, num_words), slice(num_words, None)]
     totals = [
-        float(added_coverage(covered.covered[:, part], covered.repetition) @ covered.weights[part]) for part in parts
+        float(added_coverage(covered.covered[:, part], coverage.REPETITION) @ covered.weights[part]) for part in parts
     ]
     np.testing.assert_allclose(totals, [0.5, 0.5], atol=1e-5)
 
