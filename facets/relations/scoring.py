@@ -160,7 +160,8 @@ def score_arrays(
 def combined_scores(facet_PR: Floats, schema_PR: Floats, confidence: Confidence) -> Floats:
     """The higher of facet and look-up score, in ``[-1, 1]``; look-up scores are first mapped to the facets' scale."""
     moved_PR = confidence.schema_scale * schema_PR + confidence.schema_shift
-    scores_PR: Floats = np.clip(np.fmax(facet_PR, moved_PR) / confidence.peak, -1.0, 1.0)
+    highest = max(1.0, confidence.schema_scale + confidence.schema_shift)
+    scores_PR: Floats = np.clip(np.fmax(facet_PR, moved_PR) / highest, -1.0, 1.0)
     return scores_PR
 
 

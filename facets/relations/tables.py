@@ -104,11 +104,6 @@ class Confidence(Settings):
     type_weight: float = 0.08  # weight of the log-odds of an argument's type
     entailment: EntailmentWeights = EntailmentWeights()
 
-    @property
-    def peak(self) -> float:
-        """Divisor of scores, so that the highest is 1."""
-        return max(1.0, self.schema_scale + self.schema_shift)
-
 
 # Names of the tables among a model's weights: unit rows, and log-odds of heads, then of tails.
 TABLES = ("relations.facets", "table.patterns", "table.relations", "relations.types")
