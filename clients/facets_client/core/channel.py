@@ -82,12 +82,7 @@ def rpcs() -> Mapping[str, Rpc]:
 
 def rpc_of(request: type[Message]) -> Rpc:
     """The rpc that takes a request of this class; each rpc has its own request class."""
-    return _rpcs_by_request()[request.DESCRIPTOR.full_name]
-
-
-@functools.cache
-def _rpcs_by_request() -> dict[str, Rpc]:
-    return {rpc.descriptor.input_type.full_name: rpc for rpc in rpcs().values()}
+    return next(rpc for rpc in rpcs().values() if rpc.request is request)
 
 
 # Only transient failures of calls that had no effect (AIP-194). gRPC waits longer when the server asks for it
