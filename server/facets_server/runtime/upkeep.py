@@ -12,7 +12,7 @@ from facets_client import FacetsClient, FacetsClientError
 
 from facets import errors
 from facets.documents.store import SCHEMA as DOCUMENTS
-from facets.documents.store import examine_postgres, move_to_postgres
+from facets.documents.store import STORE_FILE, examine_postgres, move_to_postgres
 from facets.errors import ConfigError, DamagedError, OverloadedError, StorageError, StoreGoneError
 from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
@@ -33,11 +33,10 @@ _NAMED = "%Y-%m-%dT%H-%M-%S.%fZ"
 _NAMES = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]-[0-9][0-9]-[0-9][0-9].[0-9]*Z"  # of these
 _SNAPSHOTS = "indexes/*.index"
 _ANSWER_S = 2.0
-_DOCUMENTS = "documents.sqlite3"
 # File patterns in the data directory -> schemas. A store that refers to another comes before it.
 STORES = {
     STREAMS_FILE: STREAMS,
-    "documents.sqlite3": DOCUMENTS,
+    STORE_FILE: DOCUMENTS,
     "relations/*/relations.sqlite3": RELATIONS,
     "papers/*/recommendation.sqlite3": PAPERS,
 }
@@ -49,7 +48,7 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
     """Copies every store of a directory, even one in use, and verifies the copy; False when a part is damaged."""
     stores = [(path, schema.counter) for path, schema in _stores(data_dir)]
     if not stores:
-        raise StoreGoneError(f"{data_dir} is no data directory, or no longer: it has no documents.sqlite3")
+        raise StoreGoneError(f"{data_dir} is no data directory, or no longer: it has no {STORE_FILE}")
     files = backups.back_up(data_dir, destination, stores)
     for name, file in files.items():
         say(f"{name}: {file.num_bytes} bytes" + ("" if file.writes is None else f", revision {file.writes}"))
@@ -104,7 +103,7 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
 
 def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
     """Puts a backup into an empty or new directory; raises as :func:`facets.storage.backup.restore`."""
-    files = backups.restore(source, data_dir, stores=STORES, needed=_DOCUMENTS)
+    files = backups.restore(source, data_dir, stores=STORES, needed=STORE_FILE)
     say(f"{len(files)} stores of {source} restored to {data_dir}; indexes are built again when a server starts")
 
 
@@ -154,7 +153,7 @@ def _examine_directory(directory: Path, url: str) -> Iterator[str]:
     free = disk_of(directory if directory.exists() else directory.absolute().parent).free_bytes
     yield f"{directory} {'exists' if directory.exists() else 'will be created'}, {free / 1e9:.1f} GB free"
     if url == "sqlite":
-        DirectoryManifest(directory, _DOCUMENTS).check()
+        DirectoryManifest(directory, STORE_FILE).check()
     if (directory / "lock").exists():
         try:
             DirectoryLock(directory).close()
@@ -179,9 +178,9 @@ def verify_directory(directory: Path, say: Say) -> bool:
     elif not (directory / MANIFEST).exists() and not (directory / LOCK).exists():
         raise DamagedError(f"{directory} is no data directory, and no backup: it has no {backups.BACKUP_MANIFEST}")
     stores = list(_stores(directory))
-    if not any(path.name == _DOCUMENTS for path, _ in stores):
-        raise DamagedError(f"{directory} has no documents.sqlite3: expected a data directory or a backup")
-    manifest = DirectoryManifest(directory, _DOCUMENTS)
+    if not any(path.name == STORE_FILE for path, _ in stores):
+        raise DamagedError(f"{directory} has no {STORE_FILE}: expected a data directory or a backup")
+    manifest = DirectoryManifest(directory, STORE_FILE)
     num_damaged = 0
     for problem in chain(manifest.problems(), *(backups.problems_of(*store) for store in stores)):
         say(problem)
