@@ -38,10 +38,6 @@ class AddedRelationStore(RecordStore):
     def __init__(self, place: Path | SqlDatabase, model: str) -> None:
         super().__init__(place / _FILE if isinstance(place, Path) else place, f"relations/{model}", SCHEMA)
 
-    def read(self) -> list[Relation]:
-        """All added relations, in the order they were added."""
-        return _updated([], self.news())
-
 
 def added_record(relation: Relation) -> Record:
     """An added relation as it is stored; a record of its name without a value removes it."""
@@ -49,7 +45,8 @@ def added_record(relation: Relation) -> Record:
     return Record(_KIND, relation.name, json.dumps(values).encode())
 
 
-def _updated(known: Sequence[Relation], news: News) -> list[Relation]:
+def updated(known: Sequence[Relation], news: News) -> list[Relation]:
+    """The added relations, in the order they were added, after news of the store."""
     relations = {relation.name: relation for relation in known}
     for _, name, value in news.records:
         relations.pop(name, None)
@@ -87,7 +84,7 @@ class Additions(RecordFollower[AddedRelationStore]):
     @interrupted_by(lambda: None)  # a caller that gives up must not keep these additions from later callers
     def take(self, news: News) -> None:
         """Applies what was written to the store, by this server or another."""
-        added = _updated([] if news.is_all else self._known[0], news)
+        added = updated([] if news.is_all else self._known[0], news)
         self._known = added, self._with_added(added)
 
     def chosen(self, relations: Sequence[str] | None) -> RelationFacets:

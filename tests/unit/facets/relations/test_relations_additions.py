@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from facets.errors import ConflictError, DiskFullError, InvalidInputError, NotFoundError, StoreGoneError
-from facets.relations.additions import AddedRelationStore, fitted_facets
+from facets.relations.additions import AddedRelationStore, fitted_facets, updated
 from facets.relations.engine import RelationEngine
 from facets.relations.results import Relation
 
@@ -92,7 +92,7 @@ GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 def read(folder: Path) -> list[Relation]:
     store = AddedRelationStore(folder, "toy")
     try:
-        return store.read()
+        return updated([], store.news())
     finally:
         store.close()
 

@@ -19,7 +19,7 @@ from facets_server.documents.stream_store import StreamStore
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.papers.records import Paper
 from facets.papers.store import Added, AdditionStore
-from facets.relations.additions import AddedRelationStore, added_record
+from facets.relations.additions import AddedRelationStore, added_record, updated
 from facets.relations.results import Relation
 from facets.storage.backup import last_backup
 
@@ -175,7 +175,7 @@ def test_guide_to_backups_works_as_printed(data, tmp_path):
     assert [paper.id for paper in Added.of(papers.news()).papers.values()] == ["p1"]
     papers.close()
     relations = AddedRelationStore(restored / "relations" / "toy", "toy")
-    assert [relation.name for relation in relations.read()] == ["mentor"]
+    assert [relation.name for relation in updated([], relations.news())] == ["mentor"]
     relations.close()
 
 
