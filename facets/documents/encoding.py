@@ -7,7 +7,7 @@ Shape letters: N documents, P parts of all documents, T facets of all parts, K f
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise, starmap
 from typing import TypeAlias
@@ -162,7 +162,7 @@ def encode_documents(documents: Sequence[Document], model: CollectionModel) -> E
         num_parts=np.array([max(1, len(document.parts)) for document in documents], dtype=np.int64),
         codes=codes_TD,
         norms=norms_T,
-        starts=starts_of(facets.stop - facets.start for _, _, facets in parts),
+        starts=np.cumsum([0, *(facets.stop - facets.start for _, _, facets in parts)]),
         spans=[
             None if document.facet_spans is None else searched.in_part(document.facet_spans[facets])
             for document, searched, facets in parts
@@ -208,7 +208,7 @@ def check_facets(
         raise InvalidInputError(f"must be an array of floats [facets, dimensions], got {kind}", path=facets_path)
     most = model.num_facets if document.facet_spans is None else len(facets) if is_whole else MAX_NUM_FACETS
     if len(document.parts) < 2:
-        starts = starts_of([len(facets)])
+        starts = np.array([0, len(facets)])
         _check_shape(facets, (model.num_facets, model.dim), most, facets_path)
     else:
         starts = _check_parts(document, path)
@@ -240,7 +240,7 @@ def _check_parts(document: Document, path: ErrorPath) -> Ints:
     """Checks that several parts cover the text; returns the offset of each part's facets, ``[P + 1]``."""
     if len(document.parts) > MAX_PARTS:
         raise InvalidInputError(f"has {len(document.parts)} items, the limit is {MAX_PARTS}", path=(*path, "parts"))
-    starts, num_facets = starts_of(document.part_facets), len(document.facet_embeddings)
+    starts, num_facets = np.cumsum([0, *document.part_facets]), len(document.facet_embeddings)
     if len(starts) != len(document.parts) + 1 or starts[-1] != num_facets:
         rule = f"must give each of {len(document.parts)} parts its share of {num_facets} facets"
         raise InvalidInputError(rule, path=(*path, "part_facets"))
@@ -288,11 +288,6 @@ def normalize(facets: Doubles) -> tuple[Doubles, Doubles]:
     with np.errstate(invalid="ignore", over="ignore"):
         norms = np.linalg.norm(facets, axis=-1, keepdims=True)
         return facets / np.where(norms > 0, norms, 1.0), np.squeeze(norms, axis=-1)
-
-
-def starts_of(counts: Iterable[int]) -> Ints:
-    """Offsets ``[N + 1]`` of consecutive groups of these sizes; the last one is their sum."""
-    return np.cumsum([0, *counts], dtype=np.int64)
 
 
 def encode_units(units_TD: Vectors) -> Codes:

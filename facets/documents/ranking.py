@@ -13,7 +13,6 @@ import numpy as np
 from facets.arrays import Doubles, Floats, Ints, Vectors, products, take_groups
 from facets.documents.answers import MAX_READ_HITS, QueryWords, Sentences, read_answers, sentences_in
 from facets.documents.confidence import SIGNALS, features_of
-from facets.documents.encoding import starts_of
 from facets.documents.fields import SearchedText, hash_terms
 from facets.documents.queries import PreparedSearch
 from facets.documents.records import CollectionRecord
@@ -248,7 +247,7 @@ def _meet(
                 own_codes = codes[taken]
             met.append(meet(query_JD, own_codes, own_starts, any_suffices=search.any_suffices))
     return [
-        Meetings(*map(np.concatenate, zip(*met, strict=True))) if met else meet(query_JD, none, starts_of([]))
+        Meetings(*map(np.concatenate, zip(*met, strict=True))) if met else meet(query_JD, none, np.array([0]))
         for query_JD, met in zip(query_QJD, met_by_query, strict=True)
     ]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from facets.arrays import Ints
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
-from facets.documents.encoding import StoredFacets, starts_of
+from facets.documents.encoding import StoredFacets
 from facets.documents.fields import SearchedText, count_terms, field_texts, searched_part, terms_from_bytes
 from facets.documents.filters import Filter, filter_warnings
 from facets.documents.records import (
@@ -392,7 +392,7 @@ class StoreView:
             named = {row: ids[row][1] if row in ids else f"at row {row}" for row in damaged}
             raise DamagedDocumentsError("the facets", named)
         ordered = [found[row] for row in rows.tolist()]
-        starts = starts_of(len(norms) // 4 for _, norms, _, _ in ordered)
+        starts = np.cumsum([0, *(len(norms) // 4 for _, norms, _, _ in ordered)])
         norms_T = np.frombuffer(b"".join(norms for _, norms, _, _ in ordered), "<f4").astype(np.float32)
         codes = bytearray().join(units.ljust(len(norms) // 4 * record.dim, b"\0") for _, norms, _, units in ordered)
         codes_TD = np.frombuffer(codes, dtype=np.int8).reshape(-1, record.dim)

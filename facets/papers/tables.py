@@ -376,7 +376,7 @@ class EngineState:
             vectors_RD = np.stack([new[key].vector if key in new else table.vectors[old[key]] for key in keys])
             papers_R = [members[kind][key] if key in members[kind] else self.papers_of(kind, key) for key in keys]
             papers_P = np.array(list(chain.from_iterable(papers_R)), dtype=np.int64)
-            changed = self._table(kind, keys, names, vectors_RD, papers_P, _starts(map(len, papers_R)))
+            changed = self._table(kind, keys, names, vectors_RD, papers_P, np.cumsum([0, *map(len, papers_R)]))
             tables[kind] = _spliced(table, [old[key] for key in keys if key in old], changed)
         return EngineState(self.bank, tables, self.row_of_paper)
 
@@ -412,13 +412,9 @@ def _spliced(table: CandidateTable, without: Sequence[int], new: CandidateTable)
         np.concatenate([table.names[stays_J], new.names]),
         np.concatenate([table.vectors[stays_J], new.vectors[:]]),
         np.concatenate([table.papers[np.repeat(stays_J, counts_J)], new.papers]),
-        _starts([*counts_J[stays_J], *np.diff(new.starts)]),
+        np.cumsum([0, *counts_J[stays_J], *np.diff(new.starts)]),
         np.concatenate([table.years[stays_J], new.years]),
     )
-
-
-def _starts(counts: Iterable[int]) -> Ints:
-    return np.cumsum([0, *counts], dtype=np.int64)
 
 
 def _objects(texts: Sequence[str]) -> NDArray[np.object_]:
