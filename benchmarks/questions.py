@@ -4,8 +4,8 @@
 any system had answered; of the split ``held`` only the counts are looked at. ``people``: fifty questions over
 ``tests/answers/people``; READMEs, licences and docstrings are from installed packages, and lead sections of Wikipedia
 articles are from ``../shared/data/corpus`` (without it, their questions are left out). ``files``: a hundred questions
-over ``tests/answers/people_files``, forty of which nothing answers. ``folders``: 864 questions over nine folders,
-such as those of a school, a hotel and a museum, 276 of which nothing answers. ``--peers`` adds bm25s and MiniLM
+over ``tests/answers/people_files``, forty of which nothing answers. ``folders``: 1,104 questions over eleven folders,
+such as those of a school, a hotel and a museum, 366 of which nothing answers. ``--peers`` adds bm25s and MiniLM
 cosines over the same texts.
 """
 
