@@ -375,7 +375,7 @@ BAD = {
 def test_hostile_files_are_listed_with_their_reasons_and_the_others_are_read(tmp_path):
     for name, (content, _) in BAD.items():
         write(tmp_path / name, content)
-    limits = {"time_s": 2, "memory_bytes": 300 * 2**20, "unpacked_bytes": 40_000_000, "num_members": 30}
+    limits = {"time_s": 5, "memory_bytes": 300 * 2**20, "unpacked_bytes": 40_000_000, "num_members": 30}
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     records = read(tmp_path, **limits)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # a child begins as a copy of this process

@@ -29,7 +29,7 @@ class Reader:
     def answer_confidence(self, log_odds: float) -> float:
         return 0.9 if log_odds > 0 else 0.01
 
-    def hit_confidence(self, query: str, confidence: float, log_odds: float) -> float:
+    def hit_confidence(self, confidence: float, log_odds: float) -> float:
         return 0.8 if log_odds > 0 else confidence / 10
 
 
