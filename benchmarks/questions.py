@@ -152,7 +152,10 @@ def write_folders(folder: Path) -> Asked:
 
 
 def write_people(folder: Path) -> Asked:
-    """Writes the files of each collection of ``people``; Wikipedia leads only if the corpus exists."""
+    """Writes the files of each collection of ``people``; Wikipedia leads only if the corpus exists.
+
+    Questions about what the installed packages no longer say are left out.
+    """
     mixed = folder / "folder"
     mixed.mkdir(parents=True)
     for part in ("pages", "mails", "web"):
@@ -172,7 +175,13 @@ def write_people(folder: Path) -> Asked:
     if CORPUS.is_file():
         _write_lines(folder / "leads.jsonl", leads())
         made["wikipedia"] = folder / "leads.jsonl"
-    return _questions(PEOPLE / "questions.jsonl"), made
+    texts = {name_of(path.name): path.read_text(encoding="utf-8") for path in mixed.rglob("*.*")}
+
+    def has_answer(one: Question) -> bool:
+        return any(holds(texts.get(name, ""), answer) for name in one.documents for answer in one.answers)
+
+    asked = _questions(PEOPLE / "questions.jsonl")
+    return [one for one in asked if one.collection != "folder" or not one.documents or has_answer(one)], made
 
 
 def docstrings() -> dict[str, str]:
