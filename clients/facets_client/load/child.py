@@ -13,12 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
-from facets_client.load.formats import InputFile, format_of, safe_label
+from facets_client.load.formats import InputFile, format_of, format_of_name, kinds_of, safe_label
 from facets_client.load.rows import Member, Part, ReadOptions, Rejection, Row
 from facets_client.load.source import InputError, Source, copy
 
@@ -157,6 +158,7 @@ class _Reader:
         self._options = replace(options, note=lambda sentence: self._send("note", sentence))
         self._skipped = skipped
         self._num_members = 0
+        self._passed_over: Counter[str] = Counter()  # suffixes of members that are no text
         self._bytes_left = options.unpacked_bytes
         self._position = 0
 
@@ -166,6 +168,8 @@ class _Reader:
             self._read_file(path, name, self._options, 0)
             if before != _size_and_time(path, name):
                 self._send_item(Rejection(1, "changed", f"{name}: changed while it was read: read it again"))
+            if self._passed_over:
+                self._send("note", f"{name}: skipped files of other formats: {kinds_of(self._passed_over)}")
             self._send("end")
         except Exception as error:
             self._send("fault", *self._fault(name, error))
@@ -185,6 +189,9 @@ class _Reader:
     def _read_file(self, path: str, name: str, options: ReadOptions, depth: int) -> None:
         with Source(path, name=name) as source:
             form = format_of(source, options)
+            if depth and form.name == "text" and format_of_name(name) is None and source.other_kind():
+                self._passed_over[PurePath(name).suffix.lower() or "no suffix"] += 1
+                return
             form.require_reader()
             section = Section(name, form.name, self._num_members if depth else 0)
             self._allow_time()

@@ -28,6 +28,7 @@ _TEXT_FILE_NAMES = frozenset(
     " install licence license maintainers news notice patents readme security thanks todo version".split()
 )
 _COMPRESSED_SUFFIXES = (".gz", ".xz", ".zst")
+_HIDDEN = (".", "~$")  # the second: locks that Office keeps beside open files
 _REJECTED_SUFFIX = ".rejected.jsonl"  # written by an earlier run
 
 
@@ -60,7 +61,7 @@ def read_zip(source: Source, options: ReadOptions) -> Items:
         skipped: Counter[str] = Counter()
         for number, name in enumerate(names, start=1):
             path = PurePosixPath(name)
-            if any(part.startswith((".", "__MACOSX")) for part in path.parts if part != ".."):
+            if any(part.startswith((*_HIDDEN, "__MACOSX")) for part in path.parts if part != ".."):
                 continue
             if format_of_name(name) is None:
                 skipped[path.suffix.lower() or "no suffix"] += 1
@@ -68,10 +69,11 @@ def read_zip(source: Source, options: ReadOptions) -> Items:
                 yield Member(name, partial(archive.open, name))  # type: ignore[arg-type]
             source.share_read = number / len(names)
         if skipped:
-            options.note(f"{source.name}: skipped files of other formats: {_kinds(skipped)}")
+            options.note(f"{source.name}: skipped files of other formats: {kinds_of(skipped)}")
 
 
-def _kinds(skipped: Counter[str]) -> str:
+def kinds_of(skipped: Counter[str]) -> str:
+    """The suffixes of skipped files, for a note."""
     return ", ".join(f"{kind} ({number})" for kind, number in skipped.most_common(8))
 
 
@@ -111,7 +113,7 @@ FORMATS: dict[str, Format] = {
 }
 _BY_SUFFIX = {suffix: form for form in FORMATS.values() for suffix in form.suffixes}
 # First bytes, ignoring white space.
-_BY_HEAD = {b"{": "jsonl", b"[": "json", b"%PDF": "pdf", b"PAR1": "parquet", b"<": "html"}
+_BY_HEAD = {b"{\\rtf": "text", b"{": "jsonl", b"[": "json", b"%PDF": "pdf", b"PAR1": "parquet", b"<": "html"}
 
 
 def format_of_name(name: str) -> Format | None:
@@ -199,7 +201,7 @@ def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
             continue
         subfolders[:] = sorted(subfolder for subfolder in subfolders if not subfolder.startswith("."))
         skipped["links"] += sum(os.path.islink(os.path.join(folder, subfolder)) for subfolder in subfolders)
-        for file in sorted(file for file in files if not file.startswith(".") and not file.endswith(_REJECTED_SUFFIX)):
+        for file in sorted(one for one in files if not one.startswith(_HIDDEN) and not one.endswith(_REJECTED_SUFFIX)):
             path = os.path.join(folder, file)
             if not (os.path.exists(path) and Path(os.path.realpath(path)).is_relative_to(root)):
                 skipped["links"] += 1  # they lead out of the folder, or nowhere
@@ -209,7 +211,7 @@ def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
                 skipped[os.path.splitext(file)[1].lower() or "no suffix"] += 1
             else:
                 found.append(InputFile(path, Path(path).relative_to(name).as_posix()))
-    kinds = _kinds(+skipped)
+    kinds = kinds_of(+skipped)
     text = "to read text among them, name the files or a pattern, such as '*.log'"
     if not found:
         message = f"{name}: no readable file in this folder: {f'it has {kinds}' if kinds else 'it is empty'}"

@@ -115,7 +115,10 @@ def _without_quotes(text: str) -> str:
     if len(text) > _MAX_REPLY_CHARS or any(len(line) > _MAX_LINE_CHARS for line in text.split("\n")):
         return text
     reply = next(iter(EmailReplyParser(languages=_LANGUAGES).read(text).replies), None)
-    return (reply.body.strip() if reply else "") or text
+    lines = reply.body.rstrip().split("\n") if reply else []
+    while lines and (lines[-1].startswith(">") or not lines[-1].strip()):  # nothing replies to this quotation
+        lines.pop()
+    return "\n".join(lines).strip() or text
 
 
 def read_msg(source: Source, options: ReadOptions) -> Items:

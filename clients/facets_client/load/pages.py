@@ -266,7 +266,8 @@ class HtmlPage:
 
 
 _NO_TITLE = re.compile(
-    r"(untitled|document|powerpoint presentation)( document|[ \d]*)|microsoft \w+ - .*|.+\.(docx?|pptx?|dvi|indd|tex)",
+    r"(untitled|document|powerpoint presentation)( document|[ \d]*)|\(anonymous\)|microsoft \w+ - .*"
+    r"|.+\.(docx?|pptx?|dvi|indd|tex)",
     re.IGNORECASE,
 )
 

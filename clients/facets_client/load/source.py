@@ -31,6 +31,7 @@ _BINARY_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an old office document",
     b"%PDF": "a PDF",
     b"PAR1": "Parquet",
+    b"{\\rtf": "RTF",
 }
 _FORMAT_OF_CONTENT = {"a PDF": "pdf", "Parquet": "parquet"}
 # Exceptions raised by reading damaged or truncated data.
@@ -120,13 +121,18 @@ class Source(AbstractContextManager["Source"]):
         """The first uncompressed bytes, before anything is read."""
         return self._uncompressed.peek(num_bytes)
 
+    def other_kind(self) -> str:
+        """What the first bytes are if not text, such as "a PDF"; empty for text."""
+        head = self.peek(4096)
+        is_binary = b"\0" in head and not head.startswith(tuple(_BYTE_ORDER_MARKS))
+        known = next((name for magic, name in _BINARY_FORMATS.items() if head.startswith(magic)), "")
+        return known or ("binary data" if is_binary else "")
+
     def text_head(self, kind: str) -> bytes:
         """The first bytes of what should be text."""
         head = self.peek(_STREAM_TEXT_BYTES if self.size is None else _FILE_TEXT_BYTES)
-        detected = next((name for magic, name in _BINARY_FORMATS.items() if head.startswith(magic)), "")
-        is_marked = any(head.startswith(mark) for mark in _BYTE_ORDER_MARKS)
-        if detected or (b"\0" in head[:4096] and not is_marked):
-            problem = f"{self.name}: expected {kind}, got {detected or 'binary data'}"
+        if detected := self.other_kind():
+            problem = f"{self.name}: expected {kind}, got {detected}"
             form = _FORMAT_OF_CONTENT.get(detected)
             misnamed = f"rename it to end in .{form}, or use --format {form}"
             raise InputError(problem, hint=misnamed if form else "save files of other formats as PDF, text or CSV")

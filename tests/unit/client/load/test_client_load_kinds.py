@@ -139,8 +139,9 @@ def mbox(path):
     box.add(OLD_MAIL)
     message = email.message.EmailMessage()
     message["Subject"], message["Message-ID"] = "Report", "<9@x>"
-    message.set_content("See the file.")
+    message.set_content("See the file.\n\n> Which one?")
     message.add_attachment(b"# Sales\n\nNine percent.", maintype="text", subtype="markdown", filename="sales.md")
+    message.add_attachment(b"\x89PNG\r\n\x1a\n\0\0", maintype="image", subtype="png", filename="logo.png")
     box.add(message)
     box.close()
 
@@ -215,7 +216,7 @@ KINDS = {
         mbox,
         {
             "#2@x": ("Order forty.", ANN),
-            "#9@x": ("See the file.", {"title": "Report", "thread": "9@x", "attachments": ["sales.md"]}),
+            "#9@x": ("See the file.", {"title": "Report", "thread": "9@x", "attachments": ["sales.md", "logo.png"]}),
             "/2/sales.md": ("# Sales\n\nNine percent.", {"title": "Sales"}),
         },
     ),
@@ -233,7 +234,7 @@ KINDS = {
     "a.parquet": (parquet, {"#1": ("Tea is hot.", {"n": 1})}),
     "a.zip": (
         archive(
-            **{"b/c.md": "Salt.", "x.png": b"\x89PNG", "__MACOSX/b/c.md": "no", "in.zip": archive(d="no", LICENSE="L.")}
+            **{"b/c.md": "Salt.", "x.png": "", "__MACOSX/c.md": "", "~$c.md": "", "in.zip": archive(d="", LICENSE="L.")}
         ),
         {"/b/c.md": ("Salt.", {}), "/in.zip/LICENSE": ("L.", {})},
     ),
@@ -365,6 +366,7 @@ BAD = {
     "mail.mbox": (b"no mail", "expected a mailbox"),
     "members.zip": (archive(**{str(number): "" for number in range(40)}), "the limit is 30"),
     "old.docx": (b"\xd0\xcf\x11\xe0" + bytes(600), "encrypted, or of an old version"),
+    "rich.txt": (b"{\\rtf1 Hello}", "expected text, got RTF"),
     "right\u202eleft\n.txt": (b"Shown escaped.", ["Shown escaped."]),
     "sheet.xlsx": (HUGE_SHEET, "more than 300 MiB"),
     "zeros.zip": (archive(**{"a.txt": bytes(50_000_000)}), ["unreadable_file"]),

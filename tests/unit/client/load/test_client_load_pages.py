@@ -143,7 +143,7 @@ def test_a_table_of_a_pdf_has_rows_with_its_header(tmp_path):
     [
         ("The harbour", "The harbour"),
         ("Untitled Hearts", "Untitled Hearts"),
-        *((title, None) for title in ("untitled", "Untitled 3", "Microsoft Word - a b.doc", "my report.DOCX", " ")),
+        *((one, None) for one in ("untitled", "Untitled 3", "(anonymous)", "Microsoft Word - a b.doc", "a.DOCX", " ")),
     ],
 )
 def test_a_title_that_a_program_made_up_is_none(tmp_path, title, shown):

@@ -205,7 +205,7 @@ def test_rows_of_a_csv_file_are_what_was_written(table):
 
 
 def test_files_that_arguments_name(tmp_path):
-    for name in ("a/x.txt", "b/x.txt", "b/.hidden.txt", "b/photo.png", "LICENSE"):
+    for name in ("a/x.txt", "b/x.txt", "b/.hidden.txt", "b/~$x.docx", "b/photo.png", "LICENSE"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text")
     os.mkfifo(tmp_path / "b" / "pipe.txt")
