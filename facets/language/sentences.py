@@ -18,14 +18,14 @@ _TITLES = frozenset(
 )
 # The same, but in capitals they are different words ("in Dublin, IE. Paul wrote").
 _CONNECTIVES = frozenset(
-    "vs v cf e.g i.e eg ie viz bzw ggf evtl inkl zzgl vgl sog insb geb z.b d.h bl.a f.eks bijv tzv nap\u0159 med"
-    " mme mlle sra srta dra avda hrn ing dipl.-ing mgr dhr mevr tel t\u00e9l tlf ul sv".split()
+    "vs v cf e.g i.e eg ie viz incl excl bzw ggf evtl inkl zzgl vgl sog insb geb z.b d.h bl.a f.eks bijv tzv"
+    " nap\u0159 med mme mlle sra srta dra avda hrn ing dipl.-ing mgr dhr mevr tel t\u00e9l tlf ul sv".split()
 )
 # Their full stop ends a sentence unless a number follows: "p. 5", "No. 7", "Jan. 3", "ca. 1900".
 _BEFORE_NUMBERS = frozenset(
     "p pp no nos vol vols fig figs eq eqs sec sect ch chap art ca c approx op ed eds para ver"
     " jan feb mar apr jun jul aug sep sept oct nov dec b d r est"
-    " abs nr str kap abb tab bd kl p\u00e1g n\u00fam pag \u010d".split()
+    " abs nr str kap abb tab bd kl max min p\u00e1g n\u00fam pag \u010d".split()
 )
 # Their full stop ends a sentence if the next word often begins a sentence.
 _EITHER = frozenset(

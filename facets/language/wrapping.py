@@ -43,7 +43,8 @@ _BEGINS = re.compile(
 _NEVER_LAST = frozenset(
     "a an the of and or to in on at by for from with as that which who is are was were be been has have had its their"
     " his her our your my this these those between into than but if when while because"
-    " unless until although though whether nor via per upon without within during whose whom every".split()
+    " unless until although though whether nor via per upon without within during whose whom every"
+    " ein eine und oder sowie von f\u00fcr sehr".split()
 ) | (BEFORE_ORDINALS - {"ab", "am", "die"})
 _WIDEST_INDENT = 20  # columns before the first line of a paragraph; a wider indent means a centred title
 # In wrapped texts about 80 % of full lines are followed by a line in lower case; in lists hardly any are.
