@@ -2,13 +2,14 @@
 
 A field is named by its path, with dots into nested objects (``source.year``); a key that contains a dot stands in
 double quotes (``"v1.0".year``). A missing field satisfies only ``Exists(field, False)``. Values of different types
-never match: ``Equals(f, "1")`` does not find 1.
+never match: ``Equals(f, "1")`` does not find 1. A date stands for its ISO 8601 text, as ``add`` stores it.
 
 Example:
     >>> from facets_client.filters import AllOf, Equals, Range
     >>> recent_english = AllOf((Equals("language", "en"), Range("source.year", gte=1990)))
 """
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,11 @@ from typing import Any
 import numpy as np
 from facets_proto.v1 import filters_pb2 as pb
 from google.protobuf import struct_pb2
+from google.protobuf.message import DecodeError
 
 from facets_client.core.requests import check_iterable
 
-Scalar = str | int | float | bool | None
+Scalar = str | int | float | bool | datetime.date | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,17 @@ class OneOf:
 class Range:
     """The field lies within all given bounds; at least one is required.
 
-    The bounds are all numbers, or all strings (compared by code point, so ISO 8601 dates work).
+    The bounds are all numbers, or all strings or dates (compared as text by code point).
     """
 
     field: str
-    gt: float | str | None = None
-    gte: float | str | None = None
-    lt: float | str | None = None
-    lte: float | str | None = None
+    gt: float | str | datetime.date | None = None
+    gte: float | str | datetime.date | None = None
+    lt: float | str | datetime.date | None = None
+    lte: float | str | datetime.date | None = None
 
     def __post_init__(self) -> None:
-        kinds = {isinstance(bound, str) for bound in (self.gt, self.gte, self.lt, self.lte) if bound is not None}
+        kinds = {isinstance(bound, str) for bound in _bounds(self).values() if bound is not None}
         if not kinds:
             raise ValueError(f"range of {self.field!r} has no bound, expected at least one of gt, gte, lt, lte")
         if len(kinds) > 1:
@@ -114,7 +116,10 @@ def filter_message(where: Filter | None) -> pb.Filter | None:
         return None
     if isinstance(where, AllOf | AnyOf | NoneOf):
         inner: Any = list(map(filter_message, where.filters))
-        return pb.Filter(**{_COMBINED[type(where)]: pb.FilterList(filters=inner)})  # type: ignore[arg-type]
+        try:
+            return pb.Filter(**{_COMBINED[type(where)]: pb.FilterList(filters=inner)})  # type: ignore[arg-type]
+        except DecodeError as error:
+            raise ValueError("where is nested too deeply") from error
     try:
         return pb.Filter(field=pb.FieldCondition(**_condition(where), field=where.field))
     except (OverflowError, ValueError) as error:
@@ -128,9 +133,9 @@ def _condition(where: Filter) -> dict[str, Any]:
             return {"equals": _values([value]).values[0]}
         case OneOf(_, values):
             return {"one_of": _values(values)}
-        case Range(_, gt, gte, lt, lte):
-            is_text = any(isinstance(bound, str) for bound in (gt, gte, lt, lte))
-            return {"string_range" if is_text else "range": {"gt": gt, "gte": gte, "lt": lt, "lte": lte}}
+        case Range():
+            bounds = _bounds(where)
+            return {"string_range" if any(isinstance(bound, str) for bound in bounds.values()) else "range": bounds}
         case Contains(_, value):
             return {"contains": _values([value]).values[0]}
         case Exists(_, exists):
@@ -139,7 +144,16 @@ def _condition(where: Filter) -> dict[str, Any]:
     raise TypeError(f"where must be {expected}, got {where!r}")
 
 
+def _bounds(where: Range) -> dict[str, Any]:
+    return {name: _plain(getattr(where, name)) for name in ("gt", "gte", "lt", "lte")}
+
+
 def _values(values: Sequence[Scalar]) -> struct_pb2.ListValue:
     listed = struct_pb2.ListValue()
-    listed.extend(value.item() if isinstance(value, np.generic) else value for value in values)
+    listed.extend(map(_plain, values))
     return listed
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return value.isoformat() if isinstance(value, datetime.date) else value

@@ -6,6 +6,7 @@ Example:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any, Self, cast
 
 from facets_client.core.extras import require_extra
@@ -111,6 +112,6 @@ def from_haystack_filters(filters: Mapping[str, object]) -> Filter:
             return equal if operator == "==" else NoneOf([equal])
         if operator in ("in", "not in") and isinstance(value, list):
             return OneOf(field, value) if operator == "in" else NoneOf([OneOf(field, value)])
-        if operator in _BOUNDS and isinstance(value, int | float | str) and not isinstance(value, bool):
+        if operator in _BOUNDS and isinstance(value, int | float | str | date) and not isinstance(value, bool):
             return Range(field, **{_BOUNDS[operator]: value})
     raise ValueError(f"cannot convert the filter {filters!r}: expected field, operator and value, or conditions")

@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from facets_client import (
     NotFoundError,
     UnavailableError,
 )
+from facets_client.filters import Equals, OneOf, Range
 from toys import toy_passage_model
 from waiting import wait_until
 
@@ -132,6 +133,14 @@ def test_texts_documents_dictionaries_and_tables_are_added(opened, given, option
     found = {document.text: document for document in opened.list_documents("c")}
     for name, text, payload in stored:
         assert found[text].payload == payload and (found[text].id == name if name else len(found[text].id) == 32)
+
+
+@pytest.mark.parametrize("day", [date(2024, 2, 29), datetime(2024, 2, 29, 12)])
+def test_a_filter_takes_the_dates_that_were_added(opened, day):
+    opened.add([{"text": "dog", "on": day}])
+    for where in (Equals("on", day), OneOf("on", [day]), Range("on", gte=day, lt="2024-03"), Range("on", lte=day)):
+        assert opened.count_documents("documents", where=where) == 1
+    assert opened.count_documents("documents", where=Range("on", gt=day)) == 0
 
 
 def test_a_long_input_is_added_in_batches(opened, capsys):

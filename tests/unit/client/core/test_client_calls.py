@@ -1,7 +1,9 @@
 """What every method does: cut long inputs, retry, time out, name errors, reject bad arguments before sending."""
 
+import functools
 import itertools
 import socket
+from datetime import date
 
 import grpc
 import numpy as np
@@ -21,12 +23,13 @@ from facets_client import (
     UnavailableError,
 )
 from facets_client.core.channel import rpc_of
-from facets_client.filters import Equals, OneOf, Range
+from facets_client.filters import AllOf, Equals, OneOf, Range
 from facets_proto.v1 import models_pb2
 from fake_server import DIM, NUM_FACETS, fake_facets, status_of
 
 TEXTS = [f"text {i}" for i in range(10)]
 PAPERS = [Paper("a title")]
+NESTED = functools.reduce(lambda where, _: AllOf([where]), range(200), Equals("n", 1))
 
 
 def test_a_long_input_is_cut_and_the_replies_are_joined_in_order(client, world):
@@ -119,6 +122,7 @@ def test_an_error_of_a_later_part_names_the_item_by_its_index_in_the_whole(clien
         (lambda client: client.similarity([("a",)]), ValueError, r"pairs\[0\] must be a pair, got tuple \('a',\)"),
         (lambda client: client.summarize(["One."], num_sentences=1, max_words=5), ValueError, "exclude each other"),
         (lambda client: client.search("c", []), ValueError, "queries is empty"),
+        (lambda client: client.search("c", ["a"], where=NESTED), ValueError, "where is nested too deeply"),
         (lambda client: client.search("c", [1]), TypeError, r"queries\[0\] int is none of text, facet_embeddings"),
         (lambda client: client.search("c", ["a"], top_k="3"), TypeError, "top_k must be an integer, got str '3'"),
         (lambda client: client.search("c", ["a"], where={"a": 1}), TypeError, "where must be a filter of .* got {'a'"),
@@ -150,7 +154,7 @@ def test_an_error_of_a_later_part_names_the_item_by_its_index_in_the_whole(clien
         (lambda client: client.rank_papers("authors", ["b"]), ValueError, "expected collection or papers, got neither"),
         (lambda client: OneOf("language", "en"), TypeError, "values must be a sequence"),
         (lambda client: Range("year"), ValueError, "has no bound"),
-        (lambda client: Range("year", gte=1, lt="b"), ValueError, "mixes numbers and strings"),
+        (lambda client: Range("year", gte=1, lt=date(2024, 2, 29)), ValueError, "mixes numbers and strings"),
     ],
 )
 def test_bad_arguments_are_rejected_before_anything_is_sent(client, world, call, error, message):
