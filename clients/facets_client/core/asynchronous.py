@@ -38,7 +38,7 @@ class AsyncChannel:
 
     async def close(self) -> None:
         """Closes the connection and cancels running calls."""
-        self._streams.close()
+        self._streams.close()  # marks the connection, too
         await self._channel.close()
 
     async def call(self, request: Message) -> Any:

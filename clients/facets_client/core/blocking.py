@@ -35,6 +35,7 @@ class BlockingChannel:
 
     def close(self) -> None:
         """Closes the connection and cancels running calls."""
+        self._connection.is_closed = True
         self._stream_channel.close()
         self._channel.close()
 

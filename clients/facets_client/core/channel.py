@@ -15,6 +15,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
+from facets_client.errors import UnavailableError
+
 DEFAULT_PORT = 50051
 DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
 
@@ -133,6 +135,7 @@ class Connection:
         if api_key is not None and not (api_key and api_key.isascii() and api_key.isprintable()):
             raise ValueError("api_key must be printable ASCII and not empty")
         self.target = parse_target(target)
+        self.is_closed = False
         self._timeout_s = timeout_s
         self._metadata = (*metadata, *((("authorization", f"Bearer {api_key}"),) if api_key else ()))
         self._tls = TlsConfig() if tls is True else (tls or None)
@@ -167,7 +170,9 @@ class Connection:
         return library.secure_channel(self.target, credentials, options)
 
     def method(self, channel: Any, request: type[Message], *, is_stream: bool = False) -> Any:
-        """The method of a channel that takes requests of this class."""
+        """The method of a channel that takes requests of this class; UnavailableError once the client is closed."""
+        if self.is_closed:
+            raise UnavailableError(grpc.StatusCode.UNAVAILABLE, f"the client of {self.target} is closed: make another")
         rpc = rpc_of(request)
         return (channel.stream_stream if is_stream else channel.unary_unary)(
             rpc.path, request_serializer=request.SerializeToString, response_deserializer=rpc.reply.FromString

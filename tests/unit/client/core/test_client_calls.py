@@ -1,5 +1,6 @@
 """What every method does: cut long inputs, retry, time out, name errors, reject bad arguments before sending."""
 
+import asyncio
 import functools
 import itertools
 import socket
@@ -9,6 +10,7 @@ import grpc
 import numpy as np
 import pytest
 from facets_client import (
+    AsyncFacetsClient,
     Author,
     DeadlineExceededError,
     Document,
@@ -202,6 +204,20 @@ def test_the_api_key_is_sent_with_calls_and_streams(make_client, world):
     client = make_client(api_key="secret")
     client.embed(["text"])
     assert len(list(client.embed_stream(["text"]))) == 1
+
+
+def test_a_closed_client_says_so(server):
+    async def call_closed():
+        async with AsyncFacetsClient(server.target) as client:
+            await client.embed(["text"])
+        await client.embed(["text"])
+
+    with FacetsClient(server.target) as client:
+        client.embed(["text"])
+    closed = (lambda: client.embed(["text"]), lambda: client.open_upsert_session("news"))
+    for call in (*closed, lambda: asyncio.run(call_closed())):
+        with pytest.raises(UnavailableError, match=f"the client of {server.target} is closed"):
+            call()
 
 
 def test_errors_name_the_server_that_is_away():

@@ -65,13 +65,6 @@ def test_interrupted_streams_close(server, world):
     world.pace.release(100)
 
 
-def test_a_closed_client_opens_no_stream(server):
-    client = FacetsClient(server.target, timeout_s=10)
-    client.close()
-    with pytest.raises(ValueError, match="closed"):
-        client.open_upsert_session("news")
-
-
 def test_every_read_after_the_end_of_a_stream_raises_its_error(blocking, world):
     world.break_after_acks.append(0)
     session = blocking.open_upsert_session("news")
