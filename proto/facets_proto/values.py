@@ -57,8 +57,12 @@ def array_from_message(message: common_pb2.FacetArray) -> NDArray[np.floating]:
 
 
 def payload_from_message(message: Struct) -> dict[str, Any]:
-    """Converts a ``Struct`` to a JSON object; whole numbers become integers. WireError: a number is not finite."""
-    return {name: _json_value(value, name) for name, value in message.fields.items()}
+    """Converts a ``Struct`` to a JSON object; whole numbers become integers. WireError: a number is not finite.
+
+    Fields are in the order of their names: a message has none, and protobuf's changes from process to process.
+    """
+    fields = message.fields
+    return {name: _json_value(fields[name], name) for name in sorted(fields)}
 
 
 def _json_value(value: Any, step: str | int) -> Any:

@@ -169,8 +169,8 @@ def read_parquet(source: Source, options: ReadOptions) -> Rows:
 
 def plain(value: object) -> object:
     """A value that JSON can represent; missing values become None, values of other types strings."""
-    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # of NumPy
-        value = value.tolist()
+    if hasattr(value, "dtype") and (to_list := getattr(value, "tolist", None) or getattr(value, "to_list", None)):
+        value = to_list()  # of NumPy, pandas or Polars
     if type(value).__name__ in ("NAType", "NaTType"):  # missing in pandas
         return None
     match value:
