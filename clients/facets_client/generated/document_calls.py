@@ -470,7 +470,7 @@ class DocumentCalls(CollectionCalls):
             diversify: How strongly to prefer hits with different answers, in [0, 1]; default 0: rank by score alone.
             group: True (default): a hit is a document with its best part. False: a hit is a part; a document may have
                 several.
-            use_reader: Let the answer reader choose the answers of the first ten hits, if the server has one; default
+            use_reader: Let the answer reader choose the answers of the first five hits, if the server has one; default
                 true.
             model: Model that embeds the queries; empty: the collection's. FAILED_PRECONDITION: the model has another
                 space.

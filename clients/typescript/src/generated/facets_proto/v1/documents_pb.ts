@@ -1423,7 +1423,7 @@ export type SearchRequest = Message<"facets.v1.SearchRequest"> & {
   combine: FacetCombination;
 
   /**
-   * Let the answer reader choose the answers of the first ten hits, if the server has one; default true.
+   * Let the answer reader choose the answers of the first five hits, if the server has one; default true.
    *
    * @generated from field: optional bool use_reader = 16;
    */
