@@ -163,9 +163,12 @@ def grouped(items: Iterable[ItemT], most: int, *, size: Callable[[ItemT], int]) 
 
 
 def check_sequence(texts: Sequence[str], method: str) -> None:
-    """Raises TypeError for a single text, which would be read as a sequence of characters."""
+    """Raises TypeError for a single text, which would be read as a sequence of characters, and for no ``str``."""
     if isinstance(texts, str):
         raise TypeError(f"texts must be a sequence of str, got one str: try {method}([{texts[:20]!r}])")
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"texts[{position}] must be a str, got {type(text).__name__}")
 
 
 def check_texts(texts: Sequence[str], method: str) -> None:

@@ -76,7 +76,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
 
         A word missing from the vocabulary becomes pieces; row ``len(words)`` stands for an unknown word.
         """
-        check_sequence(texts, "tokenize")
+        check_sequence(texts, "encode")
         said = [read(text).text for text in texts]
         limit = self.max_tokens
         split_rows = self.words.vocabulary.split_rows

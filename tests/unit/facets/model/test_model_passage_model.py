@@ -138,6 +138,8 @@ def test_texts_without_a_word_and_bare_texts_are_refused(model: PassageModel, me
         assert caught.value.path == ("texts", 1)
     with pytest.raises(TypeError, match="sequence of str"):
         getattr(model, method)(SHORT)
+    with pytest.raises(TypeError, match=r"texts\[1\] must be a str, got NoneType"):
+        getattr(model, method)([SHORT, None])
 
 
 def test_facets_that_are_not_finite_are_read_again(caplog: pytest.LogCaptureFixture) -> None:
