@@ -82,7 +82,8 @@ def _rule(field: Any, value: Any, error: Exception) -> str:
         if not isinstance(value, int):
             return f"must be an integer, got {shown(value)}"
         return f"must {f'be {low} to {high}' if low or value > high else 'not be negative'}, got {value}"
-    if field.message_type is not None and len(field.message_type.fields) == 2 and isinstance(value, str | tuple | list):
+    inner = field.message_type
+    if inner is not None and len(inner.fields) == 2 and not inner.oneofs and isinstance(value, str | tuple | list):
         return f"must be a pair, got {shown(value)}"
     return str(error)
 
@@ -184,4 +185,4 @@ def _joined(values: Sequence[Any], *, is_added: bool) -> Any:
 def warn_of(odd: Iterable[filters_pb2.FilterWarning]) -> None:
     """Warns the caller of a filter that may find nothing, once per message."""
     for text in dict.fromkeys(warning.message for warning in odd):
-        warnings.warn(text, OddFilterWarning, stacklevel=2)
+        warnings.warn(text, OddFilterWarning, stacklevel=3)  # where the client's method is called

@@ -11,6 +11,7 @@ import grpc
 
 from facets_client.core.requests import shown
 from facets_client.documents.files import ColumnError, Columns, choose_columns, to_document_record
+from facets_client.documents.messages import check_payload
 from facets_client.documents.results import RejectedDocument
 from facets_client.errors import CLASS_OF_CODE, FacetsClientError, FieldViolation
 from facets_client.generated.types import Document
@@ -96,10 +97,16 @@ def _documents(items: Iterator[Any], columns: Columns, positions: dict[str, int]
         elif isinstance(item, Mapping):
             document = _of_row(dict(item), columns, path)
             has_id = bool(document.id)
-        elif hasattr(item, "text") and hasattr(item, "payload"):
+        elif hasattr(item, "payload") and hasattr(item, "facet_embeddings"):
             document = item
         else:
             raise TypeError(f"{path} must be a text, a Document or a dictionary, got {shown(item)}")
+        if not isinstance(document.text, str):
+            raise TypeError(f"{path}.text must be str, got {shown(document.text)}")
+        try:
+            check_payload(document.payload)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
         if not document.text.strip() and not document.payload:
             raise ValueError(f"{path} has no text, expected at least one word")
         if not has_id:

@@ -377,12 +377,10 @@ class AsyncDocumentCalls(AsyncCollectionCalls):
         document must answer all facets of a query, with ``any`` any of them. Without it, a text with several questions
         is answered by ``any``, another one by ``sum``.
         """
-        if not isinstance(query_or_collection, str):
-            kind = type(query_or_collection).__name__
-            raise TypeError(
-                f"the first argument must be a query or a collection, got {kind}: for several queries, write "
-                "search(collection, queries)"
-            )
+        if not isinstance(query_or_collection, str) or isinstance(queries, str):
+            given = [query_or_collection] if queries is _NOT_GIVEN else [query_or_collection, queries]
+            got = ", ".join(type(argument).__name__ for argument in given)
+            raise TypeError(f"write search(query, collection=name) or search(collection, [query, ...]), got ({got})")
         is_one = queries is _NOT_GIVEN
         if is_one:
             queries = [query_or_collection]

@@ -17,6 +17,7 @@ from facets_client import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
+    OddFilterWarning,
     UnavailableError,
 )
 from facets_client.filters import Equals, OneOf, Range
@@ -48,8 +49,14 @@ def test_what_is_added_is_found_and_adding_it_again_changes_nothing(opened):
     assert [hit.text for hit in result] == TEXTS[:1]
     assert opened.search("documents", ["dog music"], top_k=1)[0][0] == result[0]
     assert opened.search("dog music", collection="documents", top_k=1)[0] == result[0]
-    with pytest.raises(TypeError, match=r"search\(collection, queries\)"):
-        opened.search(["dog"])
+    with pytest.raises(TypeError, match=r"documents\[0\] must be .* got SearchHit"):
+        opened.add(result)  # of a long document it would be a part
+    for wrong, got in ((["dog"],), "list"), (("dog", "documents"), "str, str"):
+        with pytest.raises(TypeError, match=rf"search\(query, collection=name\) or .*, got \({got}\)"):
+            opened.search(*wrong)
+    with pytest.warns(OddFilterWarning, match="field 'yaer'") as caught:
+        opened.search("dog", where=Equals("yaer", 1))
+    assert caught[0].filename == __file__
     with pytest.raises(TypeError, match="queries must be a sequence"):
         opened.search("documents", None)
 
@@ -171,6 +178,8 @@ def test_a_long_input_is_added_in_batches(opened, capsys):
         (NamedTwice(text=TEXTS, n=TEXTS), ValueError, "two columns are called 'n'"),
         (5, TypeError, "got int 5"),
         (["x", 5], TypeError, r"documents\[1\] must be .* got int 5"),
+        ([Document("a", None)], TypeError, r"documents\[0\]\.text must be str, got NoneType"),
+        ([{"text": "x"}, {"text": "y", "n": {1}}], ValueError, r"documents\[1\]: payload has set \{1\}"),
         (["x", " "], ValueError, r"documents\[1\] has no text"),
         ([{"text": "x"}, {"text": None}], ValueError, r"documents\[1\] has no text"),
         ([{"text": "x"}, {"text": float("nan")}], ValueError, r"documents\[1\] has no text"),

@@ -124,6 +124,7 @@ def test_an_error_of_a_later_part_names_the_item_by_its_index_in_the_whole(clien
         (lambda client: client.similarity([("a",)]), ValueError, r"pairs\[0\] must be a pair, got tuple \('a',\)"),
         (lambda client: client.summarize(["One."], num_sentences=1, max_words=5), ValueError, "exclude each other"),
         (lambda client: client.search("c", []), ValueError, "queries is empty"),
+        (lambda client: client.search("c", [[0.5]]), TypeError, r"queries\[0\] list is none of text, facet_embeddings"),
         (lambda client: client.search("c", ["a"], where=NESTED), ValueError, "where is nested too deeply"),
         (lambda client: client.search("c", [1]), TypeError, r"queries\[0\] int is none of text, facet_embeddings"),
         (lambda client: client.search("c", ["a"], top_k="3"), TypeError, "top_k must be an integer, got str '3'"),
