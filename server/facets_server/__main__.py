@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import facets
-from facets.errors import CheckpointError, ConfigError, ConflictError, NotFoundError, StorageError
+from facets.errors import CheckpointError, ConfigError, ConflictError, InvalidInputError, NotFoundError, StorageError
 from facets.extras import quick_imports, require_extra
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def serve(
         sys.setswitchinterval(_SWITCH_S)
         gc.set_threshold(_COLLECT_EVERY)
         _serve(settings)
-    except ConfigError as error:
+    except (ConfigError, ConflictError, InvalidInputError) as error:
         _fail(error, EXIT_BAD_SETTING)
     except (StorageError, CheckpointError, NotFoundError, ImportError) as error:
         _fail(error, EXIT_CANNOT_OPEN)

@@ -121,7 +121,7 @@ def test_a_damaged_or_missing_checkpoint_is_one_sentence_and_code_1(toy_model, t
         assert len(ended.stderr.splitlines()) == 1, ended.stderr
 
 
-def test_a_damaged_database_is_one_sentence_and_code_1(toy_model, tmp_path):
+def test_wrong_settings_and_a_damaged_database_are_one_sentence(toy_model, tmp_path):
     data = tmp_path / "d"
     data.mkdir()
     ended = run_server("--port", "99999", "--data-dir", str(data), "--model", str(toy_model))
@@ -129,6 +129,10 @@ def test_a_damaged_database_is_one_sentence_and_code_1(toy_model, tmp_path):
     from facets.documents import CollectionEngine
 
     CollectionEngine.open(data).close()
+    for name, value in (("READER", str(toy_model)), ("ENGINE_STORE", "postgres://localhost/d")):
+        environment = {f"FACETS_SERVER_{name}": value}
+        ended = run_server("--port", "0", "--data-dir", str(data), "--model", str(toy_model), environment=environment)
+        assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
     database = max((file for file in data.iterdir() if file.is_file()), key=lambda file: file.stat().st_size)
     database.write_bytes(b"garbage" * 2000)
     ended = run_server("--port", "0", "--data-dir", str(data), "--model", str(toy_model))

@@ -11,6 +11,7 @@ import os
 import socket
 import ssl
 import sys
+from contextlib import suppress
 
 import uvicorn
 
@@ -70,8 +71,8 @@ async def main() -> None:
             server.should_exit = True
 
     loop.add_reader(sys.stdin.fileno(), on_input)
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
+    with suppress(BrokenPipeError):  # the server is gone: standard input has ended
+        os.write(sys.stdout.fileno(), b"ready\n")
     await server.serve([socket.socket(fileno=order["socket"])])
     await upstream.close()
 

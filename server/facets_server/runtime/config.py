@@ -7,13 +7,13 @@ A setting comes from, later sources winning: its default here, the configuration
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_origin
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, create_model, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from facets.config import AtLeastOne, Settings
+from facets.config import AtLeastOne, Name, Settings
 from facets.errors import ConfigError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TEXT_BYTES, EngineConfig
 from facets.model.shipped import DEFAULT_READER
@@ -22,15 +22,19 @@ ENVIRONMENT_PREFIX = "FACETS_SERVER_"
 MAX_VALUES = 262_144  # fields and items of one request, in protobuf or JSON, nested ones included
 
 
-def _nameable(path: Path) -> Path:
+def _nameable(path: object) -> object:
+    if path == "":
+        raise PydanticCustomError("path", "must not be empty")
     if re.search("[\0\ud800-\udc7f\udd00-\udfff]", str(path)):  # others stand for bytes that are not UTF-8
         raise PydanticCustomError("path", "must be a path without NUL and lone surrogates")
     return path
 
 
 # A file or folder; text in TOML.
-File = Annotated[Path, Field(strict=False), AfterValidator(_nameable)]
+File = Annotated[Path, Field(strict=False), BeforeValidator(_nameable)]
 Names = Annotated[tuple[str, ...], Field(strict=False)]  # a list in TOML
+Origin = Annotated[str, Field(pattern=r"^(\*|null|https?://[^/\s]+)$")]  # as browsers send it, without a path
+Origins = Annotated[tuple[Origin, ...], Field(strict=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]  # at most a week
 SecondsOrZero = Annotated[float, Field(ge=0, le=7 * 86_400)]
@@ -102,7 +106,7 @@ class HttpConfig(Settings):
 
     port: OptionalPort = -1
     allowed_hosts: Names = ()  # accepted Host names, "*": any; empty: on loopback this machine's names, else any
-    cors_origins: Names = ()  # other origins whose web pages may call, "*": any; empty: none
+    cors_origins: Origins = ()  # other origins whose web pages may call, "*": any; empty: none
     max_body_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024  # of a body or a line of a stream
     max_upload_bytes: AtLeastOne = 64 * 1024 * 1024  # of one file sent to the upload route
     max_connections: AtLeastOne = 512
@@ -130,7 +134,7 @@ class ObservabilityConfig(Settings):
 class ServerConfig(Settings):
     """Every setting of ``facets-server``."""
 
-    host: str = "127.0.0.1"  # reachable from this machine only; "0.0.0.0" or "[::]": from every network
+    host: Name = "127.0.0.1"  # reachable from this machine only; "0.0.0.0" or "[::]": from every network
     port: Port = 50051  # 0: any free port, printed at start
     socket: File | None = None  # a Unix socket in place of host and port, for this user's programs only; without HTTP
     data_dir: File = Path("facets-data")
@@ -207,7 +211,7 @@ def _parsed(variable: str, field: FieldInfo, text: str) -> object:
     if not text.strip():
         raise ConfigError(f"environment variable {variable} is empty: set a value, or unset the variable")
     kind: Any = field.annotation
-    if kind == tuple[str, ...]:
+    if get_origin(kind) is tuple:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     try:
         return TypeAdapter(kind).validate_strings(text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
-from facets.errors import ConfigError, FacetsError, InvalidInputError, NotFoundError, NotReadyError
+from facets.errors import FacetsError, InvalidInputError, NotFoundError, NotReadyError
 from facets.model.contract import ModelInfo
 from facets.model.shipped import served_name
 from facets_server.runtime.call_context import CallContext
@@ -190,10 +190,11 @@ class ModelRegistry(TaskModels[ServedModel[Any]]):
     """The models of all tasks, in order: the first is the server's default, the first of each task is the task's."""
 
     def __init__(self, served: Sequence[AnyModel]) -> None:
-        """Raises ConfigError when two models have the same name."""
+        """Raises InvalidInputError when two models have the same name."""
         names = [model.name for model in served]
         if len(set(names)) != len(names):
-            raise ConfigError(f"models must have distinct names, got {', '.join(names)}: give a folder another name")
+            rule = f"must have distinct names, got {', '.join(names)}: give a folder another name"
+            raise InvalidInputError(rule, path="models")
         super().__init__("any task", served, {model.name: model.task for model in served})
 
     def of(self, *tasks: str) -> TaskModels[Any]:

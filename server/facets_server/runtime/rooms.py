@@ -20,7 +20,7 @@ from facets.devices import compute_device
 from facets.documents import CollectionEngine, Collections
 from facets.documents.encoders import relevance_of
 from facets.documents.recall import RecallSampler
-from facets.errors import NotFoundError
+from facets.errors import ConfigError, NotFoundError
 from facets.model.answer_reader import AnswerReader
 from facets.model.checkpoint import check_weights, read_settings
 from facets.model.facet_model import FacetModel
@@ -45,9 +45,9 @@ _TASKS = ("sentences", "passages", "relations", "papers")  # order of the served
 def load_models(config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None) -> list[AnyModel]:
     """The models of the settings, else the shipped ones; each is opened when it is first used.
 
-    ``shared`` holds additions, else the data directory. Raises NotFoundError, ConfigError if there is no such device,
-    or CheckpointError for a folder whose configuration is unreadable or whose weights are cut off. Encoders are opened
-    now, because only that says whether they can be.
+    ``shared`` holds additions, else the data directory. Raises NotFoundError, ConfigError for a device that is
+    missing or a reader that is none, or CheckpointError for a folder whose configuration is unreadable or whose weights
+    are cut off. Encoders are opened now, because only that says whether they can be.
     """
     compute_device(config.device)  # raises now, not when a model is opened
     reader = _reader(config, metrics)
@@ -116,11 +116,14 @@ def _reader(config: ServerConfig, metrics: BatchMetrics) -> ServedReader | None:
     if config.reader == "off":
         return None
     try:
-        find_model(config.reader)
+        folder = find_model(config.reader)
     except NotFoundError:
         if config.reader != DEFAULT_READER:
             raise
         return None
+    if (task := read_settings(folder).get("task")) != "answers":
+        raise ConfigError(f"reader must be a model for answers, got {config.reader}, one for {task}")
+    check_weights(folder)
     return ServedReader(partial(AnswerReader.shared, config.reader, device=config.device), config.batcher, metrics)
 
 

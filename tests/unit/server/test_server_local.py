@@ -296,6 +296,8 @@ def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeyp
     for name in ("nope", "", "n" * 300, "\ud800"):
         with pytest.raises(NotFoundError, match=re.escape(f"no model {name!r}: expected a checkpoint folder")):
             facets.open(tmp_path / "other", models=[name])
+    with pytest.raises(InvalidArgumentError, match="models must have distinct names, got"):
+        facets.open(tmp_path / "other", models=["facets-en"] * 2)
     with pytest.raises(TypeError, match=r"models must be a sequence, got one str: try \['nope'\]"):
         facets.open(tmp_path / "other", models="nope")
     with pytest.raises(UnavailableError, match="nnn cannot be read: File name too long"):

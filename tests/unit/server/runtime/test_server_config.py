@@ -50,6 +50,7 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
         ("port = 8080\n[http]\nport = 8080", "port must be another one than http.port, got 8080"),
         ("data_dir = 5", "data_dir must be a path, got 5"),
         (r'data_dir = "a\u0000b"', "data_dir must be a path without NUL"),
+        ('host = ""\nsocket = ""', 'host must have at least 1 character, got ""; socket must not be empty'),
         ("socket = 's'\n[http]\nport = 0", 'socket must be unset where http.port is on, got "s"'),
         ("[limits]\nmax_message_bytes = 3000000000", "limits.max_message_bytes must be less than 2147483648"),
         ("[admission]\nmax_queued_requests = 3000000000", "admission.max_queued_requests must be less than or equal"),
@@ -57,6 +58,10 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
         (
             f"[admission]\nmax_memory_bytes = {10**23}",
             "admission.max_memory_bytes must be less than 9223372036854775808",
+        ),
+        (
+            "[http]\ncors_origins = ['https://a.org/']",
+            'http.cors_origins.0 must match pattern .*, got "https://a.org/"',
         ),
         ("drain_s = 1e10", "drain_s must be less than or equal to 604800"),
         ("[http]\nread_timeout_s = 1e300", "http.read_timeout_s must be less than or equal to 604800"),
