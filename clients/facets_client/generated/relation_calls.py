@@ -68,7 +68,8 @@ class RelationCalls(Calls):
 
         Args:
             slots: Slots, 1 to Limits.max_slots_per_request; each is filled from all texts.
-            texts: Texts, 1 to Limits.max_texts_per_request.
+            texts: Texts, 1 to Limits.max_texts_per_request; those that name a head, together at most
+                Limits.max_relation_characters.
             entity_source: Source of the candidate tails.
             gazetteer_names: As in ExtractRelationsRequest.
             top_k: Tails per slot, in [1, 1,000]; default 10.

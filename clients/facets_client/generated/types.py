@@ -240,7 +240,8 @@ class Limits:
         max_slots_per_request: Slots per FillSlots request.
         max_relation_scores: Patterns (ScoreRelations) or entity pairs (ExtractRelations) times relations of each, per
             reply; entity pairs with the head of a slot (FillSlots), per request.
-        max_relation_characters: Characters of all texts of an ExtractRelations request.
+        max_relation_characters: Characters of all texts of an ExtractRelations request, or of those of FillSlots that
+            name a head.
     """
 
     max_texts_per_request: int

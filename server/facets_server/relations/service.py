@@ -123,6 +123,13 @@ def _texts_of(request: _WithTexts, limits: LimitsConfig) -> list[str]:
     return texts
 
 
+def _check_characters(texts: Sequence[str], limits: LimitsConfig, verb: str) -> None:
+    num_characters, most = sum(map(len, texts)), limits.max_relation_characters
+    if num_characters > most:
+        rule = f"{verb} {num_characters} characters together, the limit is {most}: send fewer"
+        raise InvalidInputError(rule, path="texts")
+
+
 @dataclass(frozen=True, slots=True)
 class _Text:
     entities: tuple[EntitySpan, ...]
@@ -174,10 +181,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         """Relations between the entities of a batch of texts."""
         served = self.models.get(request.model)
         texts = _texts_of(request, self.limits)
-        num_characters, most_characters = sum(map(len, texts)), self.limits.max_relation_characters
-        if num_characters > most_characters:
-            rule = f"have {num_characters} characters together, the limit is {most_characters}: send fewer"
-            raise InvalidInputError(rule, path="texts")
+        _check_characters(texts, self.limits, "have")
         check_list_of_texts(request.relations, "relations", max_bytes=_MAX_NAME_BYTES)
         entities = _entities_of(request, self.finders)
         call.num_items = len(texts)
@@ -220,13 +224,17 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
             for side in ("head", "relation")
         )
         texts, entities = _texts_of(request, self.limits), _entities_of(request, self.finders)
+        heads = {slot.head.strip().casefold() for slot in request.slots}
+        # Only these have pairs, and finding entities takes most of the time.
+        named = [text if any(map(text.casefold().__contains__, heads)) else "" for text in texts]
+        _check_characters(named, self.limits, "that name a head have")
         call.num_items = len(request.slots)
         slots: list[Sequence[RankedTail]] = [()] * len(request.slots)
         with in_request(_FIELDS):
             filled = served.engine.fill_slots(
                 [(slot.head, slot.relation) for slot in request.slots],
                 texts,
-                spans=entities(texts, 0),
+                spans=entities(named, 0),
                 top_k=request.top_k if request.HasField("top_k") else _DEFAULT_TOP_K,
                 evidence=request.evidence,
                 max_pairs=self.limits.max_relation_scores,

@@ -60,7 +60,7 @@ class LimitsConfig(Settings):
     max_patterns_per_request: ClassVar[int] = 4096
     max_gazetteer_names: ClassVar[int] = 100_000
     max_slots_per_request: ClassVar[int] = 64
-    max_relation_characters: ClassVar[int] = 131_072  # of all texts of ExtractRelations: up to 4 ms of work for each
+    max_relation_characters: ClassVar[int] = 131_072  # of the texts to read for relations: up to 4 ms of work for each
     max_relation_scores: ClassVar[int] = 500_000  # (patterns or entity pairs) x relations returned for each
 
 

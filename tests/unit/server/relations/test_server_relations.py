@@ -148,6 +148,11 @@ def test_replies_are_bounded_before_patterns_are_scored(make_server, monkeypatch
         request.texts.extend([request.texts[0]] * 3)
         failed = failure(stub.ExtractRelations, request)
         assert failed.fields == ["texts"] and message in failed.message
+    filling = slots({"head": "marie CURIE ", "relation": "spouse"})
+    filling.texts.extend([text_of("Nobody . " * 100)] * 9)  # only the texts that name a head count
+    assert stub.FillSlots(filling, timeout=60).slots[0].tails
+    filling.texts.extend([filling.texts[0]] * 4)
+    assert "texts that name a head have 365 characters together" in failure(stub.FillSlots, filling).message
 
 
 def test_texts_of_slots_are_read_once_and_patterns_of_a_head_are_scored_once(make_server, monkeypatch):

@@ -231,7 +231,7 @@ export type Limits = Message<"facets.v1.Limits"> & {
   maxRelationScores: number;
 
   /**
-   * Characters of all texts of an ExtractRelations request.
+   * Characters of all texts of an ExtractRelations request, or of those of FillSlots that name a head.
    *
    * @generated from field: uint32 max_relation_characters = 20;
    */

@@ -634,7 +634,7 @@ export type FillSlotsRequest = Message<"facets.v1.FillSlotsRequest"> & {
   slots: Slot[];
 
   /**
-   * Texts, 1 to Limits.max_texts_per_request.
+   * Texts, 1 to Limits.max_texts_per_request; those that name a head, together at most Limits.max_relation_characters.
    *
    * @generated from field: repeated facets.v1.RelationText texts = 2;
    */
