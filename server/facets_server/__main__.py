@@ -137,6 +137,7 @@ def backup(
     """
 
     def work(upkeep: ModuleType, settings: "ServerConfig") -> bool:
+        upkeep.check_store(settings)
         if destination is not None:
             return bool(upkeep.back_up_directory(settings.data_dir, destination, typer.echo))
         return not upkeep.take_backup(settings, typer.echo).problems

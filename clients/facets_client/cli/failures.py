@@ -108,6 +108,8 @@ def server_failure(error: errors.FacetsClientError, server: str) -> CommandError
     kind = errors.FacetsClientError if error.reason == "DISK_FULL" else type(error)
     exit_code, message, hint = _FAILURES.get(kind, _SERVER_FAILURE)
     message = message.format(without_grpc_prefix(error.details), server)
+    if kind is errors.UnavailableError and error.reason:  # it is a server that says so
+        hint = ""
     if exit_code is ExitCode.SERVER and error.request_id:
         message += f" (request {error.request_id})"
     violations = [violation._asdict() for violation in error.field_violations]

@@ -37,8 +37,8 @@ With --json an error is one JSON object on standard error: {"error": {"code", "m
 Exit codes: 0 done; 1 done, but some records were rejected; 2 wrong usage or input; 3 server unreachable, not
 serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted.
 
-Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_CA_CERT, FACETS_COLLECTION, FACETS_SERVER_DATA_DIR,
-FACETS_SERVER_IDLE_S, NO_COLOR, XDG_DATA_HOME.
+Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_CA_CERT, FACETS_CLIENT_CERT, FACETS_COLLECTION,
+FACETS_SERVER_DATA_DIR, FACETS_SERVER_IDLE_S, NO_COLOR, XDG_DATA_HOME.
 """
 
 
@@ -171,6 +171,10 @@ def _global(
     api_key: Annotated[str | None, Option(envvar="FACETS_API_KEY", help="API key, if the server requires one.")] = None,
     tls: Annotated[bool, Option("--tls", help="Use TLS and trust public CAs.")] = False,
     ca_cert: Annotated[Path | None, Option(envvar="FACETS_CA_CERT", help="Use TLS and trust this CA (PEM).")] = None,
+    client_cert: Annotated[
+        Path | None,
+        Option(envvar="FACETS_CLIENT_CERT", help="Use TLS with this certificate and its key, in one PEM file."),
+    ] = None,
     version: Annotated[bool, Option("--version", help="Show the version.", is_eager=True)] = False,
 ) -> None:
     """Embed, explain, compare, summarize, index and search texts, with several vectors for each text.
@@ -187,15 +191,16 @@ def _global(
         raise typer.Exit
     need_command(context)
     background = None
-    if target is None and not (tls or ca_cert or os.name == "nt" or is_default_target_up()):
+    if target is None and not (tls or ca_cert or client_cert or os.name == "nt" or is_default_target_up()):
         background = background_server(os.environ)
+    trusted, own = (file.read_bytes() if file else None for file in (ca_cert, client_cert))
     context.obj = Settings(
         target=target or (background.target if background else DEFAULT_TARGET),
         background=background,
         json=json,
         timeout_s=timeout_s,
         api_key=api_key or None,
-        tls=TlsConfig(root_certificates=ca_cert.read_bytes()) if ca_cert else tls,
+        tls=TlsConfig(root_certificates=trusted, private_key=own, certificate_chain=own) if trusted or own else tls,
         quiet=quiet,
     )
     warnings.simplefilter("ignore" if json or quiet else "always", OddFilterWarning)

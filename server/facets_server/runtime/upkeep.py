@@ -72,14 +72,19 @@ class TakenBackup:
     removed_folders: Sequence[str]
 
 
+def check_store(config: ServerConfig) -> None:
+    """Raises ConfigError if the documents are not in files."""
+    if config.engine.store.get_secret_value() != "sqlite":
+        raise ConfigError("the documents are in PostgreSQL, whose own backups hold them: see docs/run/cluster.md")
+
+
 def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
     """Writes a new backup; an undamaged one replaces the oldest. OverloadedError while another thread takes one."""
+    check_store(config)
     if config.backup_dir is None:
         raise ConfigError(
             "this server has no folder for backups: expected the setting backup_dir, or facets-server backup FOLDER"
         )
-    if config.engine.store.get_secret_value() != "sqlite":
-        raise ConfigError("the documents are in PostgreSQL, whose own backups hold them: see docs/run/cluster.md")
     if not _taking.acquire(blocking=False):
         raise OverloadedError("this server is taking a backup, expected one at a time: try again when it is complete")
     lines, removed = list[str](), list[str]()

@@ -34,6 +34,8 @@ def test_the_object_says_what_the_server_says(facets, world):
     world.faults["Score"].append(status_of(grpc.StatusCode.INTERNAL, "internal error", request_id="r-17"))
     error = json.loads(facets("--json", "similarity", "a", "b", code=4).stderr)["error"]
     assert error["request_id"] == "r-17" and "internal error" in error["message"]
+    world.faults["Score"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "disk", reason="STORAGE_FAILED")] * 9)
+    assert facets("similarity", "a", "b", code=3).stderr.endswith("is not available: disk\n")  # and how to start one
 
 
 def test_the_shell_completes_commands(environment):

@@ -6,27 +6,26 @@ from urllib.parse import quote
 
 import grpc
 import pytest
+from facets_client.cli.main import app
 from facets_proto.v1 import models_pb2, models_pb2_grpc
 from facets_server.runtime.config import HttpConfig, SecurityConfig, ServerConfig
 from facets_server.runtime.hosts import exposure
+from typer.testing import CliRunner
 
 from facets.errors import ConfigError
 
 
-def test_tls_serves_only_clients_that_trust_the_certificate(make_server, pair):
+def test_tls_serves_only_clients_that_trust_the_certificate_and_show_their_own(make_server, pair, tmp_path):
     certificate, key = pair
-    security = SecurityConfig(tls_certificate=certificate, tls_key=key)
-    running = make_server(config=ServerConfig(security=security))
-    credentials = grpc.ssl_channel_credentials(certificate.read_bytes())
-    target = f"localhost:{running.server.port}"
-    with grpc.secure_channel(target, credentials) as channel:
-        stub = models_pb2_grpc.ModelServiceStub(channel)
-        assert stub.ListModels(models_pb2.ListModelsRequest(), timeout=60).models
-    with grpc.insecure_channel(target) as channel:
-        stub = models_pb2_grpc.ModelServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.ListModels(models_pb2.ListModelsRequest(), timeout=60)
-        assert raised.value.code() == grpc.StatusCode.UNAVAILABLE
+    (tmp_path / "own.pem").write_bytes(certificate.read_bytes() + key.read_bytes())
+    trusting = ["--ca-cert", str(certificate)]
+    showing = [*trusting, "--client-cert", str(tmp_path / "own.pem")]
+    for client_ca, refused, served in ((None, [], trusting), (certificate, trusting, showing)):
+        security = SecurityConfig(tls_certificate=certificate, tls_key=key, tls_client_ca=client_ca)
+        port = make_server(config=ServerConfig(security=security)).server.port
+        asked = ["models", "--target", f"localhost:{port}", "--timeout-s"]
+        assert CliRunner().invoke(app, [*asked, "60", *served]).exit_code == 0
+        assert CliRunner().invoke(app, [*asked, "2", *refused]).exit_code == 3
 
 
 @pytest.mark.parametrize("setting", ["tls_certificate", "tls_key", "tls_client_ca"])

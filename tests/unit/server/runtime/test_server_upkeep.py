@@ -179,6 +179,13 @@ def test_guide_to_backups_works_as_printed(data, tmp_path):
     relations.close()
 
 
+def test_backup_of_documents_in_postgres_says_where_backups_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FACETS_SERVER_ENGINE_STORE", "postgres://localhost/d")
+    for destination in ([], [str(tmp_path / "copy")]):
+        assert main(["backup", *destination, "--data-dir", str(tmp_path)]) == 2
+        assert "PostgreSQL, whose own backups" in capsys.readouterr().err
+
+
 def test_backup_of_an_earlier_release_is_restored(tmp_path):
     assert main(["restore", str(GOLDEN / "backup_v1"), "--data-dir", str(tmp_path / "data")]) == 0
     with open_(tmp_path / "data") as engine:
