@@ -9,12 +9,13 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
-from facets_client.load.pages import Blocks, HtmlPage, document, given_title, read_whole
+from facets_client.load.pages import MAX_FILE_BYTES, Blocks, HtmlPage, document, given_title, read_whole
 from facets_client.load.rows import TEXT_NAMES, Items, Part, ReadOptions, Row, Rows
 from facets_client.load.source import InputError, Source
 from facets_client.load.tables import column_names, plain
 
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
+_MAX_RATIO = 100  # of the sizes of a part over 64 MiB, unpacked and stored; sheets rarely reach 20
 _ROWS_PER_DOCUMENT = 50  # of a sheet that has no column of texts
 _MIN_TEXT_CHARS = 20  # on average, of a column of texts
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
@@ -42,15 +43,35 @@ def _open(source: Source, options: ReadOptions, kind: str) -> BinaryIO:
         is_old = head == _OLD_OFFICE
         got = "one that is encrypted, or of an old version: save it without a password" if is_old else "something else"
         raise InputError(f"{source.name}: expected a {kind}, got {got}")
-    return source.seekable(options.unpacked_bytes)
+    return _checked(source, options, is_text=True)
+
+
+def _checked(source: Source, options: ReadOptions, *, is_text: bool) -> BinaryIO:
+    """The file, unless its ZIP directory tells of too large parts. No reader unpacks more than the directory tells."""
+    file = source.seekable(options.unpacked_bytes)
+    with suppress(BadZipFile), ZipFile(file) as archive:  # an old workbook is no archive
+        parts = archive.infolist()
+        for part in parts:
+            is_bomb = part.file_size > _MAX_RATIO * part.compress_size or (is_text and part.filename.endswith(".xml"))
+            if part.file_size > MAX_FILE_BYTES and is_bomb:
+                size = f"{part.filename} unpacks to {part.file_size:,} bytes"
+                raise InputError(f"{source.name}: {size}, the limit is {MAX_FILE_BYTES:,}")
+        if sum(part.file_size for part in parts) > options.unpacked_bytes:
+            raise InputError(f"{source.name}: unpacks to more than the limit, {options.unpacked_bytes:,} bytes")
+    file.seek(0)
+    return file
 
 
 def _xml(archive: ZipFile, name: str) -> Any:
     """A part of a document. External entities are not loaded, and internal ones not expanded."""
     from lxml.etree import XML, XMLParser
 
+    return XML(_part(archive, name), XMLParser(resolve_entities=False, no_network=True))
+
+
+def _part(archive: ZipFile, name: str) -> bytes:
     with archive.open(name) as part:
-        return XML(read_whole(part, name), XMLParser(resolve_entities=False, no_network=True))
+        return read_whole(part, name)
 
 
 def _xml_title(archive: ZipFile, name: str) -> str:
@@ -94,7 +115,7 @@ def read_sheets(source: Source, options: ReadOptions) -> Items:
     """The sheets of a workbook: rows where a column holds texts, else documents with a table of up to 50 rows."""
     from python_calamine import CalamineWorkbook, SheetTypeEnum
 
-    workbook = CalamineWorkbook.from_filelike(_with_types(source.seekable(options.unpacked_bytes)))
+    workbook = CalamineWorkbook.from_filelike(_with_types(_checked(source, options, is_text=False)))
     for sheet in workbook.sheets_metadata:
         if sheet.typ == SheetTypeEnum.WorkSheet:
             rows = [[_cell(value) for value in row] for row in workbook.get_sheet_by_name(sheet.name).to_python()]
@@ -214,5 +235,5 @@ def read_epub(source: Source, options: ReadOptions) -> Rows:
             path = posixpath.join(posixpath.dirname(package_name), unquote(item.get("href", "")))
             path = posixpath.normpath(path)
             if path in names and "nav" not in (item.get("properties") or "").split():
-                blocks = HtmlPage(archive.read(path).decode("utf-8", "replace")).blocks
+                blocks = HtmlPage(_part(archive, path).decode("utf-8", "replace")).blocks
                 yield from blocks.document(blocks.first_heading() or book, number, book=book, chapter=number)

@@ -347,10 +347,12 @@ LOCKED = (
 DEEP = "deep"
 for _ in range(6):
     DEEP = archive(**{"in.zip" if isinstance(DEEP, bytes) else "a.txt": DEEP})
+BOMB = archive(**{"word/document.xml": bytes(70_000_000)})
 # File name, content, and the reasons or texts that it yields; a word of the message if it is rejected as a whole.
 BAD = {
     "archive.zip": (archive(**{"a.xlsx": HUGE_SHEET, "b.txt": "Read on."}), ["damaged_input", "Read on."]),
     "blank.jsonl.gz": (gzip.compress(b"\n" * 300_000_000, 1), "longer to read"),
+    **{f"bomb.{suffix}": (BOMB, "word/document.xml unpacks to 70") for suffix in "docx xlsx pptx odt epub".split()},
     "cut.zip": (archive(a="b")[:-8], "damaged"),
     "deep.zip": (DEEP, ["unreadable_file"]),
     "disguised.pdf": (archive(**{"word/document.xml": "<a/>"}), "expected a PDF"),
@@ -367,6 +369,7 @@ BAD = {
     "members.zip": (archive(**{str(number): "" for number in range(40)}), "the limit is 30"),
     "old.docx": (b"\xd0\xcf\x11\xe0" + bytes(600), "encrypted, or of an old version"),
     "rich.txt": (b"{\\rtf1 Hello}", "expected text, got RTF"),
+    "pictures.pptx": (archive(**{"a.png": bytes(50_000_000)}), "more than the limit, 40,000,000 bytes"),
     "right\u202eleft\n.txt": (b"Shown escaped.", ["Shown escaped."]),
     "sheet.xlsx": (HUGE_SHEET, "more than 300 MiB"),
     "zeros.zip": (archive(**{"a.txt": bytes(50_000_000)}), ["unreadable_file"]),
