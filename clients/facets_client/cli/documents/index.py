@@ -24,7 +24,7 @@ from facets_client.documents.messages import BATCH_BYTES, to_messages
 from facets_client.errors import NotFoundError
 from facets_client.generated.bulk import IndexTask
 from facets_client.generated.types import Document, ModelVersion
-from facets_client.load.formats import find_files
+from facets_client.load.formats import InputFile, find_files
 from facets_client.load.rows import FormatName, ReadOptions, Record
 from facets_client.load.runner import BulkSettings, CallTask, Settled, batches
 
@@ -160,7 +160,7 @@ def index(
             )
             report = bulk_input.run(task, bulk_settings, verb="stored")
             if folder:
-                _care_for_gone(task, folder, [file.label for file in source.files], prune)
+                _care_for_gone(task, folder, source.files, prune)
     for note in task.notes:
         settings.note(note)
     num_truncated = report.totals["num_truncated"]
@@ -176,15 +176,16 @@ def index(
     bulk_input.end(report, "documents", sentence, **more)
 
 
-def _care_for_gone(task: IndexTask, folder: str, labels: Sequence[str], prune: bool) -> None:
-    """Notes which stored files the folder does not have; with ``prune``, deletes them if all its files were read."""
-    gone = sorted(name for name in task.sources.keys() - set(labels) if _is_gone(os.path.join(folder, name)))
-    unread = sorted(set(labels).difference(task.complete))
-    if gone and (unread or not prune):
+def _care_for_gone(task: IndexTask, folder: str, found: Sequence[InputFile], prune: bool) -> None:
+    """Notes which stored files the folder does not have; with ``prune``, deletes them if all of it could be listed."""
+    names = task.sources.keys() - {file.label for file in found}
+    gone = sorted(name for name in names if _is_gone(os.path.join(folder, name)))
+    unlisted = [file.label for file in found if os.path.isdir(file.path)]
+    if gone and (unlisted or not prune):
         files = count_of(len(gone), "file of the collection is", "files of the collection are")
         documents = count_of(sum(task.sources[name] for name in gone), "document stays", "documents stay")
         named = ", ".join(gone[:_MAX_GONE]) + ", ..." * (len(gone) > _MAX_GONE)
-        how = f"as {unread[0]} was not read" if prune else "--prune deletes them"
+        how = f"as {unlisted[0]} could not be listed" if prune else "--prune deletes them"
         task.notes.append(f"{files} not in {folder} ({named}): {documents}, {how}")
         return
     for name in gone:

@@ -1,5 +1,6 @@
 """The ``facets`` command in this process: what it prints, in both forms."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -250,7 +251,7 @@ def test_index_reports_totals_and_removes_what_a_file_lost(facets, tmp_path, wor
     assert not world.documents["news"]
 
 
-def test_files_that_a_folder_lost_are_told_and_pruned(facets, tmp_path, world):
+def test_files_that_a_folder_lost_are_told_and_pruned(facets, tmp_path, world, monkeypatch):
     (tmp_path / "in" / "sub").mkdir(parents=True)
     for name in ("a.txt", "b.txt", "sub/c.txt", "d.log"):
         (tmp_path / "in" / name).write_text(f"text of {name}")
@@ -261,11 +262,20 @@ def test_files_that_a_folder_lost_are_told_and_pruned(facets, tmp_path, world):
     told = facets("index", "in", "-c", "news").stderr
     gone = "2 files of the collection are not in in (a.txt, sub/c.txt): 2 documents stay, "
     assert gone + "--prune deletes them" in told
-    (tmp_path / "in" / "bad.csv").write_bytes(b"")
-    told = facets("index", "in", "-c", "news", "--prune", code=1).stderr
-    assert gone + "as bad.csv was not read" in told
-    (tmp_path / "in" / "bad.csv").unlink()
-    assert "2 removed" in facets("index", "in", "-c", "news", "--prune").stdout
+    (tmp_path / "in" / "locked").mkdir()
+    scandir = os.scandir
+
+    def locked(path):
+        if os.path.basename(path) == "locked":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.scandir", locked)
+        told = facets("index", "in", "-c", "news", "--prune", code=1).stderr
+    assert gone + "as locked could not be listed" in told
+    (tmp_path / "in" / "b.txt").write_bytes(b"")  # it can no longer be read
+    assert "2 removed" in facets("index", "in", "-c", "news", "--prune", code=1).stdout
     assert set(world.documents["news"]) == {"b.txt", "d.log", "sub/e.txt"}
     for args in (["in/b.txt"], ["in", "in/b.txt"], ["in", "--keep"]):
         assert "--prune expects one folder" in facets("index", *args, "-c", "news", "--prune", code=2).stderr
