@@ -252,7 +252,7 @@ class CollectionEngine:
             raise InvalidInputError("or where or source must be given, and not ids with one of these", path="ids")
         if ids is not None:
             check_ids(ids, path=("ids",))
-        validate(where)
+        validate(where, allow_empty=False)
         with self.view(name) as (view, record):
             warnings = view.filter_warnings(record, where)
         with self._indexes.collection_lock(record), self._indexes.write_lock:

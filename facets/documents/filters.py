@@ -109,14 +109,19 @@ _KINDS: Mapping[type, str] = {
 }
 
 
-def validate(filter: Filter | None) -> None:
-    """Raises InvalidInputError unless a filter's paths, values and size are valid; None is valid."""
+def validate(filter: Filter | None, *, allow_empty: bool = True) -> None:
+    """Raises InvalidInputError unless a filter's paths, values and size are valid; None is valid.
+
+    ``allow_empty``: whether ``AllOf([])`` and the like, which may match every document, are valid.
+    """
     num_nodes = 0
     level: list[Filter] = [] if filter is None else [filter]
     for _ in range(MAX_FILTER_DEPTH):
         if not level:
             return
         num_nodes += len(level)
+        if not allow_empty and not all(node.filters for node in level if isinstance(node, (AllOf, AnyOf, NoneOf))):
+            raise _invalid("has an empty list of conditions, which may match every document, expected at least one")
         level = [inner for node in level for inner in _check_node(node)]
         if num_nodes > MAX_FILTER_NODES:
             raise _invalid(f"has more than {MAX_FILTER_NODES} parts, the limit")

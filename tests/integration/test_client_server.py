@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_client import AsyncFacetsClient, Document, FacetsClient
+from facets_client import AsyncFacetsClient, Document, FacetsClient, InvalidArgumentError
 from facets_client.filters import AllOf, Equals, Exists, NoneOf, Range
 
 import facets
@@ -81,6 +81,8 @@ def test_filters_reach_the_store(client, collection):
     hits = client.search(collection, ["the sea"], top_k=40, where=where, exact=True)[0]
     assert sorted(hit.id for hit in hits) == expected
     assert client.count_documents(collection, where=Exists("nope")) == 0
+    with pytest.raises(InvalidArgumentError, match="where has an empty list of conditions"):
+        client.delete_documents(collection, where=AllOf([]))
     assert client.delete_documents(collection, where=where).num_documents == len(expected)
     assert client.count_documents(collection) == 40 - len(expected)
 

@@ -158,11 +158,17 @@ def told(engine: CollectionEngine, filter: Filter) -> list[str]:
         Range("year", gte=1),
         Exists("author.full name"),
         NoneOf([Equals("year", 3)]),
-        AllOf([]),
     ],
 )
 def test_filter_that_may_find_something_is_not_odd(engine: CollectionEngine, filter: Filter) -> None:
     assert told(engine, filter) == []
+
+
+@pytest.mark.parametrize("filter", [AllOf([]), AnyOf([]), NoneOf([AnyOf(())]), AnyOf([Exists("year"), AllOf([])])])
+def test_a_filter_without_conditions_deletes_nothing(engine: CollectionEngine, filter: Filter) -> None:
+    with pytest.raises(InvalidInputError, match=r"where has an empty list of conditions, .* expected at least one"):
+        engine.delete("docs", where=filter)
+    assert engine.count("docs").num_documents == len(STORED)
 
 
 @pytest.mark.parametrize(
