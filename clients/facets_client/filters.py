@@ -19,7 +19,7 @@ from facets_proto.v1 import filters_pb2 as pb
 from google.protobuf import struct_pb2
 from google.protobuf.message import DecodeError
 
-from facets_client.core.requests import check_iterable
+from facets_client.core.requests import check_iterable, request_of
 
 Scalar = str | int | float | bool | datetime.date | None
 
@@ -121,7 +121,7 @@ def filter_message(where: Filter | None) -> pb.Filter | None:
         except DecodeError as error:
             raise ValueError("where is nested too deeply") from error
     try:
-        return pb.Filter(field=pb.FieldCondition(**_condition(where), field=where.field))
+        return pb.Filter(field=request_of(pb.FieldCondition, **_condition(where), field=where.field))
     except (OverflowError, ValueError) as error:
         rule = "must fit a double" if isinstance(error, OverflowError) else "must be a string, a number, a bool or None"
         raise ValueError(f"the value for {where.field} {rule}: {error}") from error
@@ -135,7 +135,8 @@ def _condition(where: Filter) -> dict[str, Any]:
             return {"one_of": _values(values)}
         case Range():
             bounds = _bounds(where)
-            return {"string_range" if any(isinstance(bound, str) for bound in bounds.values()) else "range": bounds}
+            is_text = any(isinstance(bound, str) for bound in bounds.values())
+            return {"string_range": pb.StringRange(**bounds)} if is_text else {"range": pb.NumberRange(**bounds)}
         case Contains(_, value):
             return {"contains": _values([value]).values[0]}
         case Exists(_, exists):

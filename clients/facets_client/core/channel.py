@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
+from facets_client.core.requests import shown
 from facets_client.errors import UnavailableError
 
 DEFAULT_PORT = 50051
@@ -28,6 +29,8 @@ _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Z
 
 def parse_target(text: str) -> str:
     """The target as gRPC takes it, with a port, such as ``[::1]:50051`` for ``::1``; ValueError if it cannot be one."""
+    if not isinstance(text, str):
+        raise TypeError(f"target must be a str like {DEFAULT_TARGET!r}, got {shown(text)}")
     scheme, is_url, rest = text.partition("://")
     if is_url and scheme in ("http", "https", "grpc", "grpcs"):
         tls = ", with TLS switched on" if scheme in ("https", "grpcs") else ""

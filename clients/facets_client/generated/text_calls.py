@@ -119,7 +119,7 @@ class TextCalls(Calls):
         query: str = "",
         model: str = "",
     ) -> Results[Summary]:
-        """Extractive summaries; never empty.
+        """Extractive summaries; never empty: the best sentence, if none has at most ``max_words``.
 
         Args:
             documents: Documents, 1 to Limits.max_texts_per_request.

@@ -89,7 +89,7 @@ class AsyncTextCalls(AsyncCalls):
         query: str = "",
         model: str = "",
     ) -> Results[Summary]:
-        """Extractive summaries; never empty."""
+        """Extractive summaries; never empty: the best sentence, if none has at most ``max_words``."""
         if num_sentences is not None and max_words is not None:
             raise ValueError("num_sentences and max_words exclude each other, got both")
         check_iterable("documents", documents)

@@ -130,6 +130,7 @@ def test_an_error_of_a_later_part_names_the_item_by_its_index_in_the_whole(clien
         (lambda client: client.search("c", ["a"], top_k="3"), TypeError, "top_k must be an integer, got str '3'"),
         (lambda client: client.search("c", ["a"], where={"a": 1}), TypeError, "where must be a filter of .* got {'a'"),
         (lambda client: client.count_documents("c", where=Equals("n", 10**400)), ValueError, "n must fit a double"),
+        (lambda client: client.count_documents("c", where=Equals(5, 1)), TypeError, "field must be str, got int 5"),
         (lambda client: client.count_documents("c", where=Equals("n", b"x")), ValueError, "n must be a string"),
         (lambda client: list(client.upsert_stream("news", Document("a", "b"))), TypeError, "got one Document"),
         (lambda client: list(client.upsert_stream("news", [{"id": "a"}])), TypeError, "expected a Document, got dict"),

@@ -53,6 +53,8 @@ def test_a_url_is_explained(text, hint):
 def test_settings_that_cannot_work(make_client, arguments):
     with pytest.raises(ValueError, match="must be"):
         make_client(**arguments)
+    with pytest.raises(TypeError, match="target must be a str like 'localhost:50051', got NoneType"):
+        make_client(None)
 
 
 @pytest.fixture(scope="module")
