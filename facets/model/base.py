@@ -19,7 +19,7 @@ from facets.config import Name, Settings
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import num_words_of
-from facets.model.contract import ModelDescription
+from facets.model.contract import ModelDescription, shown_model
 from facets.model.passage_encoding import length_batches
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
@@ -80,6 +80,8 @@ class CheckpointModel(Generic[NetworkT, ConfigT]):
         self.tokenizer = shared_tokenizer()
         self.revision = revision
         self.space = f"{self.name}@{revision}"
+
+    __repr__ = shown_model
 
     def knows_script(self, text: str) -> bool:
         """Whether the vocabulary has some of the words of a text."""

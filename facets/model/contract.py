@@ -65,6 +65,12 @@ class Model(ModelInfo, Protocol):
         """Whether the model knows words of the script that most letters of a text are in."""
 
 
+def shown_model(model: ModelInfo) -> str:
+    """A model as ``FacetModel('facets-en', task='sentences', num_facets=10, dim=256)``."""
+    sizes = f"num_facets={model.num_facets}, dim={model.dim}"
+    return f"{type(model).__name__}({model.name!r}, task={model.task!r}, {sizes})"
+
+
 class TextEncoder(Protocol):
     """Encodes texts: the model itself or, in a server, the queue in front of it."""
 

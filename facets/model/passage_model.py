@@ -23,7 +23,7 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import QUESTIONS, SENTENCES, background_cosine, score_scale
 from facets.model.base import shared_tokenizer
 from facets.model.checkpoint import fit_weights, read_config, read_table, read_weights, read_words, revision_of, shared
-from facets.model.contract import EncoderSettings, ModelInfo
+from facets.model.contract import EncoderSettings, ModelInfo, shown_model
 from facets.model.facet_reduction import ALIKE
 from facets.model.passage_checkpoint import PASSAGE_FILES, PIECES, PassageModelConfig, read_word_pieces, write_encoder
 from facets.model.passage_encoding import Cut, PassageEncoder, PassageFacets, WindowEncoder, cut_text
@@ -87,6 +87,7 @@ class PassageModel:
 
     task = "passages"
     max_query_facets = MAX_QUERY_FACETS
+    __repr__ = shown_model
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from facets.errors import FacetsError, InvalidInputError, NotFoundError, NotReadyError
 from facets.model.contract import ModelInfo
-from facets.model.shipped import served_name
+from facets.model.shipped import ENCODER_PREFIX, served_name
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.fair_queue import FairLock
 
@@ -183,6 +183,7 @@ class TaskModels(Generic[ServedT]):
         if not self._served:
             rule = f"no model for {self.task} is served, expected one"
         how = "facets serve --model, FACETS_SERVER_MODELS of a background server or facets.open(models=[...]) names it"
+        how += f", an encoder as '{ENCODER_PREFIX}NAME_OR_PATH'"
         raise NotFoundError(f"{rule}: {how}", resource_type="model", resource_name=name)
 
 

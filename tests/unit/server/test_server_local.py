@@ -291,7 +291,7 @@ def test_a_folder_that_cannot_be_opened_is_named(tmp_path, model, change, error,
 def test_unknown_names_and_a_missing_package_are_named(opened, tmp_path, monkeypatch):
     with pytest.raises(NotFoundError, match="'nope'"):
         opened.search("dog", collection="nope")
-    with pytest.raises(NotFoundError, match=r"'own' is not served, .*FACETS_SERVER_MODELS .*facets\.open\(models="):
+    with pytest.raises(NotFoundError, match=r"'own' is not served, .*facets\.open\(models=.* an encoder as 'sentence"):
         opened.create_collection("c", model="own")
     for name in ("nope", "", "n" * 300, "\ud800"):
         with pytest.raises(NotFoundError, match=re.escape(f"no model {name!r}: expected a checkpoint folder")):

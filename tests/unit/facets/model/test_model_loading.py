@@ -33,6 +33,8 @@ def test_the_default_of_a_class_is_loaded_where_nothing_is_named_and_meets_the_c
     assert [name for name in get_protocol_members(Model) if not hasattr(model, name)] == []
     assert isinstance(model, KINDS[task])
     assert (model.name, model.task) == (TASKS[task].default, task)
+    sizes = f"num_facets={model.num_facets}, dim={model.dim}"
+    assert repr(model) == f"{KINDS[task].__name__}('{model.name}', task='{task}', {sizes})"
 
 
 def test_a_model_that_borrows_from_another_loads_by_a_relative_path(monkeypatch: pytest.MonkeyPatch) -> None:
