@@ -166,7 +166,7 @@ def _check_node(node: Filter) -> Sequence[Filter]:
         raise _invalid(f"must have 1 to {MAX_FILTER_VALUES} scalars as values of {node.field!r}")
     types = {str if isinstance(value, str) else bool if isinstance(value, bool) else float for value in values}
     if isinstance(node, Range) and (len(types) != 1 or bool in types):
-        raise _invalid(f"must have bounds of one type, numbers or strings, for {node.field!r}")
+        raise _invalid(f"must have at least one bound, all numbers or all strings, for {node.field!r}")
     for value in values:
         if not (value is None or isinstance(value, (bool, int, float, str))):
             raise _invalid(f"must have a scalar as value of {node.field!r}, got {type(value).__name__}")

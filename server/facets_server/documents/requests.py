@@ -81,8 +81,6 @@ def _filter(message: filters_pb2.Filter, path: ErrorPath) -> Filter:
 
 def _field(message: filters_pb2.FieldCondition, path: ErrorPath) -> Filter:
     key = message.field
-    if not key:
-        raise InvalidInputError("is empty, expected the name of a field", path=(*path, "field"))
     test = message.WhichOneof("test")
     match test:
         case "equals":
@@ -90,17 +88,12 @@ def _field(message: filters_pb2.FieldCondition, path: ErrorPath) -> Filter:
         case "contains":
             return Contains(key, _scalar(message.contains, (*path, test)))
         case "one_of":
-            values = [_scalar(value, (*path, test, i)) for i, value in enumerate(message.one_of.values)]
-            check_not_empty(values, (*path, test))
-            return OneOf(key, values)
+            return OneOf(key, [_scalar(value, (*path, test, i)) for i, value in enumerate(message.one_of.values)])
         case "exists":
             return Exists(key) if message.exists else NoneOf([Exists(key)])
         case "range" | "string_range":
             given = getattr(message, test)
-            bounds = {name: getattr(given, name) for name in ("gt", "gte", "lt", "lte") if given.HasField(name)}
-            if not bounds:
-                raise InvalidInputError("has no bound, expected gt, gte, lt or lte", path=(*path, test))
-            return Range(key, **bounds)
+            return Range(key, **{bound.name: value for bound, value in given.ListFields()})
     raise InvalidInputError("has no test, expected equals, one_of, range or another", path=path)
 
 
