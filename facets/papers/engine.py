@@ -5,13 +5,11 @@ Shape letters: N papers, C candidates, K facets, D dimensions, W width of docume
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
 from facets.arrays import Doubles, Floats, Ints
 from facets.language.interruption import check_interrupted
-from facets.model.loading import load
 from facets.papers.additions import Additions
 from facets.papers.confidence import features_of, text_features
 from facets.papers.model import PaperModel
@@ -51,17 +49,6 @@ class PaperEngine:
         """
         self.model = model
         self._additions = Additions(model, Path(data_dir) if isinstance(data_dir, str) else data_dir)
-
-    @classmethod
-    def load(
-        cls,
-        name_or_path: str | Path | None = None,
-        *,
-        data_dir: str | Path | SqlDatabase | None = None,
-        device: str = "cpu",
-    ) -> Self:
-        """Loads a model (default ``facets-papers-en``) and the additions in ``data_dir``; raises as ``facets.load``."""
-        return cls(load(name_or_path, PaperModel, device=device), data_dir=data_dir)
 
     def close(self) -> None:
         """Closes the file of the additions."""

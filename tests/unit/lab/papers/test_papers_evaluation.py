@@ -16,7 +16,9 @@ from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 from toy_papers import toy_records, write_toy_papers
 
 from facets.errors import InvalidInputError
+from facets.model.loading import load
 from facets.papers.engine import PaperEngine
+from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 
 
@@ -87,7 +89,7 @@ AT_LEAST = {CandidateKind.AUTHORS: 18, CandidateKind.CITATIONS: 18}  # of 20
 
 @pytest.fixture(scope="module")
 def engine() -> PaperEngine:
-    return PaperEngine.load()
+    return PaperEngine(load(None, PaperModel))
 
 
 @pytest.mark.parametrize("kind", list(CandidateKind))
