@@ -12,6 +12,7 @@ from typing import Literal
 from zipfile import ZipFile
 
 from facets_client.core.extras import require_extra
+from facets_client.load.calendars import read_calendar, read_contacts
 from facets_client.load.chats import is_slack_export, read_subtitles, read_text, slack_conversations
 from facets_client.load.json_rows import read_json, read_jsonl
 from facets_client.load.mail import read_eml, read_mbox, read_msg
@@ -107,6 +108,8 @@ FORMATS: dict[str, Format] = {
         Format("eml", (".eml",), read_eml, "files", needs=_MAIL),
         Format("mbox", (".mbox",), read_mbox, "files", needs=_MAIL),
         Format("msg", (".msg",), read_msg, "files", needs=(*_MAIL, "oxmsg")),
+        Format("calendar", (".ics",), read_calendar, "pages"),
+        Format("contacts", (".vcf",), read_contacts, "pages"),
         Format("zip", (".zip",), read_zip, "files"),
         Format("slack", (".slack",), read_slack_folder, "files"),
     )

@@ -14,7 +14,7 @@ ItemT = TypeVar("ItemT")
 # fmt: off
 FormatName = Literal[
     "jsonl", "json", "csv", "tsv", "parquet", "text", "markdown", "rst", "html", "pdf", "docx", "pptx", "sheets",
-    "opendocument", "epub", "eml", "mbox", "msg", "subtitles", "zip", "slack",
+    "opendocument", "epub", "eml", "mbox", "msg", "subtitles", "calendar", "contacts", "zip", "slack",
 ]
 # fmt: on
 

@@ -99,8 +99,8 @@ def index(
     """Store documents from files and folders.
 
     Reads JSON lines, JSON, CSV, TSV, Parquet, Excel, text, Markdown, reStructuredText, HTML, Word, PowerPoint,
-    OpenDocument, PDF, EPUB, mail, chat exports, subtitles and ZIP archives of these, also compressed by gzip, xz or
-    zstd. A column called text, body, content, abstract, ... holds the text unless --text says otherwise; the
+    OpenDocument, PDF, EPUB, mail, calendars, contacts, chat exports, subtitles and ZIP archives of these, also
+    compressed by gzip, xz or zstd. A column called text, body, content, abstract, ... holds the text unless --text says otherwise; the
     command says how it uses each column before it stores anything. Without an id column, ids are made from the
     file name and the row. Folders are read recursively.
 

@@ -39,6 +39,21 @@ SLACK = {
     ],
     "general/2026-03-02.json": [{"user": "U1", "text": "Fixed.", "ts": "1772400100.1"}],
 }
+CALENDAR = """BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1@x\nSUMMARY:Swim\\, run\nDTSTART;TZID=Europe/Berlin:20260612T140000
+DURATION:PT1H30M\nRRULE:FREQ=WEEKLY;BYDAY=MO,-1FR;UNTIL=20261221T0000Z\nLOCATION:Pool
+ATTENDEE;CN="Nair: P":mailto:p@x.org\nDESCRIPTION:Bring a\n  towel.\nBEGIN:VALARM\nDESCRIPTION:Beep\nEND:VALARM
+END:VEVENT\nBEGIN:VTODO\nSUMMARY:Tax\nDTSTART;VALUE=DATE:20260801\nDTEND;VALUE=DATE:20260815\nRRULE:FREQ=YEARLY
+END:VTODO\nEND:VCALENDAR\n""".replace("\n", "\r\n")
+EVENT = """# Swim, run\n\nStarts: Friday 12 June 2026, 14:00 (Europe/Berlin)\nLasts: 1 hour 30 minutes
+Repeats: weekly on Monday and last Friday until Monday 21 December 2026\nWhere: Pool\nWith: Nair: P (p@x.org)
+About: Bring a towel."""
+TASK = "# Tax\n\nStarts: Saturday 1 August 2026\nEnds: Friday 14 August 2026\nRepeats: yearly"
+CONTACTS = """BEGIN:VCARD\nVERSION:3.0\nUID:7\nFN:Ann Berg\nitem1.TEL;TYPE=CELL,VOICE:+49 170 1\nORG:Pumps;Sales
+BDAY:19880514\nADR;TYPE=WORK:;;Wall 1;Bremen;;28195;\nEND:VCARD\nBEGIN:VCARD\nVERSION:2.1\nN:Rohr;Jo;;;\nTEL;HOME:12
+BDAY:--0305\nNOTE;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:F=C3=BCr =\nAnn\nEND:VCARD\n"""
+ANN_CARD = """# Ann Berg\n\nCompany: Pumps, Sales\nPhone (mobile): +49 170 1
+Address (work): Wall 1, Bremen, 28195\nBirthday: 14 May 1988"""
+JO_CARD = "# Jo Rohr\n\nPhone (home): 12\nBirthday: 5 March\nNote: F\u00fcr Ann"
 TEAMS = {
     "value": [
         {
@@ -224,6 +239,8 @@ KINDS = {
         msg,
         {"": ("It leaks.", {"title": "Re: Pump", "from": "Ann <ann@x.org>", "to": "b@x.org", "thread": "1@x"})},
     ),
+    "a.ics": (CALENDAR, {"#1@x": (EVENT, {"title": "Swim, run"}), "#Tax": (TASK, {"title": "Tax"})}),
+    "a.vcf": (CONTACTS, {"#7": (ANN_CARD, {"title": "Ann Berg"}), "#Jo Rohr": (JO_CARD, {"title": "Jo Rohr"})}),
     "a.ods": (ods, {"/Prices#2": (f"# Prices\n\n{TABLE}", {"title": "Prices", "sheet": "Prices"})}),
     "a.csv": ('subject,description\nSlow,"It is\nvery, slow"\n', {"#2": ("It is\nvery, slow", {"title": "Slow"})}),
     "a.json": (
@@ -353,6 +370,7 @@ BAD = {
     "archive.zip": (archive(**{"a.xlsx": HUGE_SHEET, "b.txt": "Read on."}), ["damaged_input", "Read on."]),
     "blank.jsonl.gz": (gzip.compress(b"\n" * 300_000_000, 1), "longer to read"),
     **{f"bomb.{suffix}": (BOMB, "word/document.xml unpacks to 70") for suffix in "docx xlsx pptx odt epub".split()},
+    "cut.ics": (CALENDAR[:-40], [EVENT, "damaged_input"]),
     "cut.zip": (archive(a="b")[:-8], "damaged"),
     "deep.zip": (DEEP, ["unreadable_file"]),
     "disguised.pdf": (archive(**{"word/document.xml": "<a/>"}), "expected a PDF"),
