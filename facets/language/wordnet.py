@@ -1,7 +1,7 @@
 """Relations between two words according to WordNet: synonyms, hypernyms, opposites.
 
 The table next to this file holds the single words of WordNet 3.0 (Princeton University, see NOTICE) with their most
-frequent senses; ``scripts/make_wordnet.py`` writes it. No maintained package contains the database itself.
+frequent senses; docs/change/data.md says how it was made. No maintained package contains the database itself.
 """
 
 import json
