@@ -1,12 +1,13 @@
 """Questions over ordinary files: ``python -m benchmarks.questions [SET] [--peers] [--model NAME]``; prints JSON.
 
-``facets index`` reads the files and a server process answers the questions, in each mode. Three sets, written before
+``facets index`` reads the files and a server process answers the questions, in each mode. Four sets, written before
 any system had answered; of the split ``held`` only the counts are looked at. ``people``: fifty questions over
 ``tests/answers/people``; READMEs, licences and docstrings are from installed packages, and lead sections of Wikipedia
 articles are from ``../shared/data/corpus`` (without it, their questions are left out). ``files``: a hundred questions
 over ``tests/answers/people_files``, forty of which nothing answers. ``folders``: 1,104 questions over eleven folders,
-such as those of a school, a hotel and a museum, 366 of which nothing answers. ``--peers`` adds bm25s and MiniLM
-cosines over the same texts.
+such as those of a school, a hotel and a museum, 366 of which nothing answers. ``references``: 400 queries, most of them
+descriptions of what is wanted, over four collections of short documents that are near twins of each other, such as the
+functions of a library; for 120 there is none. ``--peers`` adds bm25s and MiniLM cosines over the same texts.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import distributions
 from itertools import islice
 from pathlib import Path
@@ -31,7 +33,7 @@ from typing import Any
 import numpy as np
 from facets_client import FacetsClient
 from facets_client.generated.types import SearchMode
-from facets_lab.documents.folders import read_folders
+from facets_lab.documents.folders import FOLDERS, REFERENCES, read_folders
 from facets_lab.documents.retrieval import best_rows, bm25_scores
 from facets_lab.evaluation.comparison import minilm
 from facets_lab.training.corpus import read_titled_documents
@@ -139,10 +141,10 @@ def write_everyday_files(folder: Path) -> Asked:
     return _questions(_ANSWERS / "people_questions.jsonl"), tables | {"files": mixed}
 
 
-def write_folders(folder: Path) -> Asked:
+def write_folders(folder: Path, path: Path = FOLDERS) -> Asked:
     """The files of the folders that the reader did not learn; each is a collection."""
     found, made = list[Question](), dict[str, Path]()
-    for one in read_folders("dev", "held"):
+    for one in read_folders("dev", "held", path=path):
         made[one.name] = folder / one.name
         made[one.name].mkdir(parents=True)
         for name, text in one.files.items():
@@ -295,6 +297,7 @@ SETS: dict[str, Callable[[Path], Asked]] = {
     "people": write_people,
     "files": write_everyday_files,
     "folders": write_folders,
+    "references": partial(write_folders, path=REFERENCES),
 }
 
 if __name__ == "__main__":

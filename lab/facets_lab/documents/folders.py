@@ -20,7 +20,8 @@ from facets.model.shipped import DEFAULT_READER, find_model
 from facets_lab.documents.collection import NAME, indexed, load_searched
 from facets_lab.evaluation.files import Record, read_records
 
-_FOLDERS = Path(__file__).with_name("written_folders.jsonl.xz")
+FOLDERS = Path(__file__).with_name("written_folders.jsonl.xz")
+REFERENCES = Path(__file__).with_name("written_references.jsonl.xz")  # short documents, near twins of each other
 _TOP_K, _AROUND = 5, 3  # hits that are read; sentences around an answer
 
 
@@ -65,9 +66,9 @@ class _Noting(AnswerReader):
         return [np.zeros(len(sentences), dtype=np.float32) for _, sentences in texts]
 
 
-def read_folders(*splits: str) -> Iterator[Folder]:
+def read_folders(*splits: str, path: Path = FOLDERS) -> Iterator[Folder]:
     """The folders of these splits."""
-    return (folder for _, folder in read_records(Folder, _FOLDERS) if folder.split in splits)
+    return (folder for _, folder in read_records(Folder, path) if folder.split in splits)
 
 
 def texts_read(folder: Folder) -> Iterator[tuple[FolderQuestion, list[ReadText]]]:
