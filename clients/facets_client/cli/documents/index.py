@@ -100,9 +100,9 @@ def index(
 
     Reads JSON lines, JSON, CSV, TSV, Parquet, Excel, text, Markdown, reStructuredText, HTML, Word, PowerPoint,
     OpenDocument, PDF, EPUB, mail, calendars, contacts, chat exports, subtitles and ZIP archives of these, also
-    compressed by gzip, xz or zstd. A column called text, body, content, abstract, ... holds the text unless --text says otherwise; the
-    command says how it uses each column before it stores anything. Without an id column, ids are made from the
-    file name and the row. Folders are read recursively.
+    compressed by gzip, xz or zstd. A column called text, body, content, abstract, ... holds the text unless --text
+    says otherwise; the command says how it uses each column before it stores anything. Without an id column, ids are
+    made from the file name and the row. Folders are read recursively.
 
     A file owns its documents: run the same command again on changed files to update the collection. Documents that a
     file no longer contains are deleted (--keep leaves them), unless a part of the file cannot be read; equal ones are
