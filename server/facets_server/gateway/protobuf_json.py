@@ -86,7 +86,7 @@ def json_to_proto(body: bytes, message_type: type[Message]) -> bytes:
     try:
         return json_format.ParseDict(values, message_type()).SerializeToString()
     except (json_format.ParseError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise bad_request(_explained(error, values)) from error
+        raise bad_request(_explained(error, values, message_type)) from error
 
 
 def proto_to_json(data: bytes, message_type: type[Message]) -> bytes:
@@ -99,7 +99,7 @@ def json_line(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _explained(error: Exception, values: Any) -> str:
+def _explained(error: Exception, values: dict[str, Any], message_type: type[Message]) -> str:
     """Protobuf's message, shortened; for an unknown field, lists the valid ones."""
     if isinstance(error, RecursionError):
         return "the body is nested too deeply"
@@ -109,14 +109,27 @@ def _explained(error: Exception, values: Any) -> str:
         for begin, words in _REWORDED.items():
             if re.match(begin, reason):
                 place = _PLACE.fullmatch(reason.rstrip(".").rpartition(" at ")[2])
-                path = place[1] if place else ".".join(dict.fromkeys(_FIELD.findall(str(error))))
+                path = place[1] if place else _path_of(_FIELD.findall(str(error)), values, message_type)
                 return f"{path} {words}"[:_MAX_MESSAGE_CHARS]
         return f"the body is invalid: {str(error).partition(chr(10))[0].strip().rstrip('.')}"[:_MAX_MESSAGE_CHARS]
     name, path, listed = found.groups()
+    value: Any = values
     with suppress(LookupError, ValueError, TypeError):  # protobuf and the caller may spell a name differently
         for step in re.findall(r"\w+", path):
-            values = values[int(step) if isinstance(values, list) else step]
+            value = value[int(step) if isinstance(value, list) else step]
     problem = f"has no field {name[:80]!r}, expected"
-    if isinstance(values, str):
+    if isinstance(value, str):
         problem = "is a string, expected an object with"
     return f"{path or 'the body'} {problem} some of {listed.replace(chr(39), '')}"[:_MAX_MESSAGE_CHARS]
+
+
+def _path_of(fields: list[str], values: dict[str, Any], message_type: type[Message]) -> str:
+    """The names of nested fields as a path; protobuf does not say which element of a list is wrong."""
+    first, *rest = dict.fromkeys(fields)
+    items = values.get(first)
+    for i, item in enumerate(items if isinstance(items, list) else []):
+        try:
+            json_format.ParseDict({first: [item]}, message_type())
+        except (json_format.ParseError, ValueError, TypeError):
+            return ".".join([f"{first}[{i}]", *rest])
+    return ".".join([first, *rest])
