@@ -172,9 +172,9 @@ def verify(
 
 @app.command()
 def doctor(data_dir: DataDir = None, config: ConfigFile = None) -> None:
-    """Check whether a server with these settings would start: data directory, port, PostgreSQL, index; changes nothing.
+    """Check whether a server with these settings would start; changes nothing.
 
-    Prints a line for each dependency. Exit code 1 when there is a problem.
+    Prints a line for each part: data directory, PostgreSQL, port, index, security, models. Exit code 1 for a problem.
     """
     _upkeep(lambda upkeep, settings: upkeep.examine(settings, typer.echo), data_dir, config)
 

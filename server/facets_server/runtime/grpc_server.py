@@ -40,7 +40,7 @@ class GrpcServer:
         """Binds the port of the settings and returns its number, 1 for a socket; raises ConfigError."""
         config, security = self._config, self._config.security
         if config.socket is None:
-            credentials = None if security.tls_certificate is None else _credentials(security)
+            credentials = None if security.tls_certificate is None else server_credentials(security)
             problem = f"port {config.port} on {config.host} cannot be used: is another server on it?"
             return self._bind(f"{config.host}:{config.port}", problem, credentials)
         problem = f"socket {config.socket} cannot be used: it needs an existing folder and a short path"
@@ -138,7 +138,8 @@ class _Server(Server):
         self._server = _Core(self._loop, None, (), (), tuple(options), None)
 
 
-def _credentials(security: SecurityConfig) -> grpc.ServerCredentials:
+def server_credentials(security: SecurityConfig) -> grpc.ServerCredentials:
+    """Certificate, key and client authorities of the settings; raises ConfigError if they are none."""
     certificate, key, client_ca = security.tls_certificate, security.tls_key, security.tls_client_ca
     assert certificate is not None and key is not None
     # gRPC accepts any bytes, even if no client can then connect: the ssl module reports what is wrong with them.

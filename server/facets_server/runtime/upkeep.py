@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from facets_client import FacetsClient, FacetsClientError
+from prometheus_client import CollectorRegistry
 
 from facets import errors
 from facets.documents.store import SCHEMA as DOCUMENTS
@@ -24,9 +25,12 @@ from facets.storage.directory import LOCK, MANIFEST, DirectoryLock, DirectoryMan
 from facets.storage.files import clear_errors
 from facets_server.documents.stream_store import FILE as STREAMS_FILE
 from facets_server.documents.stream_store import SCHEMA as STREAMS
-from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.config import SecurityConfig, ServerConfig
+from facets_server.runtime.grpc_server import server_credentials
 from facets_server.runtime.hosts import listen
-from facets_server.runtime.metrics import disk_of
+from facets_server.runtime.keys import read_keys
+from facets_server.runtime.metrics import BatchMetrics, disk_of
+from facets_server.runtime.rooms import load_models
 
 logger = logging.getLogger(__name__)
 _NAMED = "%Y-%m-%dT%H-%M-%S.%fZ"
@@ -129,13 +133,17 @@ def examine(config: ServerConfig, say: Say) -> bool:
         checks["postgres"] = lambda: examine_postgres(url, config.data_dir)
     if config.socket is None:
         checks["port"] = lambda: _examine_port(config)
-    checks["index"] = lambda: _examine_index(config)
+    checks |= {
+        "index": lambda: _examine_index(config),
+        "security": lambda: _examine_security(config.security),
+        "models": lambda: [", ".join(model.name for model in load_models(config, BatchMetrics(CollectorRegistry())))],
+    }
     is_fine = True
     for name, check in checks.items():
         try:
             for line in check():
                 say(f"ok       {name}: {line}")
-        except (StorageError, errors.ConflictError, ConfigError, ImportError) as error:
+        except (errors.FacetsError, ImportError) as error:
             say(f"problem  {name}: {error}")
             is_fine = False
     return is_fine
@@ -172,6 +180,14 @@ def _examine_index(config: ServerConfig) -> Iterator[str]:
     if backend.dependency:
         backend.check()
     yield config.engine.index.partition("?")[0] + (" answers" if backend.dependency else "")
+
+
+def _examine_security(security: SecurityConfig) -> Iterator[str]:
+    if (file := security.api_keys_file) is not None:
+        read_keys(file)
+    if security.tls_certificate is not None:
+        server_credentials(security)
+    yield f"{'no keys' if file is None else file}, {'no TLS' if security.tls_certificate is None else 'TLS'}"
 
 
 def verify_directory(directory: Path, say: Say) -> bool:

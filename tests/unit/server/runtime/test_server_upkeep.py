@@ -208,3 +208,11 @@ def test_doctor_looks_at_the_port_that_will_be_used(tmp_path, monkeypatch, capsy
         code = main(["doctor", "--data-dir", str(tmp_path / "new")])
     assert said.format(**ports) in capsys.readouterr().out
     assert code == said.startswith("problem")
+
+
+def test_doctor_reads_keys_and_models(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FACETS_SERVER_PORT", "0")
+    (tmp_path / "facets.toml").write_text(f'models = ["none"]\n[security]\napi_keys_file = "{tmp_path}/keys"\n')
+    assert main(["doctor", "--data-dir", str(tmp_path / "new"), "--config", str(tmp_path / "facets.toml")]) == 1
+    said = capsys.readouterr().out
+    assert f"problem  security: api_keys_file {tmp_path}/keys" in said and "problem  models: no model 'none'" in said
