@@ -2,6 +2,7 @@ import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from server_failures import failure
 from server_fakes import FakeModel
 
 TEXTS = {
@@ -48,13 +49,10 @@ def test_collection_life(collections):
     assert (created.name, created.model, created.num_facets, created.dim) == ("x", "fake", 3, 32)
     got = collections.GetCollection(documents_pb2.GetCollectionRequest(name="x"), timeout=60).collection
     assert got.create_time == created.create_time
-    with pytest.raises(grpc.RpcError) as raised:
-        collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="x"), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.ALREADY_EXISTS
+    again = documents_pb2.CreateCollectionRequest(name="x")
+    failure(collections.CreateCollection, again, grpc.StatusCode.ALREADY_EXISTS)
     collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="x"), timeout=60)
-    with pytest.raises(grpc.RpcError) as raised:
-        collections.GetCollection(documents_pb2.GetCollectionRequest(name="x"), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+    failure(collections.GetCollection, documents_pb2.GetCollectionRequest(name="x"), grpc.StatusCode.NOT_FOUND)
 
 
 def test_collections_are_listed_in_pages_by_name(collections):
@@ -129,6 +127,5 @@ def test_collection_moves_to_another_model(make_server):
     assert search(documents, queries=[text_query(TEXTS["b"])], top_k=1).results[0].hits[0].id == "b"
     again = reindex(collections)
     assert (again.done, again.collection.model) == (True, "other")
-    with pytest.raises(grpc.RpcError) as raised:
-        reindex(collections, model="none")
-    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+    unknown = documents_pb2.ReindexCollectionRequest(name="news", model="none")
+    failure(collections.ReindexCollection, unknown, grpc.StatusCode.NOT_FOUND)

@@ -1,8 +1,8 @@
 """Rerank: texts of a request in order, as a search of a collection of them would have them; nothing is stored."""
 
-import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from server_failures import failure
 from server_fakes import served_passages
 
 from facets.documents import RelevanceCurve
@@ -57,16 +57,15 @@ def test_best_texts_alone_come_back(documents):
     [
         ({"texts": []}, "INVALID_ARGUMENT", "texts has 0 items"),
         ({"texts": ["a dog"] * 513}, "INVALID_ARGUMENT", "texts has at least 513 items, the limit is 512"),
-        ({"texts": ["a dog", " \n"]}, "INVALID_ARGUMENT", r"texts\[1\] has no words"),
-        ({"texts": ["a dog", "x" * (2**20 + 1)]}, "INVALID_ARGUMENT", r"texts\[1\] has 1048577 bytes"),
+        ({"texts": ["a dog", " \n"]}, "INVALID_ARGUMENT", "texts[1] has no words"),
+        ({"texts": ["a dog", "x" * (2**20 + 1)]}, "INVALID_ARGUMENT", "texts[1] has 1048577 bytes"),
         ({"query": " "}, "INVALID_ARGUMENT", "query has no words"),
-        ({"top_k": 4}, "INVALID_ARGUMENT", r"top_k must be in \[1, 3\], got 4"),
-        ({"top_k": 0}, "INVALID_ARGUMENT", r"top_k must be in \[1, 3\], got 0"),
+        ({"top_k": 4}, "INVALID_ARGUMENT", "top_k must be in [1, 3], got 4"),
+        ({"top_k": 0}, "INVALID_ARGUMENT", "top_k must be in [1, 3], got 0"),
         ({"mode": 9}, "INVALID_ARGUMENT", "mode"),
         ({"model": "nobody"}, "NOT_FOUND", "nobody"),
     ],
 )
 def test_broken_rules_are_named(documents, fields, code, says):
-    with pytest.raises(grpc.RpcError, match=says) as error:
-        documents.Rerank(request(**fields), timeout=60)
-    assert error.value.code().name == code
+    refused = failure(documents.Rerank, request(**fields))
+    assert refused.code.name == code and says in refused.message

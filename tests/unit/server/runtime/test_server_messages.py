@@ -15,6 +15,7 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import DeadlineExceededError
 from facets_server.runtime.messages import WaitLimit, read_ahead
+from server_failures import failure
 from waiting import wait_until
 
 from facets.errors import OverloadedError
@@ -119,9 +120,7 @@ def test_words_that_were_read_before_take_no_worker(stub, threads):
 def test_mistakes_are_told_there_as_elsewhere(stub, running):
     embed(stub, "cat")
     for mistake in ({"texts": [" "]}, {"texts": ["cat"], "dtype": 7}):
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.Embed(texts_pb2.EmbedRequest(**mistake), timeout=60)
-        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        failure(stub.Embed, texts_pb2.EmbedRequest(**mistake), grpc.StatusCode.INVALID_ARGUMENT)
     wait_until(lambda: running.metric("facets_running_requests") == 0)
 
 

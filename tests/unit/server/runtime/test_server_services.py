@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
-import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
 from facets_server.runtime import upkeep
@@ -19,6 +18,7 @@ from facets_server.runtime.models import LazyModel
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES as OUR_SERVICES
+from server_failures import failure
 from server_fakes import FakeModel
 from waiting import wait_until
 
@@ -101,14 +101,12 @@ def test_one_backup_is_taken_at_a_time(make_server, tmp_path, monkeypatch):
 
     def take_another(*args, **settings):
         monkeypatch.setattr(upkeep.backups, "back_up", back_up)
-        with pytest.raises(grpc.RpcError) as refused:
-            models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest(), timeout=5)
-        refusals.append(refused.value.code().name)
+        refusals.append(failure(take, models_pb2.TakeBackupRequest()).code.name)
         return back_up(*args, **settings)
 
-    back_up = upkeep.backups.back_up
+    back_up, take = upkeep.backups.back_up, models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup
     monkeypatch.setattr(upkeep.backups, "back_up", take_another)
-    models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
+    take(models_pb2.TakeBackupRequest())
     assert refusals == ["RESOURCE_EXHAUSTED"]
 
 
@@ -171,8 +169,7 @@ def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
     assert next(updates).status == SERVING
     running.model.poison = "text"
     for _ in range(3):
-        with pytest.raises(grpc.RpcError):
-            stub.Embed(texts_pb2.EmbedRequest(texts=["text"]), timeout=60)
+        failure(stub.Embed, texts_pb2.EmbedRequest(texts=["text"]))
     running_poison = next(updates).status
     assert running_poison == NOT_SERVING
     running.model.poison = ""
