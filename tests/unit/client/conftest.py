@@ -1,6 +1,5 @@
 import asyncio
 import os
-import threading
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -71,13 +70,8 @@ class BlockingView:
     """An asynchronous client seen through blocking eyes, so that one test serves both."""
 
     def __init__(self, *args, **kwargs):
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
+        self._runner = asyncio.Runner()
         self._client = AsyncFacetsClient(*args, **kwargs)
-
-    def _wait(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=30)
 
     def __getattr__(self, name):
         method = getattr(self._client, name)
@@ -86,22 +80,20 @@ class BlockingView:
             returned = method(*args, **kwargs)
             if hasattr(returned, "__aiter__"):
                 return self._iterate(returned)
-            return self._wait(returned)
+            return self._runner.run(returned)
 
         return call
 
     def _iterate(self, iterator):
         while True:
             try:
-                yield self._wait(anext(iterator))
+                yield self._runner.run(anext(iterator))
             except StopAsyncIteration:
                 return
 
     def close(self):
-        self._wait(self._client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        with self._runner:
+            self._runner.run(self._client.close())
 
 
 @pytest.fixture(params=["blocking", "asyncio"])
