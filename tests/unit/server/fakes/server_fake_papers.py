@@ -5,7 +5,6 @@ import threading
 
 import numpy as np
 from facets_server.papers.service import ServedPapers
-from server_fakes import FakeInfo
 
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors, unit_rows
@@ -29,7 +28,8 @@ _PAIRS = {"authors": [[0, 0], [1, 1], [0, 2], [2, 2]], "citations": [[0, 0], [1,
 class MadeModel:
     """What ``PaperEngine`` needs of a model."""
 
-    task, revision = "papers", "p1"
+    task, revision, space = "papers", "p1", "fake"
+    num_facets, dim, max_tokens, vocabulary_size = NUM_FACETS, len(WORDS), 64, len(WORDS)
     confidence = None
 
     def __init__(self, name):
@@ -131,5 +131,4 @@ class GatedEngine(PaperEngine):
 def served_papers(name="papers"):
     """A served engine around a made model, and the engine."""
     engine = GatedEngine(MadeModel(name))
-    info = FakeInfo(name, "p1", "fake", "papers", NUM_FACETS, len(WORDS), max_tokens=64, vocabulary_size=len(WORDS))
-    return ServedPapers(info, engine), engine
+    return ServedPapers(engine.model, engine), engine

@@ -2,7 +2,6 @@
 
 import numpy as np
 from facets_server.relations.service import ServedRelations
-from server_fakes import FakeInfo
 
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
@@ -22,7 +21,8 @@ NUM_FACETS, _DIM = 2, 512
 class MadeModel:
     """What ``RelationEngine`` needs of a model; facets of a pattern are all its words, places by a hash of each."""
 
-    task = "relations"
+    task, revision, space = "relations", "r1", "fake"
+    num_facets, dim, max_tokens, vocabulary_size = NUM_FACETS, 8, 20, 100
     num_relation_facets = 2
 
     def __init__(self, name):
@@ -62,5 +62,5 @@ class MadeModel:
 
 def fake_relations(name="fake-relations"):
     """A served engine around a made model."""
-    info = FakeInfo(name, "r1", "fake", "relations", NUM_FACETS, dim=8, max_tokens=20, vocabulary_size=100)
-    return ServedRelations(info, RelationEngine(MadeModel(name)))
+    model = MadeModel(name)
+    return ServedRelations(model, RelationEngine(model))

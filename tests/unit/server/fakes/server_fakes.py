@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
@@ -40,20 +39,6 @@ def served_passages(model=None, **settings: object) -> ServedPassages:
 @cache
 def _tokenizer() -> Tokenizer:
     return Tokenizer()
-
-
-@dataclass(frozen=True)
-class FakeInfo:
-    """Meets ``ModelInfo``."""
-
-    name: str
-    revision: str
-    space: str
-    task: str
-    num_facets: int
-    dim: int
-    max_tokens: int
-    vocabulary_size: int
 
 
 class FakeModel:
