@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.relations.data import FactorizationConfig, RelationMatrix, load_matrix, read_cells
+from facets_lab.relations.data import FactorizationConfig, RelationMatrix, load_matrix
 from facets_lab.relations.entailment import EntailmentData, PairScores, pair_metrics, read_entailment
 from facets_lab.relations.training import factorize
 from relation_toys import TOY_RELATIONS, make_toy_relation_checkpoint
@@ -44,15 +44,6 @@ def test_the_matrix_holds_texts_and_facts_of_their_pairs(tmp_path: Path) -> None
     assert "$ARG1 once saw $ARG2" not in sizes  # one pattern, one pair
     assert sorted(loaded.names) == ["a\tb", "c\td"]
     assert loaded.pair_sizes.tolist() == [3, 3]
-
-
-@pytest.mark.parametrize(
-    "line", ["a\tb\t$ARG1 met $ARG2", "a\tb\t$ARG1 met $ARG2\tmany", "\tb\t$ARG1 met $ARG2\t1", "a b c 1"]
-)
-def test_a_bad_line_is_reported_with_file_and_number(tmp_path: Path, line: str) -> None:
-    path = write_lines(tmp_path / "cells.tsv", [LINES[0], line])
-    with pytest.raises(InvalidInputError, match=r"cells.tsv, line 2: expected (an? )?entity"):
-        list(read_cells(path))
 
 
 def test_factorization_ranks_seen_pairs_first(tmp_path: Path) -> None:
