@@ -17,6 +17,12 @@ TOY_RELATIONS = {
     "capital": ("$ARG2 is the capital of $ARG1", "$ARG1 is ruled from $ARG2", "$ARG2 , the seat of $ARG1"),
 }
 TOY_RELATION_THRESHOLD = 0.4
+TOY_ENTAILMENT = [
+    ">\t$ARG1 was born in $ARG2\t$ARG1 grew up in $ARG2\t10\t20",
+    "<\t$ARG1 wed $ARG2\t$ARG1 is married to $ARG2\t10\t20",
+    ":\t$ARG1 works for $ARG2\t$ARG2 hired $ARG1\t10\t20",
+    "N\t$ARG1 works for $ARG2\t$ARG1 wed $ARG2\t10\t2",
+]
 _PAIRS_A_RELATION = 12
 _KINDS = {
     "birthPlace": ("person", "place"),

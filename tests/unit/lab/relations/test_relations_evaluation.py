@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
 from facets_lab.relations.evaluation import PatternScores, read_pairs, relation_metrics
-from relation_toys import make_toy_relation_checkpoint
+from relation_toys import TOY_ENTAILMENT, make_toy_relation_checkpoint
 from toy_retrieval import write_lines
 
 from facets.errors import InvalidInputError
@@ -25,12 +25,6 @@ PAIRS = [
     "i\tj\t$ARG1 works for $ARG2\t2",
     "i\tj\tkb:employer\t1",
     "i\tj\tkb:unheardOf\t1",
-]
-ENTAILMENT = [
-    ">\t$ARG1 was born in $ARG2\t$ARG1 grew up in $ARG2\t10\t20",
-    "<\t$ARG1 wed $ARG2\t$ARG1 is married to $ARG2\t10\t20",
-    ":\t$ARG1 works for $ARG2\t$ARG2 hired $ARG1\t10\t20",
-    "N\t$ARG1 works for $ARG2\t$ARG1 wed $ARG2\t10\t2",
 ]
 
 
@@ -84,7 +78,8 @@ def test_perfect_scores_are_perfect_except_for_unknown_relations(tmp_path: Path)
 
 def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = make_toy_relation_checkpoint(tmp_path / "toy", num_steps=60)
-    pairs, entailment = write_lines(tmp_path / "pairs.tsv", PAIRS), write_lines(tmp_path / "entailment.tsv", ENTAILMENT)
+    pairs = write_lines(tmp_path / "pairs.tsv", PAIRS)
+    entailment = write_lines(tmp_path / "entailment.tsv", TOY_ENTAILMENT)
     before = (model / "relations.json").read_text()
     assert main(["calibrate-relations", str(pairs), "--model", str(model), "--dry-run"]) == 0
     assert (model / "relations.json").read_text() == before

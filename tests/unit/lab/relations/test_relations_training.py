@@ -5,7 +5,7 @@ import pytest
 from facets_lab.relations.data import FactorizationConfig, RelationMatrix, load_matrix
 from facets_lab.relations.entailment import EntailmentData, PairScores, pair_metrics, read_entailment
 from facets_lab.relations.training import factorize
-from relation_toys import TOY_RELATIONS, make_toy_relation_checkpoint
+from relation_toys import TOY_ENTAILMENT, TOY_RELATIONS, make_toy_relation_checkpoint
 from toy_retrieval import write_lines
 
 from facets.errors import InvalidInputError
@@ -73,14 +73,6 @@ def test_training_teaches_which_argument_is_which_and_leaves_symmetric_relations
     assert model.relations.details[model.relations.names.index("spouse")].symmetric
 
 
-LABELLED = [
-    ">\t$ARG1 was born in $ARG2\t$ARG1 grew up in $ARG2\t10\t20",
-    "<\t$ARG1 wed $ARG2\t$ARG1 is married to $ARG2\t10\t20",
-    ":\t$ARG1 works for $ARG2\t$ARG2 hired $ARG1\t10\t20",
-    "N\t$ARG1 works for $ARG2\t$ARG1 wed $ARG2\t10\t2",
-]
-
-
 TRIPLES = [
     "person, was born in, poland\thitler, would attack, poland\tFalse",
     "beverage, contains, caffeine\tcaffeine, is present in, these beverages\tTrue",
@@ -93,7 +85,7 @@ TRIPLES = [
 
 @pytest.fixture
 def labelled(tmp_path: Path) -> EntailmentData:
-    return read_entailment(write_lines(tmp_path / "labelled.tsv", LABELLED))
+    return read_entailment(write_lines(tmp_path / "labelled.tsv", TOY_ENTAILMENT))
 
 
 @pytest.fixture
@@ -118,9 +110,9 @@ def test_both_judgements_of_a_pair_make_its_label(triples: EntailmentData) -> No
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([LABELLED[0], "?\t$ARG1 a $ARG2\t$ARG1 b $ARG2\t1\t1"], r"line 2: expected label"),
-        ([LABELLED[0], ">\t$ARG1 a\t$ARG1 b $ARG2\t1\t1"], "once in each pattern"),
-        ([LABELLED[0], TRIPLES[0]], "expected label"),
+        ([TOY_ENTAILMENT[0], "?\t$ARG1 a $ARG2\t$ARG1 b $ARG2\t1\t1"], r"line 2: expected label"),
+        ([TOY_ENTAILMENT[0], ">\t$ARG1 a\t$ARG1 b $ARG2\t1\t1"], "once in each pattern"),
+        ([TOY_ENTAILMENT[0], TRIPLES[0]], "expected label"),
         ([TRIPLES[1], "a, b\tc, d, e\tTrue"], "expected entity, words, entity"),
         ([TRIPLES[1], "a, b, c\tc, d, e\ttrue"], "expected entity, words, entity"),
         ([], "must have a pair with entailment"),
