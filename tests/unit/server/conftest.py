@@ -8,6 +8,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from facets_proto.v1 import documents_pb2_grpc, texts_pb2_grpc
 from facets_server.runtime.app import FacetsServer
 from facets_server.runtime.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
@@ -22,12 +23,19 @@ from facets.documents import CollectionEngine, EngineConfig
 
 @dataclass
 class Running:
+    """A server, what it serves, and its services as a caller has them."""
+
     server: FacetsServer
     model: FakeModel
     engine: CollectionEngine
     channel: grpc.Channel
     config: ServerConfig
     others: list[FakeModel] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.collections = documents_pb2_grpc.CollectionServiceStub(self.channel)
+        self.documents = documents_pb2_grpc.DocumentServiceStub(self.channel)
+        self.embedding = texts_pb2_grpc.EmbeddingServiceStub(self.channel)
 
     def metric(self, name: str, **labels: str) -> float:
         return self.server.registry.get_sample_value(name, labels) or 0.0

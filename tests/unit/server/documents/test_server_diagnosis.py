@@ -1,7 +1,7 @@
 """DiagnoseCollection: a collection looked at as a whole."""
 
 import pytest
-from facets_proto.v1 import diagnosis_pb2, documents_pb2, documents_pb2_grpc
+from facets_proto.v1 import diagnosis_pb2, documents_pb2
 from server_failures import failure
 from server_fakes import served_passages
 
@@ -11,13 +11,11 @@ TEXTS = ["A man is lifting weights in a garage.", "The dog plays music.", "The d
 @pytest.fixture(scope="module")
 def collections(make_module_server):
     running = make_module_server(others=[served_passages()])
-    stub = documents_pb2_grpc.CollectionServiceStub(running.channel)
     for name in ("few", "empty"):
-        stub.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
+        running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
     stored = [documents_pb2.Document(id=str(place), text=text) for place, text in enumerate(TEXTS)]
-    documents = documents_pb2_grpc.DocumentServiceStub(running.channel)
-    documents.Upsert(documents_pb2.UpsertRequest(collection="few", documents=stored), timeout=60)
-    return stub
+    running.documents.Upsert(documents_pb2.UpsertRequest(collection="few", documents=stored), timeout=60)
+    return running.collections
 
 
 def request(name="few", **fields):

@@ -1,7 +1,7 @@
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_proto.v1 import documents_pb2
 from server_failures import failure
 from server_fakes import FakeModel
 
@@ -15,14 +15,9 @@ TEXTS = {
 
 
 @pytest.fixture
-def collections(running):
-    return documents_pb2_grpc.CollectionServiceStub(running.channel)
-
-
-@pytest.fixture
-def documents(running, collections):
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
-    return documents_pb2_grpc.DocumentServiceStub(running.channel)
+def documents(running):
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    return running.documents
 
 
 def document(id_, text, **payload):
@@ -44,24 +39,24 @@ def text_query(text):
     return documents_pb2.SearchQuery(text=text)
 
 
-def test_collection_life(collections):
-    created = collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="x"), timeout=60).collection
+def test_collection_life(running):
+    asked = documents_pb2.CreateCollectionRequest(name="x")
+    created = running.collections.CreateCollection(asked, timeout=60).collection
     assert (created.name, created.model, created.num_facets, created.dim) == ("x", "fake", 3, 32)
-    got = collections.GetCollection(documents_pb2.GetCollectionRequest(name="x"), timeout=60).collection
+    got = running.collections.GetCollection(documents_pb2.GetCollectionRequest(name="x"), timeout=60).collection
     assert got.create_time == created.create_time
-    again = documents_pb2.CreateCollectionRequest(name="x")
-    failure(collections.CreateCollection, again, grpc.StatusCode.ALREADY_EXISTS)
-    collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="x"), timeout=60)
-    failure(collections.GetCollection, documents_pb2.GetCollectionRequest(name="x"), grpc.StatusCode.NOT_FOUND)
+    failure(running.collections.CreateCollection, asked, grpc.StatusCode.ALREADY_EXISTS)
+    running.collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="x"), timeout=60)
+    failure(running.collections.GetCollection, documents_pb2.GetCollectionRequest(name="x"), grpc.StatusCode.NOT_FOUND)
 
 
-def test_collections_are_listed_in_pages_by_name(collections):
+def test_collections_are_listed_in_pages_by_name(running):
     for name in ("c", "a", "b"):
-        collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
+        running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
     seen, token = [], ""
     while True:
         request = documents_pb2.ListCollectionsRequest(page_size=2, page_token=token)
-        page = collections.ListCollections(request, timeout=60)
+        page = running.collections.ListCollections(request, timeout=60)
         seen += [collection.name for collection in page.collections]
         token = page.next_page_token
         if not token:
@@ -99,33 +94,30 @@ def test_evidence_names_the_facets_that_met_and_their_words(running, documents):
 
 def test_a_collection_of_another_model_revision_is_refused(make_server, tmp_path):
     first = make_server(data_dir=tmp_path / "shared")
-    stub = documents_pb2_grpc.CollectionServiceStub(first.channel)
-    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    first.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
     first.server.stop(0.1)
     first.engine.close()
     second = make_server(data_dir=tmp_path / "shared", models=[FakeModel(revision="r2")])
     with pytest.raises(grpc.RpcError) as raised:
-        fill(documents_pb2_grpc.DocumentServiceStub(second.channel))
+        fill(second.documents)
     assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION
 
 
-def reindex(collections, **fields):
+def reindex(running, **fields):
     request = documents_pb2.ReindexCollectionRequest(name="news", **fields)
-    return collections.ReindexCollection(request, timeout=60)
+    return running.collections.ReindexCollection(request, timeout=60)
 
 
 def test_collection_moves_to_another_model(make_server):
     running = make_server(models=[FakeModel(), FakeModel("other")])
-    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
-    documents = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
     before = list(running.others[0].batches)  # of the warm-up
-    fill(documents)
+    fill(running.documents)
     assert running.others[0].batches == before
-    step = reindex(collections, model="other")
+    step = reindex(running, model="other")
     assert (step.done, step.num_encoded, step.collection.model) == (True, 5, "other")
-    assert search(documents, queries=[text_query(TEXTS["b"])], top_k=1).results[0].hits[0].id == "b"
-    again = reindex(collections)
+    assert search(running.documents, queries=[text_query(TEXTS["b"])], top_k=1).results[0].hits[0].id == "b"
+    again = reindex(running)
     assert (again.done, again.collection.model) == (True, "other")
     unknown = documents_pb2.ReindexCollectionRequest(name="news", model="none")
-    failure(collections.ReindexCollection, unknown, grpc.StatusCode.NOT_FOUND)
+    failure(running.collections.ReindexCollection, unknown, grpc.StatusCode.NOT_FOUND)

@@ -7,7 +7,7 @@ from contextlib import closing
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc
+from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, models_pb2_grpc
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.rooms import load_models
@@ -70,25 +70,18 @@ def running(make_module_server, served):
     return make_module_server(others=[served, passages(name="toy-near"), passages(name="toy-far", space="elsewhere")])
 
 
-@pytest.fixture(scope="module")
-def collections(running):
-    return documents_pb2_grpc.CollectionServiceStub(running.channel)
-
-
 @pytest.fixture
-def documents(running, collections):
+def documents(running):
     yield filled(running)
-    collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="news"), timeout=60)
+    running.collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="news"), timeout=60)
 
 
 def filled(running):
-    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
-    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
     batch = [documents_pb2.Document(id=name, text=text) for name, text in TEXTS.items()]
-    reply = stub.Upsert(documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=60)
+    reply = running.documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=60)
     assert reply.num_upserted == 3 and not reply.truncated_documents
-    return stub
+    return running.documents
 
 
 def search(documents, *texts, **settings):
@@ -102,13 +95,13 @@ def code_of(call, *args, **kwargs):
     return caught.value.code(), caught.value.details()
 
 
-def test_collections_are_made_with_the_model_of_passages(running, collections):
+def test_collections_are_made_with_the_model_of_passages(running):
     request = documents_pb2.CreateCollectionRequest(name="x")
-    made = collections.CreateCollection(request, timeout=60).collection
+    made = running.collections.CreateCollection(request, timeout=60).collection
     assert (made.model, made.space, made.num_facets, made.dim) == ("toy-passages", "toy", 4, 32)
     assert models_pb2_grpc.ModelServiceStub(running.channel).GetModel(models_pb2.GetModelRequest()).model.name == "fake"
     named = documents_pb2.CreateCollectionRequest(name="words", model="fake")
-    assert collections.CreateCollection(named, timeout=60).collection.space == running.model.space
+    assert running.collections.CreateCollection(named, timeout=60).collection.space == running.model.space
 
 
 def test_stored_documents_say_what_was_read_and_where_their_facets_stand(documents):

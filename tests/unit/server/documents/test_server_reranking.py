@@ -1,7 +1,7 @@
 """Rerank: texts of a request in order, as a search of a collection of them would have them; nothing is stored."""
 
 import pytest
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_proto.v1 import documents_pb2
 from server_failures import failure
 from server_fakes import served_passages
 
@@ -17,26 +17,20 @@ def running(make_module_server):
     return make_module_server(others=[served_passages(relevance=CURVE)])
 
 
-@pytest.fixture(scope="module")
-def documents(running):
-    return documents_pb2_grpc.DocumentServiceStub(running.channel)
-
-
 def request(**fields):
     return documents_pb2.RerankRequest(**{"query": "the dog plays", "texts": TEXTS, **fields})
 
 
 @pytest.mark.parametrize("mode", ["SEARCH_MODE_UNSPECIFIED", "SEARCH_MODE_FACETS", "SEARCH_MODE_LEXICAL"])
-def test_order_and_scores_are_those_of_a_search(running, documents, mode):
-    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=mode.lower()), timeout=60)
+def test_order_and_scores_are_those_of_a_search(running, mode):
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=mode.lower()), timeout=60)
     stored = [documents_pb2.Document(id=str(place), text=text) for place, text in enumerate(TEXTS)]
-    documents.Upsert(documents_pb2.UpsertRequest(collection=mode.lower(), documents=stored), timeout=60)
+    running.documents.Upsert(documents_pb2.UpsertRequest(collection=mode.lower(), documents=stored), timeout=60)
     asked = documents_pb2.SearchRequest(
         collection=mode.lower(), queries=[documents_pb2.SearchQuery(text="the dog plays")], mode=mode
     )
-    hits = documents.Search(asked, timeout=60).results[0].hits
-    reply = documents.Rerank(request(mode=mode), timeout=60)
+    hits = running.documents.Search(asked, timeout=60).results[0].hits
+    reply = running.documents.Rerank(request(mode=mode), timeout=60)
     assert [str(one.index) for one in reply.results] == [hit.id for hit in hits]
     for one, hit in zip(reply.results, hits, strict=True):
         assert one.score == pytest.approx(hit.score, abs=1e-5)
@@ -47,8 +41,8 @@ def test_order_and_scores_are_those_of_a_search(running, documents, mode):
     assert (reply.num_tokens > 400) == (mode != "SEARCH_MODE_LEXICAL"), "long texts are read whole"
 
 
-def test_best_texts_alone_come_back(documents):
-    [one] = documents.Rerank(request(top_k=1), timeout=60).results
+def test_best_texts_alone_come_back(running):
+    [one] = running.documents.Rerank(request(top_k=1), timeout=60).results
     assert one.index == 1 and 0 < one.confidence < 1
 
 
@@ -66,6 +60,6 @@ def test_best_texts_alone_come_back(documents):
         ({"model": "nobody"}, "NOT_FOUND", "nobody"),
     ],
 )
-def test_broken_rules_are_named(documents, fields, code, says):
-    refused = failure(documents.Rerank, request(**fields))
+def test_broken_rules_are_named(running, fields, code, says):
+    refused = failure(running.documents.Rerank, request(**fields))
     assert refused.code.name == code and says in refused.message

@@ -2,7 +2,7 @@ import queue
 
 import grpc
 import pytest
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_proto.v1 import documents_pb2
 
 
 class Sender:
@@ -10,8 +10,7 @@ class Sender:
 
     def __init__(self, running):
         self._requests = queue.Queue()
-        stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
-        self.replies = stub.UpsertStream(iter(self._requests.get, None), timeout=30)
+        self.replies = running.documents.UpsertStream(iter(self._requests.get, None), timeout=30)
 
     def open(self, token="", collection="news"):
         self._requests.put(
@@ -38,8 +37,7 @@ class Sender:
 
 @pytest.fixture
 def news(running):
-    stub = documents_pb2_grpc.CollectionServiceStub(running.channel)
-    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
     return running
 
 
@@ -144,9 +142,8 @@ def test_a_collection_made_again_gets_nothing_from_streams_into_the_old_one(news
     sender = Sender(news)
     sender.open()
     assert sender.batch(1, [("a", "a cat")]).num_upserted == 1
-    stub = documents_pb2_grpc.CollectionServiceStub(news.channel)
-    stub.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="news"), timeout=60)
-    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    news.collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="news"), timeout=60)
+    news.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
     with pytest.raises(grpc.RpcError) as raised:
         sender.batch(2, [("b", "a dog")])
     assert raised.value.code() is grpc.StatusCode.NOT_FOUND

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+from facets_proto.v1 import texts_pb2
 from facets_server.gateway.errors import CallError
 from facets_server.gateway.request_body import BodyReader
 from facets_server.runtime.config import SecurityConfig, ServerConfig
@@ -151,7 +151,7 @@ def test_streams_rejected_by_the_server_have_its_status(make_server, tmp_path):
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_work_for_a_closed_connection_ends_within_a_second(make_server, is_stream):
     running = make_server()
-    texts_pb2_grpc.EmbeddingServiceStub(running.channel).Embed(texts_pb2.EmbedRequest(texts=["cat"]))  # imports
+    running.embedding.Embed(texts_pb2.EmbedRequest(texts=["cat"]))  # imports
     running.model.hold()
     path, metric = (EMBED + b"Stream", "facets_open_streams") if is_stream else (EMBED, "facets_running_requests")
     head = [b"POST " + path + b" HTTP/1.1", b"Host: localhost", b"Content-Length: %d" % (2**40 if is_stream else 17)]

@@ -2,7 +2,7 @@ import tracemalloc
 
 import grpc
 import pytest
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc, filters_pb2, papers_pb2, papers_pb2_grpc
+from facets_proto.v1 import documents_pb2, filters_pb2, papers_pb2, papers_pb2_grpc
 from facets_server.papers.service import CollectionPapers
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
@@ -26,9 +26,7 @@ def started(make_server):
     running = make_server(others=[served], limits=limited(max_evidence_hits=20).replaced(max_texts_per_request=200))
     running.paper_engine = paper_engine
     running.stub = papers_pb2_grpc.RecommendationServiceStub(running.channel)
-    documents_pb2_grpc.CollectionServiceStub(running.channel).CreateCollection(
-        documents_pb2.CreateCollectionRequest(name="shelf"), timeout=60
-    )
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="shelf"), timeout=60)
     put(running, "a", "boat river", title="boat river", abstract="sea", year=2001)
     put(running, "b", "music song\nand the piano", year=2005)
     put(running, "c", "king queen", title="king queen")
@@ -109,8 +107,7 @@ def test_bulk_sends_each_id_once_and_agrees_with_the_single_call(stub, paper_ser
 def put(running, document_id, text, **payload):
     document = documents_pb2.Document(id=document_id, text=text)
     document.payload.update(payload)
-    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
-    return stub.Upsert(documents_pb2.UpsertRequest(collection="shelf", documents=[document]), timeout=60)
+    return running.documents.Upsert(documents_pb2.UpsertRequest(collection="shelf", documents=[document]), timeout=60)
 
 
 def test_papers_of_a_collection_for_an_author(stub):
@@ -183,15 +180,14 @@ def test_long_texts_of_a_collection_are_read_one_at_a_time_and_once(own):
 
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_a_collection_that_goes_while_it_is_read_is_not_found(own, monkeypatch, is_made_again):
-    collections = documents_pb2_grpc.CollectionServiceStub(own.channel)
     get = own.engine.get
 
     def get_and_gone(name, ids):
         found = get(name, ids)
         monkeypatch.setattr(own.engine, "get", get)
-        collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name=name), timeout=60)
+        own.collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name=name), timeout=60)
         if is_made_again:
-            collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
+            own.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
         return found
 
     monkeypatch.setattr(own.engine, "get", get_and_gone)
@@ -202,8 +198,7 @@ def test_a_collection_that_goes_while_it_is_read_is_not_found(own, monkeypatch, 
 def test_a_collection_with_too_many_papers_is_refused(make_server):
     served, _ = served_papers()
     running = make_server(others=[served], limits=LimitsConfig(max_ranked_papers=1))
-    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="shelf"), timeout=60)
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="shelf"), timeout=60)
     put(running, "a", "boat")
     put(running, "b", "boat")
     stub = papers_pb2_grpc.RecommendationServiceStub(running.channel)

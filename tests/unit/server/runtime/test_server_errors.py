@@ -4,16 +4,7 @@ import queue
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import (
-    common_pb2,
-    documents_pb2,
-    documents_pb2_grpc,
-    filters_pb2,
-    models_pb2,
-    models_pb2_grpc,
-    texts_pb2,
-    texts_pb2_grpc,
-)
+from facets_proto.v1 import common_pb2, documents_pb2, filters_pb2, models_pb2, models_pb2_grpc, texts_pb2
 from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import status_of, status_row
 from server_failures import Failure, failure
@@ -28,14 +19,13 @@ NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
 @pytest.fixture(scope="module")
 def embed(shared):
-    return texts_pb2_grpc.EmbeddingServiceStub(shared.channel).Embed
+    return shared.embedding.Embed
 
 
 @pytest.fixture(scope="module")
 def documents(shared):
-    collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
-    return documents_pb2_grpc.DocumentServiceStub(shared.channel)
+    shared.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    return shared.documents
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2003"])
@@ -57,8 +47,7 @@ def test_not_found_names_the_resource(shared, embed):
         "model",
         "nope",
     )
-    collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
-    found = failure(collections.GetCollection, documents_pb2.GetCollectionRequest(name="nope"), NOT_FOUND)
+    found = failure(shared.collections.GetCollection, documents_pb2.GetCollectionRequest(name="nope"), NOT_FOUND)
     assert found.details["ResourceInfo"].resource_type == "collection"
 
 
@@ -142,14 +131,13 @@ def test_the_request_id_is_echoed_or_made(embed):
 
 def test_overload_is_reported_with_the_time_to_retry(make_server):
     running = make_server(admission=AdmissionConfig(max_concurrent_requests=1, max_queued_requests=1))
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     running.model.hold()
     request = texts_pb2.EmbedRequest(texts=["cat"])
     waiting = []
     for done in ("facets_running_requests", "facets_queued_requests"):
-        waiting.append(stub.Embed.future(request, timeout=30))
+        waiting.append(running.embedding.Embed.future(request, timeout=30))
         wait_until(lambda name=done: running.metric(name) == 1)
-    found = failure(stub.Embed, request, grpc.StatusCode.RESOURCE_EXHAUSTED)
+    found = failure(running.embedding.Embed, request, grpc.StatusCode.RESOURCE_EXHAUSTED)
     delay = found.details["RetryInfo"].retry_delay
     assert delay.ToMilliseconds() > 0
     assert found.trailing_metadata["grpc-retry-pushback-ms"] == str(delay.ToMilliseconds())
@@ -161,8 +149,7 @@ def test_overload_is_reported_with_the_time_to_retry(make_server):
 def test_a_full_server_refuses_before_it_reads(make_server):
     running = make_server(admission=AdmissionConfig(max_concurrent_requests=1, max_queued_requests=0))
     running.model.hold()
-    embed = texts_pb2_grpc.EmbeddingServiceStub(running.channel).Embed
-    first = embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=30)
+    first = running.embedding.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=30)
     assert running.model.started.wait(30)
     never = queue.Queue()
     silent = running.channel.stream_stream("/facets.v1.EmbeddingService/Embed")(iter(never.get, None), timeout=30)
@@ -198,24 +185,21 @@ def test_every_library_error_has_a_code_of_its_own_kind():
 
 @pytest.mark.parametrize("name", ["n" * 20_000, "\U0001f600" * 5_000])
 def test_an_error_with_a_huge_name_still_arrives(running, name):
-    documents = documents_pb2_grpc.DocumentServiceStub(running.channel)
-    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="huge"))
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="huge"))
     batch = [documents_pb2.Document(id=f"{i}", text="x") for i in range(9)]
     for document in batch:
         document.payload[name] = float("nan")
-    found = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="huge", documents=batch), INVALID)
+    found = failure(running.documents.Upsert, documents_pb2.UpsertRequest(collection="huge", documents=batch), INVALID)
     assert "must be a finite number" in found.message
     assert found.fields[0].startswith("documents[0].payload.")
-    found = failure(documents.CountDocuments, documents_pb2.CountDocumentsRequest(collection=name), NOT_FOUND)
+    found = failure(running.documents.CountDocuments, documents_pb2.CountDocumentsRequest(collection=name), NOT_FOUND)
     assert "does not exist" in found.message
     assert found.details["ResourceInfo"].resource_name.startswith(name[:10])
 
 
 @pytest.mark.parametrize("token", ["nonsense", "!!", "YXQ6eA=="])
 def test_foreign_page_tokens_are_refused(shared, documents, token):
-    collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
-    failure(collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token), INVALID)
+    failure(shared.collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token), INVALID)
     failure(documents.ListDocuments, documents_pb2.ListDocumentsRequest(collection="news", page_token=token), INVALID)
 
 

@@ -2,7 +2,7 @@
 
 import grpc
 import pytest
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
+from facets_proto.v1 import documents_pb2, models_pb2, models_pb2_grpc, texts_pb2
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.errors import UnauthenticatedError
 from facets_server.runtime.keys import ADDRESS_METADATA, RIGHTS, Role, caller_of, read_keys
@@ -56,30 +56,25 @@ def upsert(collection):
 
 
 def test_roles_and_collections_decide_what_a_key_may_call(keyed):
-    documents = documents_pb2_grpc.DocumentServiceStub(keyed.channel)
-    collections = documents_pb2_grpc.CollectionServiceStub(keyed.channel)
-    embed = texts_pb2_grpc.EmbeddingServiceStub(keyed.channel).Embed
     count, delete = documents_pb2.CountDocumentsRequest, documents_pb2.DeleteCollectionRequest
     for call, request, expected in (
-        (embed, texts_pb2.EmbedRequest(texts=["cat"]), ALL),
-        (documents.Upsert, upsert("news"), {"writer", "old-key", "bound-writer", "boss"}),
-        (documents.Upsert, upsert("wiki"), {"writer", "old-key", "bound-writer"}),
-        (documents.CountDocuments, count(collection="news"), ALL),
-        (documents.CountDocuments, count(collection="other"), UNBOUND),
-        (collections.ListCollections, documents_pb2.ListCollectionsRequest(), UNBOUND),
-        (collections.GetCollection, documents_pb2.GetCollectionRequest(name="wiki"), {*UNBOUND, "bound-writer"}),
+        (keyed.embedding.Embed, texts_pb2.EmbedRequest(texts=["cat"]), ALL),
+        (keyed.documents.Upsert, upsert("news"), {"writer", "old-key", "bound-writer", "boss"}),
+        (keyed.documents.Upsert, upsert("wiki"), {"writer", "old-key", "bound-writer"}),
+        (keyed.documents.CountDocuments, count(collection="news"), ALL),
+        (keyed.documents.CountDocuments, count(collection="other"), UNBOUND),
+        (keyed.collections.ListCollections, documents_pb2.ListCollectionsRequest(), UNBOUND),
+        (keyed.collections.GetCollection, documents_pb2.GetCollectionRequest(name="wiki"), {*UNBOUND, "bound-writer"}),
     ):
         assert allowed(call, request) == expected, request
-    assert allowed(collections.DeleteCollection, delete(name="wiki"), ALL - {"old-key"}) == set()
-    assert allowed(collections.DeleteCollection, delete(name="news"), {"boss"}) == {"boss"}
+    assert allowed(keyed.collections.DeleteCollection, delete(name="wiki"), ALL - {"old-key"}) == set()
+    assert allowed(keyed.collections.DeleteCollection, delete(name="news"), {"boss"}) == {"boss"}
 
 
 def test_a_stream_opens_only_collections_of_its_key(keyed):
-    stub = documents_pb2_grpc.DocumentServiceStub(keyed.channel)
-
     def opened(collection):
         opening = documents_pb2.UpsertStreamRequest(open=documents_pb2.UpsertStreamOpen(collection=collection))
-        return next(stub.UpsertStream(iter([opening]), timeout=60, metadata=authorized("bound-writer")))
+        return next(keyed.documents.UpsertStream(iter([opening]), timeout=60, metadata=authorized("bound-writer")))
 
     assert opened("wiki").opened.resume_token
     with pytest.raises(grpc.RpcError) as raised:

@@ -9,7 +9,7 @@ import uuid
 import grpc
 import pytest
 from facets_client import FacetsClient
-from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+from facets_proto.v1 import texts_pb2
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig
@@ -86,11 +86,6 @@ def test_a_wait_ends_after_its_time():
 
 
 @pytest.fixture
-def stub(running):
-    return texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-
-
-@pytest.fixture
 def threads(running, monkeypatch):
     """Names of the threads that have begun calls."""
     names = []
@@ -104,36 +99,36 @@ def threads(running, monkeypatch):
     return names
 
 
-def embed(stub, *texts, **settings):
-    return stub.Embed(texts_pb2.EmbedRequest(texts=texts, **settings), timeout=60)
+def embed(running, *texts, **settings):
+    return running.embedding.Embed(texts_pb2.EmbedRequest(texts=texts, **settings), timeout=60)
 
 
-def test_words_that_were_read_before_take_no_worker(stub, threads):
+def test_words_that_were_read_before_take_no_worker(running, threads):
     text = f"the cat {uuid.uuid4().hex}"  # models of other tests share the tokenizer
-    first = embed(stub, text)
-    again = embed(stub, text)
+    first = embed(running, text)
+    again = embed(running, text)
     assert threads == ["call", "grpc"]
     assert again.facet_embeddings == first.facet_embeddings
     assert again.token_stats == first.token_stats
 
 
-def test_mistakes_are_told_there_as_elsewhere(stub, running):
-    embed(stub, "cat")
+def test_mistakes_are_told_there_as_elsewhere(running):
+    embed(running, "cat")
     for mistake in ({"texts": [" "]}, {"texts": ["cat"], "dtype": 7}):
-        failure(stub.Embed, texts_pb2.EmbedRequest(**mistake), grpc.StatusCode.INVALID_ARGUMENT)
+        failure(running.embedding.Embed, texts_pb2.EmbedRequest(**mistake), grpc.StatusCode.INVALID_ARGUMENT)
     wait_until(lambda: running.metric("facets_running_requests") == 0)
 
 
-def test_cancelled_calls_leave_nothing_behind(stub, running):
-    embed(stub, "cat", "dog")
+def test_cancelled_calls_leave_nothing_behind(running):
+    embed(running, "cat", "dog")
     running.model.hold()
-    first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
+    first = running.embedding.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
     assert running.model.started.wait(30)
-    cancelled = stub.Embed.future(texts_pb2.EmbedRequest(texts=["dog"]), timeout=60)
+    cancelled = running.embedding.Embed.future(texts_pb2.EmbedRequest(texts=["dog"]), timeout=60)
     wait_until(lambda: running.metric("facets_batch_queue_texts", model="fake") == 1)
     cancelled.cancel()
     with pytest.raises(grpc.RpcError) as raised:
-        stub.Embed(texts_pb2.EmbedRequest(texts=["dog"]), timeout=0.2)
+        running.embedding.Embed(texts_pb2.EmbedRequest(texts=["dog"]), timeout=0.2)
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     wait_until(lambda: running.metric("facets_batch_queue_texts", model="fake") == 0)
     running.model.gate.set()
@@ -141,7 +136,7 @@ def test_cancelled_calls_leave_nothing_behind(stub, running):
     wait_until(lambda: running.metric("facets_running_requests") == 0)
 
 
-def test_answered_calls_leave_no_garbage(stub, running):
+def test_answered_calls_leave_no_garbage(running):
     """Else it grows between two collections, and each takes longer."""
     texts, num_calls = ["cat", "dog"], 6
     gc.collect()
@@ -150,7 +145,7 @@ def test_answered_calls_leave_no_garbage(stub, running):
         with FacetsClient(f"127.0.0.1:{running.server.port}") as client:
             client.create_collection("news")
             for _ in range(num_calls):
-                embed(stub, *texts)
+                embed(running, *texts)
                 client.add(texts, collection="news")
             wait_until(lambda: running.metric("facets_open_streams") == running.metric("facets_running_requests") == 0)
             kept = [one.method for one in gc.get_objects() if isinstance(one, CallContext)]

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2, texts_pb2_grpc
+from facets_proto.v1 import documents_pb2, texts_pb2
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import STAGES
 from facets_server.runtime.config import AdmissionConfig
@@ -21,15 +21,12 @@ FUNCTIONS = {"histogram_quantile", "sum", "max", "rate", "time", "label_values",
 
 
 def use(running):
-    texts_pb2_grpc.EmbeddingServiceStub(running.channel).Embed(texts_pb2.EmbedRequest(texts=["a cat", "a dog"]))
-    documents_pb2_grpc.CollectionServiceStub(running.channel).CreateCollection(
-        documents_pb2.CreateCollectionRequest(name="pets")
-    )
-    documents = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    running.embedding.Embed(texts_pb2.EmbedRequest(texts=["a cat", "a dog"]))
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="pets"))
     stored = [documents_pb2.Document(id=str(number), text="the cat") for number in range(3)]
-    documents.Upsert(documents_pb2.UpsertRequest(collection="pets", documents=stored))
+    running.documents.Upsert(documents_pb2.UpsertRequest(collection="pets", documents=stored))
     query = documents_pb2.SearchQuery(text="the dog")
-    documents.Search(documents_pb2.SearchRequest(collection="pets", queries=[query], top_k=1))
+    running.documents.Search(documents_pb2.SearchRequest(collection="pets", queries=[query], top_k=1))
 
 
 def exported(registry):

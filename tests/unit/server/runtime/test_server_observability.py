@@ -5,7 +5,7 @@ import time
 
 import grpc
 import pytest
-from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+from facets_proto.v1 import texts_pb2
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ObservabilityConfig, SecurityConfig, ServerConfig
 from facets_server.runtime.observability import AccessLog, Tracing
@@ -36,8 +36,7 @@ def provider(exporter):
 
 
 def embed(running, *texts, metadata=()):
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-    return stub.Embed(texts_pb2.EmbedRequest(texts=texts), metadata=metadata)
+    return running.embedding.Embed(texts_pb2.EmbedRequest(texts=texts), metadata=metadata)
 
 
 def spans(exporter, name, number=1):

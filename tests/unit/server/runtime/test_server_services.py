@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
+from facets_proto.v1 import documents_pb2, models_pb2, models_pb2_grpc, texts_pb2
 from facets_server.runtime import upkeep
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.health import HealthMonitor
@@ -44,10 +44,9 @@ def test_a_new_server_says_what_it_is(running):
 
 def test_texts_that_wait_for_a_model_are_shown(running):
     running.model.hold()
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-    first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]))
+    first = running.embedding.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]))
     assert running.model.started.wait(30)
-    second = stub.Embed.future(texts_pb2.EmbedRequest(texts=["dog"] * 5))
+    second = running.embedding.Embed.future(texts_pb2.EmbedRequest(texts=["dog"] * 5))
     wait_until(lambda: [queue.num_waiting for queue in status(running).model_queues] == [5])
     running.model.gate.set()
     for call in (first, second):
@@ -59,9 +58,7 @@ def test_backups_are_taken_listed_and_restored(make_server, tmp_path):
     running = make_server(config=ServerConfig(backup_dir=folder))
     (folder / "notes").mkdir(parents=True)
     (folder / "notes" / "backup.json").write_text("[]")  # not ours
-    documents_pb2_grpc.CollectionServiceStub(running.channel).CreateCollection(
-        documents_pb2.CreateCollectionRequest(name="kept")
-    )
+    running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="kept"))
     assert (status(running).backup_dir, list(status(running).backups)) == (str(folder), [])
     reply = models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
     assert not reply.problems and reply.backup.num_bytes > 0
@@ -69,9 +66,7 @@ def test_backups_are_taken_listed_and_restored(make_server, tmp_path):
     assert status(running).last_backup_time == reply.backup.made
     upkeep.restore_directory(Path(reply.backup.folder), tmp_path / "restored", print)
     restored = make_server(data_dir=tmp_path / "restored")
-    found = documents_pb2_grpc.CollectionServiceStub(restored.channel).ListCollections(
-        documents_pb2.ListCollectionsRequest()
-    )
+    found = restored.collections.ListCollections(documents_pb2.ListCollectionsRequest())
     assert [collection.name for collection in found.collections] == ["kept"]
 
 
@@ -163,13 +158,12 @@ def test_a_model_is_listed_without_opening_it(make_server):
 
 
 def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     health = health_pb2_grpc.HealthStub(running.channel)
     updates = health.Watch(health_pb2.HealthCheckRequest(service="facets.v1.EmbeddingService"), timeout=30)
     assert next(updates).status == SERVING
     running.model.poison = "text"
     for _ in range(3):
-        failure(stub.Embed, texts_pb2.EmbedRequest(texts=["text"]))
+        failure(running.embedding.Embed, texts_pb2.EmbedRequest(texts=["text"]))
     running_poison = next(updates).status
     assert running_poison == NOT_SERVING
     running.model.poison = ""
@@ -208,12 +202,11 @@ def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
 
 
 def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     health = health_pb2_grpc.HealthStub(running.channel)
     updates = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=30)
     assert next(updates).status == SERVING
     running.model.hold()
-    call = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=30)
+    call = running.embedding.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=30)
     assert running.model.started.wait(10)
     stopping = threading.Thread(target=running.server.stop, args=(20,))
     stopping.start()

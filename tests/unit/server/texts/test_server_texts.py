@@ -99,8 +99,7 @@ def test_documents_of_too_many_sentences_are_refused_raw_or_split(make_server):
 
 def test_explain_shows_tokens_with_offsets_and_facets_in_words(shared):
     text = "The cat, zzz \u00e9t\u00e9"
-    stub = texts_pb2_grpc.EmbeddingServiceStub(shared.channel)
-    reply = stub.Explain(texts_pb2.ExplainRequest(texts=[text, "boat"], num_words=4), timeout=60)
+    reply = shared.embedding.Explain(texts_pb2.ExplainRequest(texts=[text, "boat"], num_words=4), timeout=60)
     tokens = reply.explanations[0].tokens
     assert [text[token.start : token.end] for token in tokens] == [token.text for token in tokens]
     assert [token.known for token in tokens] == [True, True, True, False, False]

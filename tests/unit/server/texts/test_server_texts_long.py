@@ -11,28 +11,25 @@ from server_fakes import served_passages
 from toys import toy_passage_model
 
 
-@pytest.fixture
-def stub(running):
-    return texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-
-
 def texts(count):
     """The slowest texts there are."""
     return [f"{'(' * 32_000}{i}" for i in range(count)]
 
 
-def test_a_request_of_slow_texts_does_not_hold_up_others(stub):
-    slow = stub.Embed.future(texts_pb2.EmbedRequest(texts=texts(40)), timeout=60)
+def test_a_request_of_slow_texts_does_not_hold_up_others(running):
+    slow = running.embedding.Embed.future(texts_pb2.EmbedRequest(texts=texts(40)), timeout=60)
     started = time.monotonic()
-    assert stub.Embed(texts_pb2.EmbedRequest(texts=["cat unheardof"]), timeout=60).token_stats[0].num_tokens == 2
+    other = running.embedding.Embed(texts_pb2.EmbedRequest(texts=["cat unheardof"]), timeout=60)
+    assert other.token_stats[0].num_tokens == 2
     assert time.monotonic() - started < 5  # 17 s when the whole texts were tokenized
     stats = slow.result().token_stats
     assert all(one.truncated for one in stats)
 
 
-def test_work_on_texts_ends_with_the_deadline_of_the_call(running, stub):
+def test_work_on_texts_ends_with_the_deadline_of_the_call(running):
+    request = texts_pb2.ExplainRequest(texts=texts(100))  # their tokens are listed: minutes
     with pytest.raises(grpc.RpcError) as raised:
-        stub.Explain(texts_pb2.ExplainRequest(texts=texts(100)), timeout=1)  # their tokens are listed: minutes
+        running.embedding.Explain(request, timeout=1)
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     until = time.monotonic() + 10
     while running.metric("facets_running_requests"):
@@ -87,13 +84,12 @@ def test_without_a_model_of_passages_that_of_sentences_answers(running):
 
 def test_the_vector_of_a_passage_is_its_own(both, passages):
     texts = ["the dog plays music", "a man"]
-    embed = texts_pb2_grpc.EmbeddingServiceStub(both.channel).Embed
-    assert embed(texts_pb2.EmbedRequest(texts=texts), timeout=60).model.name == "fake"
-    vectors = embed(texts_pb2.EmbedRequest(texts=texts, include_vectors=True), timeout=60).vectors
+    assert both.embedding.Embed(texts_pb2.EmbedRequest(texts=texts), timeout=60).model.name == "fake"
+    vectors = both.embedding.Embed(texts_pb2.EmbedRequest(texts=texts, include_vectors=True), timeout=60).vectors
     found = np.frombuffer(vectors.data, "<f4").reshape(vectors.shape)
     np.testing.assert_allclose(found, passages.model.embed(texts), atol=2e-2)
     alone = texts_pb2.EmbedRequest(texts=texts, model="toy-passages", vectors_only=True, include_spans=True)
-    reply = embed(alone, timeout=60)
+    reply = both.embedding.Embed(alone, timeout=60)
     assert reply.vectors == vectors and not reply.HasField("facet_embeddings") and not reply.facet_spans
     assert [stats.num_tokens for stats in reply.token_stats] == [4, 2]
 
