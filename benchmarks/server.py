@@ -201,11 +201,10 @@ def wait_until_serving(channel: grpc.Channel, process: Any, *, log: Path | None 
     raise RuntimeError(f"the server ended, or was not SERVING within {_START_S:.0f} s: {log_end}")
 
 
-def embed_request(number: int, *, num_texts: int = 1) -> bytes:
-    """Serialized request with texts of twelve words, different ones for each number."""
-    random = np.random.default_rng(number)
-    texts = [" ".join(random.choice(WORDS, 12)) for _ in range(num_texts)]
-    return texts_pb2.EmbedRequest(texts=texts).SerializeToString()
+def embed_request(number: int) -> bytes:
+    """Serialized request with a text of twelve words, different ones for each number."""
+    text = " ".join(np.random.default_rng(number).choice(WORDS, 12))
+    return texts_pb2.EmbedRequest(texts=[text]).SerializeToString()
 
 
 def draw_texts(model: FacetModel, count: int, num_words: int) -> list[str]:
