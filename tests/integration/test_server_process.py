@@ -93,32 +93,32 @@ def test_nothing_acknowledged_is_lost_and_nothing_twice_when_killed_in_a_stream(
     assert listed == [(f"{i:06d}", text_of(i)) for i in range(num_batches * BATCH_SIZE)]
 
 
+def refused(code, data_dir, model, *, port=0, environment=None):
+    """The one line of standard error of a server that ends at once, with this exit code."""
+    arguments = ("--port", str(port), "--data-dir", str(data_dir), "--model", str(model))
+    ended = run_server(*arguments, environment=environment)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (code, 1), ended.stderr
+    return ended.stderr
+
+
 def test_a_busy_port_is_one_sentence_and_code_2(toy_model, tmp_path):
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        ended = run_server("--port", str(port), "--data-dir", str(tmp_path / "d"), "--model", str(toy_model))
-    assert ended.returncode == 2
-    assert len(ended.stderr.splitlines()) == 1
-    assert f"port {port}" in ended.stderr
+        assert f"port {port}" in refused(2, tmp_path / "d", toy_model, port=port)
 
 
 def test_a_data_directory_in_use_is_one_sentence_and_code_1(spawn, toy_model, tmp_path):
     spawn(data_dir=tmp_path / "data")
-    ended = run_server("--port", "0", "--data-dir", str(tmp_path / "data"), "--model", str(toy_model))
-    assert ended.returncode == 1
-    assert len(ended.stderr.splitlines()) == 1
-    assert "in use" in ended.stderr
+    assert "in use" in refused(1, tmp_path / "data", toy_model)
 
 
 def test_a_damaged_or_missing_checkpoint_is_one_sentence_and_code_1(toy_model, tmp_path):
     damaged = shutil.copytree(toy_model, tmp_path / "model")
     (damaged / "model.safetensors").write_bytes((damaged / "model.safetensors").read_bytes()[:1000])
     for folder in (damaged, tmp_path / "no-such-model"):
-        ended = run_server("--port", "0", "--data-dir", str(tmp_path / "d"), "--model", str(folder))
-        assert ended.returncode == 1
-        assert len(ended.stderr.splitlines()) == 1, ended.stderr
+        refused(1, tmp_path / "d", folder)
 
 
 def test_wrong_settings_and_a_damaged_database_are_one_sentence(toy_model, tmp_path):
@@ -130,14 +130,10 @@ def test_wrong_settings_and_a_damaged_database_are_one_sentence(toy_model, tmp_p
 
     CollectionEngine.open(data).close()
     for name, value in (("READER", str(toy_model)), ("ENGINE_STORE", "postgres://localhost/d")):
-        environment = {f"FACETS_SERVER_{name}": value}
-        ended = run_server("--port", "0", "--data-dir", str(data), "--model", str(toy_model), environment=environment)
-        assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
+        refused(2, data, toy_model, environment={f"FACETS_SERVER_{name}": value})
     database = max((file for file in data.iterdir() if file.is_file()), key=lambda file: file.stat().st_size)
     database.write_bytes(b"garbage" * 2000)
-    ended = run_server("--port", "0", "--data-dir", str(data), "--model", str(toy_model))
-    assert ended.returncode == 1
-    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    refused(1, data, toy_model)
 
 
 def test_sigterm_ends_the_process_in_time_whatever_runs(spawn):
