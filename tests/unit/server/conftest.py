@@ -8,13 +8,14 @@ from pathlib import Path
 
 import grpc
 import pytest
-from facets_proto.v1 import documents_pb2_grpc, texts_pb2_grpc
+from facets_proto.v1 import documents_pb2_grpc, models_pb2_grpc, relations_pb2_grpc, texts_pb2_grpc
 from facets_server.runtime.app import FacetsServer
 from facets_server.runtime.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import ServedModel
 from facets_server.runtime.observability import Tracing
 from facets_server.texts.served import ServedSentences
+from grpc_health.v1 import health_pb2_grpc
 from prometheus_client import CollectorRegistry
 from server_fakes import FakeModel
 
@@ -36,6 +37,9 @@ class Running:
         self.collections = documents_pb2_grpc.CollectionServiceStub(self.channel)
         self.documents = documents_pb2_grpc.DocumentServiceStub(self.channel)
         self.embedding = texts_pb2_grpc.EmbeddingServiceStub(self.channel)
+        self.health = health_pb2_grpc.HealthStub(self.channel)
+        self.models = models_pb2_grpc.ModelServiceStub(self.channel)
+        self.relations = relations_pb2_grpc.RelationServiceStub(self.channel)
 
     def metric(self, name: str, **labels: str) -> float:
         return self.server.registry.get_sample_value(name, labels) or 0.0

@@ -7,7 +7,7 @@ from contextlib import closing
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, models_pb2_grpc
+from facets_proto.v1 import common_pb2, documents_pb2, models_pb2
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.rooms import load_models
@@ -99,7 +99,7 @@ def test_collections_are_made_with_the_model_of_passages(running):
     request = documents_pb2.CreateCollectionRequest(name="x")
     made = running.collections.CreateCollection(request, timeout=60).collection
     assert (made.model, made.space, made.num_facets, made.dim) == ("toy-passages", "toy", 4, 32)
-    assert models_pb2_grpc.ModelServiceStub(running.channel).GetModel(models_pb2.GetModelRequest()).model.name == "fake"
+    assert running.models.GetModel(models_pb2.GetModelRequest()).model.name == "fake"
     named = documents_pb2.CreateCollectionRequest(name="words", model="fake")
     assert running.collections.CreateCollection(named, timeout=60).collection.space == running.model.space
 

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
-from facets_proto.v1 import relations_pb2, relations_pb2_grpc
+from facets_proto.v1 import relations_pb2
 from facets_server.relations.service import EntityFinders, EntitySource
 from facets_server.runtime.config import RelationsConfig, ServerConfig
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from server_failures import failure
 from server_fake_relations import NUM_FACETS, TRAINED, fake_relations
 from server_fakes import limited
@@ -24,14 +24,12 @@ NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
 @pytest.fixture(scope="module")
 def stub(make_module_server):
-    running = make_module_server(others=[fake_relations()])
-    return relations_pb2_grpc.RelationServiceStub(running.channel)
+    return make_module_server(others=[fake_relations()]).relations
 
 
 @pytest.fixture(scope="module")
 def small(make_module_server):
-    running = make_module_server(others=[fake_relations()], limits=limited(max_gazetteer_names=3))
-    return relations_pb2_grpc.RelationServiceStub(running.channel)
+    return make_module_server(others=[fake_relations()], limits=limited(max_gazetteer_names=3)).relations
 
 
 def text_of(text, *spans):
@@ -92,8 +90,7 @@ def test_calls_that_come_together_load_one_pipeline(monkeypatch):
 
 def test_without_a_source_of_entities_the_server_says_what_to_give_or_install(make_server):
     config = ServerConfig(relations=RelationsConfig(ner_pipeline="en_core_nothing"))
-    running = make_server(others=[fake_relations()], config=config)
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    stub = make_server(others=[fake_relations()], config=config).relations
     found = failure(stub.ExtractRelations, extraction(text_of(TEXT)))
     assert found.code == grpc.StatusCode.FAILED_PRECONDITION
     assert "gazetteer_names" in found.message and "multifacet[entities]" in found.message
@@ -106,8 +103,7 @@ def test_the_server_s_own_gazetteer_finds_entities(make_server, tmp_path):
     names = tmp_path / "names.txt"
     names.write_text("\n".join(NAMES) + "\n\n", encoding="utf-8")
     config = ServerConfig(relations=RelationsConfig(gazetteer=names))
-    running = make_server(others=[fake_relations()], config=config)
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    stub = make_server(others=[fake_relations()], config=config).relations
     assert len(returned(stub.ExtractRelations(extraction(text_of(TEXT)), timeout=60))) == 2
 
 
@@ -117,8 +113,7 @@ def test_a_pipeline_on_the_server_finds_entities(make_server, tmp_path):
     pipeline.add_pipe("entity_ruler").add_patterns([{"label": "X", "pattern": name} for name in NAMES])
     pipeline.to_disk(tmp_path / "pipeline")
     config = ServerConfig(relations=RelationsConfig(ner_pipeline=str(tmp_path / "pipeline")))
-    running = make_server(others=[fake_relations()], config=config)
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    stub = make_server(others=[fake_relations()], config=config).relations
     for source in ("ENTITY_SOURCE_NER", "ENTITY_SOURCE_UNSPECIFIED"):
         reply = stub.ExtractRelations(extraction(text_of(TEXT), entity_source=source), timeout=60)
         assert len(returned(reply)) == 2
@@ -133,8 +128,7 @@ def counted(monkeypatch, owner, name):
 
 def test_replies_are_bounded_before_patterns_are_scored(make_server, monkeypatch):
     served = fake_relations()
-    running = make_server(others=[served], limits=limited(max_relation_scores=5, max_relation_characters=300))
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    stub = make_server(others=[served], limits=limited(max_relation_scores=5, max_relation_characters=300)).relations
     scored = counted(monkeypatch, served.engine.model, "encode_patterns")
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=3)
     assert failure(stub.ExtractRelations, request).fields == ["texts"]
@@ -157,7 +151,7 @@ def test_replies_are_bounded_before_patterns_are_scored(make_server, monkeypatch
 
 def test_texts_of_slots_are_read_once_and_patterns_of_a_head_are_scored_once(make_server, monkeypatch):
     served = fake_relations()
-    stub = relations_pb2_grpc.RelationServiceStub(make_server(others=[served]).channel)
+    stub = make_server(others=[served]).relations
     read = counted(monkeypatch, served.engine.model.tokenizer, "sentences")
     scored = counted(monkeypatch, served.engine.model, "encode_patterns")
     asked = [{"head": head, "relation": relation} for relation in TRAINED for head in ("Pierre Curie", "Warsaw", "Bo")]
@@ -223,15 +217,14 @@ def test_a_relation_is_added_by_examples_used_and_deleted(stub):
 
 
 def test_a_server_without_a_model_for_relations_says_so(running):
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
-    found = failure(stub.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=[BORN]))
+    found = failure(running.relations.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=[BORN]))
     assert (found.code, found.details["ResourceInfo"].resource_type) == (NOT_FOUND, "model")
     assert "--model" in found.message
-    health = health_pb2_grpc.HealthStub(running.channel)
     with pytest.raises(grpc.RpcError) as raised:
-        health.Check(health_pb2.HealthCheckRequest(service="facets.v1.RelationService"), timeout=60)
+        running.health.Check(health_pb2.HealthCheckRequest(service="facets.v1.RelationService"), timeout=60)
     assert raised.value.code() == NOT_FOUND
-    assert health.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
+    checked = running.health.Check(health_pb2.HealthCheckRequest(), timeout=60)
+    assert checked.status == health_pb2.HealthCheckResponse.SERVING
 
 
 def slots(*slots):

@@ -4,7 +4,7 @@ import queue
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import common_pb2, documents_pb2, filters_pb2, models_pb2, models_pb2_grpc, texts_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, filters_pb2, models_pb2, texts_pb2
 from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import status_of, status_row
 from server_failures import Failure, failure
@@ -164,10 +164,9 @@ def test_a_full_server_refuses_before_it_reads(make_server):
 
 def test_models_are_listed_with_every_limit(make_server):
     running = make_server(models=[FakeModel("z"), FakeModel("b"), FakeModel("a")])
-    stub = models_pb2_grpc.ModelServiceStub(running.channel)
-    listed = stub.ListModels(models_pb2.ListModelsRequest(), timeout=60).models
+    listed = running.models.ListModels(models_pb2.ListModelsRequest(), timeout=60).models
     assert [(model.name, model.is_default) for model in listed] == [("z", True), ("a", False), ("b", False)]
-    limits = stub.GetModel(models_pb2.GetModelRequest(name="a"), timeout=60).model.limits
+    limits = running.models.GetModel(models_pb2.GetModelRequest(name="a"), timeout=60).model.limits
     values = {field.name: getattr(limits, field.name) for field in models_pb2.Limits.DESCRIPTOR.fields}
     assert all(value > 0 for value in values.values())
     assert values["max_evidence_hits"] == running.config.limits.max_evidence_hits

@@ -2,11 +2,11 @@
 
 import grpc
 import pytest
-from facets_proto.v1 import documents_pb2, models_pb2, models_pb2_grpc, texts_pb2
+from facets_proto.v1 import documents_pb2, models_pb2, texts_pb2
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.errors import UnauthenticatedError
 from facets_server.runtime.keys import ADDRESS_METADATA, RIGHTS, Role, caller_of, read_keys
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES
 from server_failures import failure
@@ -91,13 +91,12 @@ def test_a_stream_opens_only_collections_of_its_key(keyed):
     ],
 )
 def test_unknown_keys_are_refused_except_for_health(keyed, metadata, says):
-    stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
     asked, code = models_pb2.ListModelsRequest(), grpc.StatusCode.UNAUTHENTICATED
-    assert says in failure(stub.ListModels, asked, code, metadata=metadata).message
+    assert says in failure(keyed.models.ListModels, asked, code, metadata=metadata).message
     with pytest.raises(grpc.RpcError):
         ProtoReflectionDescriptorDatabase(keyed.channel).get_services()
-    health = health_pb2_grpc.HealthStub(keyed.channel)
-    assert health.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
+    checked = keyed.health.Check(health_pb2.HealthCheckRequest(), timeout=60)
+    assert checked.status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_every_method_has_a_right():

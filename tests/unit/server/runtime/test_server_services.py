@@ -10,12 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from facets_proto.v1 import documents_pb2, models_pb2, models_pb2_grpc, texts_pb2
+from facets_proto.v1 import documents_pb2, models_pb2, texts_pb2
 from facets_server.runtime import upkeep
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.health import HealthMonitor
 from facets_server.runtime.models import LazyModel
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES as OUR_SERVICES
 from server_failures import failure
@@ -28,7 +28,7 @@ from facets.index.config import EngineConfig
 
 
 def status(running):
-    return models_pb2_grpc.ModelServiceStub(running.channel).GetServerStatus(models_pb2.GetServerStatusRequest())
+    return running.models.GetServerStatus(models_pb2.GetServerStatusRequest())
 
 
 def test_a_new_server_says_what_it_is(running):
@@ -60,7 +60,7 @@ def test_backups_are_taken_listed_and_restored(make_server, tmp_path):
     (folder / "notes" / "backup.json").write_text("[]")  # not ours
     running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="kept"))
     assert (status(running).backup_dir, list(status(running).backups)) == (str(folder), [])
-    reply = models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
+    reply = running.models.TakeBackup(models_pb2.TakeBackupRequest())
     assert not reply.problems and reply.backup.num_bytes > 0
     assert list(status(running).backups) == [reply.backup]
     assert status(running).last_backup_time == reply.backup.made
@@ -77,7 +77,7 @@ def test_a_new_backup_makes_the_oldest_of_this_store_go(make_server, tmp_path, m
     monkeypatch.setattr(upkeep, "datetime", SimpleNamespace(now=lambda tz: next(days)))
 
     def take():
-        return models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
+        return running.models.TakeBackup(models_pb2.TakeBackupRequest())
 
     assert not take().removed_folders and not take().removed_folders
     assert list(take().removed_folders) == [str(folder / "2026-05-01T00-00-00.000000Z")]
@@ -99,7 +99,7 @@ def test_one_backup_is_taken_at_a_time(make_server, tmp_path, monkeypatch):
         refusals.append(failure(take, models_pb2.TakeBackupRequest()).code.name)
         return back_up(*args, **settings)
 
-    back_up, take = upkeep.backups.back_up, models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup
+    back_up, take = upkeep.backups.back_up, running.models.TakeBackup
     monkeypatch.setattr(upkeep.backups, "back_up", take_another)
     take(models_pb2.TakeBackupRequest())
     assert refusals == ["RESOURCE_EXHAUSTED"]
@@ -124,42 +124,36 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
 
 
-def states(channel):
-    stub = health_pb2_grpc.HealthStub(channel)
-    return {stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=60).status for name in SERVICES}
+def states(running):
+    return {running.health.Check(health_pb2.HealthCheckRequest(service=name), timeout=60).status for name in SERVICES}
 
 
 def test_nothing_is_serving_during_warm_up(make_server):
     model = FakeModel()
     model.hold()
-    ports = []
-    thread = threading.Thread(
-        target=lambda: ports.append(make_server(models=[model], config=ServerConfig(warm_up=True)))
-    )
+    thread = threading.Thread(target=lambda: make_server(models=[model], config=ServerConfig(warm_up=True)))
     thread.start()
     assert model.started.wait(10)
     running = make_server.started[-1]
     try:
-        assert states(running.channel) == {NOT_SERVING}
+        assert states(running) == {NOT_SERVING}
     finally:
         model.gate.set()
         thread.join()
-    assert states(running.channel) == {SERVING}
+    assert states(running) == {SERVING}
 
 
 def test_a_model_is_listed_without_opening_it(make_server):
     lazy = LazyModel("lazy", "passages", pytest.fail, lambda: FakeModel("lazy", "r2"))
-    channel = make_server(others=[lazy]).channel
-    stub = models_pb2_grpc.ModelServiceStub(channel)
-    listed = stub.ListModels(models_pb2.ListModelsRequest()).models
+    running = make_server(others=[lazy])
+    listed = running.models.ListModels(models_pb2.ListModelsRequest()).models
     assert [(model.name, model.revision) for model in listed] == [("fake", "r1"), ("lazy", "r2")]
-    assert stub.GetModel(models_pb2.GetModelRequest(name="lazy")).model.revision == "r2"
-    assert states(channel) == {SERVING}
+    assert running.models.GetModel(models_pb2.GetModelRequest(name="lazy")).model.revision == "r2"
+    assert states(running) == {SERVING}
 
 
 def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
-    health = health_pb2_grpc.HealthStub(running.channel)
-    updates = health.Watch(health_pb2.HealthCheckRequest(service="facets.v1.EmbeddingService"), timeout=30)
+    updates = running.health.Watch(health_pb2.HealthCheckRequest(service="facets.v1.EmbeddingService"), timeout=30)
     assert next(updates).status == SERVING
     running.model.poison = "text"
     for _ in range(3):
@@ -202,8 +196,7 @@ def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
 
 
 def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
-    health = health_pb2_grpc.HealthStub(running.channel)
-    updates = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=30)
+    updates = running.health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=30)
     assert next(updates).status == SERVING
     running.model.hold()
     call = running.embedding.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=30)
