@@ -3,7 +3,7 @@
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, results_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, results_pb2
 from facets_server.runtime.config import LimitsConfig
 from server_fakes import served_passages
 
@@ -15,19 +15,16 @@ BOOK = "# Music\n\n" + MUSIC * 150 + "\n\n# Weights\n\n" + WEIGHTS * 100
 
 
 @pytest.fixture(scope="module")
-def channel(make_module_server):
-    return make_module_server(others=[served_passages()], limits=LimitsConfig(max_document_bytes=200_000)).channel
+def running(make_module_server):
+    return make_module_server(others=[served_passages()], limits=LimitsConfig(max_document_bytes=200_000))
 
 
 @pytest.fixture
-def stub(channel):
-    collections = documents_pb2_grpc.CollectionServiceStub(channel)
-    made = collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+def stub(running):
+    made = running.collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
     assert made.collection.num_parts == 0
-    stub = documents_pb2_grpc.DocumentServiceStub(channel)
-    stub.collections = collections
-    yield stub
-    collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="news"), timeout=60)
+    yield running.documents
+    running.collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="news"), timeout=60)
 
 
 def upsert(stub, *documents):
@@ -47,7 +44,7 @@ def read(stub, id, **fields):
     return stub.GetDocuments(request, timeout=60).documents[0]
 
 
-def test_a_long_text_is_cut_where_its_sections_begin_and_found_by_part(stub):
+def test_a_long_text_is_cut_where_its_sections_begin_and_found_by_part(running, stub):
     upsert(stub, documents_pb2.Document(id="book", text=BOOK), documents_pb2.Document(id="short", text=MUSIC))
     hit = search(stub, "garage")[0]
     assert (hit.id, list(hit.part.headings), hit.num_parts) == ("book", ["Weights"], 4)
@@ -59,7 +56,7 @@ def test_a_long_text_is_cut_where_its_sections_begin_and_found_by_part(stub):
     ]
     parts = search(stub, "garage", group=False)
     assert sorted((hit.id, hit.part_number) for hit in parts) == [("book", n) for n in (1, 2, 3, 4)] + [("short", 0)]
-    assert stub.collections.GetCollection(documents_pb2.GetCollectionRequest(name="news")).collection.num_parts == 5
+    assert running.collections.GetCollection(documents_pb2.GetCollectionRequest(name="news")).collection.num_parts == 5
 
 
 def test_parts_and_facets_come_back_and_may_be_given_again(stub):
