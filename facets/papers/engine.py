@@ -83,25 +83,13 @@ class PaperEngine:
         state = self.state
         return state.compares_passages(kind, state.tables[kind].rows(ids))
 
-    def recommend_authors(
-        self, papers: Sequence[Paper], options: PaperOptions | None = None
-    ) -> list[list[RankedCandidate]]:
-        """Authors for each paper, best first, ties by id; an empty list if no candidate passes the filters.
-
-        Raises InvalidInputError for a paper without a title.
-        """
-        return self.recommend(CandidateKind.AUTHORS, papers, options)
-
-    def recommend_citations(
-        self, papers: Sequence[Paper], options: PaperOptions | None = None
-    ) -> list[list[RankedCandidate]]:
-        """Papers that would cite each paper; otherwise as ``recommend_authors``."""
-        return self.recommend(CandidateKind.CITATIONS, papers, options)
-
     def recommend(
         self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None
     ) -> list[list[RankedCandidate]]:
-        """``recommend_authors`` or ``recommend_citations``."""
+        """Authors for each paper, or papers that would cite it, best first, ties by id; an empty list if none passes.
+
+        Raises InvalidInputError for a paper without a title.
+        """
         options, state = options or PaperOptions(), self.state
         scorer, allowed = self._scorer(state, kind, options), state.tables[kind].allowed(options)
         encoded = self.encode(papers, passages=state.compares_passages(kind, allowed))
@@ -118,7 +106,7 @@ class PaperEngine:
     def recommend_bulk(
         self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None
     ) -> BulkCandidates:
-        """``recommend_authors`` or ``recommend_citations`` as arrays, without evidence and diversity."""
+        """``recommend`` as arrays, without evidence and diversity."""
         options, state = options or PaperOptions(), self.state
         scorer, table = self._scorer(state, kind, options), state.tables[kind]
         allowed = table.allowed(options)

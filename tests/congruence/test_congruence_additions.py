@@ -110,7 +110,7 @@ def test_who_waits_for_another_server_may_give_up(shared: Callable[[], PostgresD
 
 
 def hits(engine: PaperEngine) -> dict[str, float]:
-    [found] = engine.recommend_authors([VOICE], PaperOptions(top_k=100))
+    [found] = engine.recommend(CandidateKind.AUTHORS, [VOICE], PaperOptions(top_k=100))
     return {hit.id: round(hit.score, 4) for hit in found}
 
 

@@ -36,18 +36,18 @@ def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_pat
     assert (result.num_papers, result.num_authors, result.num_citing_papers) == (1, 3, 3)
     assert "stranger" in result.unknown_citations
     assert "P06-1057" not in result.unknown_citations
-    [recent] = engine.recommend_authors([paper], PaperOptions(from_year=2030))
+    [recent] = engine.recommend(AUTHORS, [paper], PaperOptions(from_year=2030))
     assert {hit.id for hit in recent} == {"New One", "doe-7", "vision A"}
-    [hits] = engine.recommend_authors([paper], PaperOptions(candidates=["doe-7"], evidence=True))
+    [hits] = engine.recommend(AUTHORS, [paper], PaperOptions(candidates=["doe-7"], evidence=True))
     assert hits[0].name == "J. Doe"
     assert hits[0].evidence is not None
     assert hits[0].evidence.nearest_papers[0][0] == "n1"
     engine.add_papers([Paper("tone of a microphone", id="stranger", year=2031)])  # now known by title and year
-    [[hit]] = engine.recommend_citations([VOICE], PaperOptions(candidates=["stranger"], from_year=2031))
+    [[hit]] = engine.recommend(CandidateKind.CITATIONS, [VOICE], PaperOptions(candidates=["stranger"], from_year=2031))
     assert hit.name == "tone of a microphone"
     # A new version of the paper takes the old one's place.
     engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("New One"),))])
-    [hits] = engine.recommend_authors([VOICE], PaperOptions(candidates=["New One"], evidence=True))
+    [hits] = engine.recommend(AUTHORS, [VOICE], PaperOptions(candidates=["New One"], evidence=True))
     assert hits[0].evidence is not None
     assert [title for _, title, _ in hits[0].evidence.nearest_papers] == ["voice prosody"]
     engine.close()
@@ -139,7 +139,7 @@ def test_the_golden_file_of_additions_is_read(tmp_path: Path) -> None:
 def test_added_authors_are_scored_by_their_three_nearest_papers(passages: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(passages, data_dir=tmp_path)
     options = PaperOptions(top_k=50)
-    [before] = engine.recommend_authors([VOICE], options)
+    [before] = engine.recommend(AUTHORS, [VOICE], options)
     titles = [
         "microphone prosody",
         "speaker tone of a voice",
@@ -149,7 +149,7 @@ def test_added_authors_are_scored_by_their_three_nearest_papers(passages: PaperM
     ]
     few = NewAuthor(Author("Few"), tuple(Paper(title) for title in titles[:2]))
     engine.add_authors([NewAuthor(Author("Many"), tuple(Paper(title, id=title) for title in titles)), few])
-    after = {hit.id: hit for hit in engine.recommend_authors([VOICE], options)[0]}
+    after = {hit.id: hit for hit in engine.recommend(AUTHORS, [VOICE], options)[0]}
     assert all(after[hit.id].score == pytest.approx(hit.score, abs=1e-6) for hit in before)
     texts = [*titles, VOICE.title], [*[""] * 5, VOICE.abstract]
     vectors, weighted = passages.passage_vectors(*texts), passages.weighted_words(passages.paper_rows(*texts))
@@ -170,7 +170,7 @@ def test_added_authors_are_scored_by_their_three_nearest_papers(passages: PaperM
     assert ranked.document_score == pytest.approx(after["Many"].document_score, abs=1e-6)
     engine.close()
     again = PaperEngine(passages, data_dir=tmp_path)
-    assert {hit.id: hit for hit in again.recommend_authors([VOICE], options)[0]} == after
+    assert {hit.id: hit for hit in again.recommend(AUTHORS, [VOICE], options)[0]} == after
     again.close()
 
 
@@ -179,10 +179,10 @@ def test_papers_that_many_added_authors_share_are_compared_once(passages: PaperM
     ids = [f"p{number}" for number in range(200)]
     engine.add_papers([Paper(f"parser tree {id}", id=id) for id in ids])
     engine.add_authors([NewAuthor(Author(f"author {number}"), paper_ids=tuple(ids)) for number in range(200)])
-    engine.recommend_authors([Paper("parser")])
+    engine.recommend(AUTHORS, [Paper("parser")])
     tracemalloc.start()
     try:
-        assert engine.recommend_authors([Paper("parser")])[0]
+        assert engine.recommend(AUTHORS, [Paper("parser")])[0]
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
         assert engine.recommend_bulk(AUTHORS, [Paper("parser")] * 128).rows[0, 0] >= 0
         assert tracemalloc.get_traced_memory()[1] < 48 * 2**20  # 128 x 200 x 200 similarities are 20 MiB

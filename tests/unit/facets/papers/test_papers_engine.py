@@ -20,7 +20,7 @@ def ids(results: list[list[object]]) -> list[list[str]]:
 
 
 def test_authors_of_the_subject_come_first(engine: PaperEngine) -> None:
-    parsing, speech = ids(engine.recommend_authors([PARSER, VOICE], PaperOptions(top_k=4)))
+    parsing, speech = ids(engine.recommend(AUTHORS, [PARSER, VOICE], PaperOptions(top_k=4)))
     assert all(name.startswith("parsing") for name in parsing)
     assert all(name.startswith("speech") for name in speech)
 
@@ -32,8 +32,8 @@ def test_bounds_leave_out_none_of_the_best(
 ) -> None:
     monkeypatch.setattr("facets.papers.scoring.FEW_CANDIDATES", 0)
     bulk = engine.recommend_bulk(kind, [PARSER, VOICE], options)  # scores every candidate
-    recommend = engine.recommend_authors if kind is AUTHORS else engine.recommend_citations
-    for hits, rows, scores in zip(recommend([PARSER, VOICE], options), bulk.rows, bulk.scores, strict=True):
+    found = engine.recommend(kind, [PARSER, VOICE], options)
+    for hits, rows, scores in zip(found, bulk.rows, bulk.scores, strict=True):
         assert [hit.id for hit in hits] == [bulk.candidate_ids[row] for row in rows]
         assert_allclose([hit.score for hit in hits], scores, atol=1e-5)
 
@@ -52,19 +52,19 @@ def test_bounds_are_just_above_the_largest_product() -> None:
 
 def test_excluding_everyone_gives_empty_answers(engine: PaperEngine) -> None:
     everyone = list(engine.state.tables[AUTHORS].ids)
-    assert engine.recommend_authors([PARSER], PaperOptions(excluded_ids=everyone)) == [[]]
-    assert engine.recommend_authors([PARSER], PaperOptions(candidates=[])) == [[]]
+    assert engine.recommend(AUTHORS, [PARSER], PaperOptions(excluded_ids=everyone)) == [[]]
+    assert engine.recommend(AUTHORS, [PARSER], PaperOptions(candidates=[])) == [[]]
     bulk = engine.recommend_bulk(AUTHORS, [PARSER], PaperOptions(excluded_ids=everyone))
     assert bulk.rows.shape == (1, 0)
     own = Paper(PARSER.title, excluded_ids=tuple(everyone))
-    assert engine.recommend_authors([own]) == [[]]
+    assert engine.recommend(AUTHORS, [own]) == [[]]
     assert (engine.recommend_bulk(AUTHORS, [own]).rows == -1).all()
 
 
 def test_years_bound_the_candidates(engine: PaperEngine) -> None:
-    assert engine.recommend_authors([PARSER], PaperOptions(from_year=2050)) == [[]]
-    assert engine.recommend_authors([PARSER], PaperOptions(to_year=1990)) == [[]]
-    everyone = engine.recommend_authors([PARSER], PaperOptions(from_year=2000, to_year=2009, top_k=50))
+    assert engine.recommend(AUTHORS, [PARSER], PaperOptions(from_year=2050)) == [[]]
+    assert engine.recommend(AUTHORS, [PARSER], PaperOptions(to_year=1990)) == [[]]
+    everyone = engine.recommend(AUTHORS, [PARSER], PaperOptions(from_year=2000, to_year=2009, top_k=50))
     assert len(everyone[0]) == engine.size(AUTHORS)
 
 
@@ -95,17 +95,17 @@ def test_unknown_author_is_reported_with_near_names(engine: PaperEngine) -> None
 
 def test_bad_papers_are_refused(engine: PaperEngine) -> None:
     with pytest.raises(InvalidInputError, match="no words") as caught:
-        engine.recommend_authors([PARSER, Paper("  ")])
+        engine.recommend(AUTHORS, [PARSER, Paper("  ")])
     assert caught.value.field == "papers[1].title"
     with pytest.raises(InvalidInputError, match="distinct"):
         engine.rank_papers(AUTHORS, ["parsing A"], [Paper("a", id="x"), Paper("b", id="x")])
     with pytest.raises(TypeError, match="sequence"):
-        engine.recommend_authors("a title")  # type: ignore[arg-type]
+        engine.recommend(AUTHORS, "a title")  # type: ignore[arg-type]
 
 
 def test_strange_texts_give_finite_scores(engine: PaperEngine) -> None:
     papers = [Paper("!?"), Paper("zzz qqq"), Paper("\ud800 \x00"), Paper("tree", "word " * 100_000)]
-    for hits in engine.recommend_authors(papers, PaperOptions(top_k=20)):
+    for hits in engine.recommend(AUTHORS, papers, PaperOptions(top_k=20)):
         assert len(hits) == engine.size(AUTHORS)
         assert np.isfinite([hit.score for hit in hits]).all()
 

@@ -102,16 +102,16 @@ def sure(model: PaperModel) -> Iterator[PaperEngine]:
 
 def test_paper_of_unknown_words_has_less_confidence(sure: PaperEngine) -> None:
     title = sure.model.papers.titles[0]
-    known, strange = sure.recommend_authors([Paper(title), Paper("qwxz vbnm zxcv")])
+    known, strange = sure.recommend(CandidateKind.AUTHORS, [Paper(title), Paper("qwxz vbnm zxcv")])
     assert known[0].confidence is not None and strange[0].confidence is not None
     assert known[0].confidence > 0.9 > 0.3 > strange[0].confidence
     assert [item.confidence for item in known] == sorted((i.confidence or 0 for i in known), reverse=True)
-    assert sure.recommend_citations([Paper(title)])[0][0].confidence is None
+    assert sure.recommend(CandidateKind.CITATIONS, [Paper(title)])[0][0].confidence is None
 
 
 def test_diverse_answer_begins_with_the_best_and_has_as_many(engine: PaperEngine) -> None:
     paper = Paper(engine.model.papers.titles[0])
-    (plain,) = engine.recommend_authors([paper], PaperOptions(top_k=4))
-    (diverse,) = engine.recommend_authors([paper], PaperOptions(top_k=4, diversify=0.7))
+    (plain,) = engine.recommend(CandidateKind.AUTHORS, [paper], PaperOptions(top_k=4))
+    (diverse,) = engine.recommend(CandidateKind.AUTHORS, [paper], PaperOptions(top_k=4, diversify=0.7))
     assert diverse[0].id == plain[0].id and len(diverse) == len(plain)
     assert len({item.id for item in diverse}) == len(diverse)

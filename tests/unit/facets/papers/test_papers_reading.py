@@ -56,14 +56,14 @@ def test_added_papers_have_sentences_too_and_are_encoded_once(
     engine.add_papers([NEW])
     engine.add_authors([NewAuthor(Author("Other"), (VOICE,))])
     assert embedded == sentence_texts([NEW.title, VOICE.title], [NEW.abstract, VOICE.abstract], 100)
-    before = engine.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True))
+    before = engine.recommend(AUTHORS, [VOICE], PaperOptions(top_k=20, evidence=True))
     [hit] = [hit for hit in before[0] if hit.id == "Other"]
     assert hit.document_score == pytest.approx(1.0, abs=1e-5)
     engine.close()
     embedded.clear()
     again = PaperEngine(sentence_model, data_dir=tmp_path)
     assert not embedded
-    [hits] = again.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True))
+    [hits] = again.recommend(AUTHORS, [VOICE], PaperOptions(top_k=20, evidence=True))
     assert [hit.id for hit in hits] == [hit.id for hit in before[0]]
     # Matrix products of one paper and of two may differ in the last bit.
     assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in before[0]], abs=1e-6)
@@ -81,12 +81,12 @@ def test_additions_made_before_the_model_had_sentences_get_them_once(
         embedded.clear()
         engine = PaperEngine(sentence_model, data_dir=tmp_path)
         assert len(embedded) == times
-        [hits] = engine.recommend_authors(asked, PaperOptions(candidates=["New One"]))
+        [hits] = engine.recommend(AUTHORS, asked, PaperOptions(candidates=["New One"]))
         assert hits[0].document_score == pytest.approx(1.0, abs=1e-5)
         engine.close()
     engine = PaperEngine(model, data_dir=tmp_path)  # and back: words alone
     engine.add_papers([Paper("tone", id="n2", authors=(Author("New One"),))])
-    assert engine.recommend_authors(asked, PaperOptions(candidates=["New One"]))[0][0].document_score > 0
+    assert engine.recommend(AUTHORS, asked, PaperOptions(candidates=["New One"]))[0][0].document_score > 0
     engine.close()
 
 

@@ -19,8 +19,7 @@ QUERIES = [Paper("voice of a speaker", "microphone prosody"), Paper("parser of t
 
 def everything(engine: PaperEngine, kind: CandidateKind, **settings: Any) -> dict[tuple[object, ...], float]:
     """Scores of all candidates for all queries, by query, id, name and sort of score."""
-    run = engine.recommend_authors if kind is AUTHORS else engine.recommend_citations
-    rankings = run(QUERIES, PaperOptions(top_k=1_000, **settings))
+    rankings = engine.recommend(kind, QUERIES, PaperOptions(top_k=1_000, **settings))
     return {
         (query, hit.id, hit.name, sort): getattr(hit, sort)
         for query, ranking in enumerate(rankings)

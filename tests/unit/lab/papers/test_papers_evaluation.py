@@ -95,8 +95,7 @@ def engine() -> PaperEngine:
 @pytest.mark.parametrize("kind", list(CandidateKind))
 def test_papers_of_the_field_are_sure_and_others_get_nothing_relevant(engine: PaperEngine, kind: CandidateKind) -> None:
     papers = [Paper(case["title"], case["abstract"]) for case in CASES]
-    recommend = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
-    surest = [ranked[0].confidence or 0.0 for ranked in recommend(papers, PaperOptions(top_k=1))]
+    surest = [ranked[0].confidence or 0.0 for ranked in engine.recommend(kind, papers, PaperOptions(top_k=1))]
     wrong = {
         case["field"]: round(found, 3)
         for case, found in zip(CASES, surest, strict=True)
