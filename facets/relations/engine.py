@@ -14,7 +14,6 @@ from facets.arrays import Floats
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import check_text, check_texts
-from facets.model.loading import load
 from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
 from facets.relations.entailment import Entailment, background_facets, detect_entailment
@@ -44,13 +43,6 @@ class RelationEngine:
         self._additions = Additions(model, Path(data_dir) if isinstance(data_dir, str) else data_dir)
         self._training_patterns = TrainingPatterns(model)
 
-    @classmethod
-    def load(
-        cls, name_or_path: str | Path | None = None, *, data_dir: str | Path | SqlDatabase | None = None
-    ) -> "RelationEngine":
-        """Loads a model by name or folder (default ``facets-relations-en``), see ``facets.load``."""
-        return cls(load(name_or_path, RelationModel), data_dir=data_dir)
-
     def close(self) -> None:
         """Closes the file of the added relations."""
         self._additions.close()
@@ -75,7 +67,8 @@ class RelationEngine:
         (``resource_type`` is ``relation``) for an unknown relation, which lists similar names.
 
         Example:
-            >>> engine = RelationEngine.load()
+            >>> import facets
+            >>> engine = RelationEngine(facets.load("facets-relations-en"))
             >>> [scores] = engine.score(["$ARG1 was born in $ARG2"], ["birthPlace", "spouse"])
             >>> scores.best.relation
             'birthPlace'

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from relation_toys import make_toy_relation_checkpoint
 
+from facets.model.loading import load
 from facets.relations.engine import RelationEngine
+from facets.relations.model import RelationModel
 from facets.relations.recognizer import SpacyEntities
 
 
@@ -17,13 +19,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def engine(folder: Path) -> RelationEngine:
-    return RelationEngine.load(folder)
+    return RelationEngine(load(folder, RelationModel))
 
 
 @pytest.fixture(scope="session")
 def shipped() -> RelationEngine:
     """The engine of the model that answers where none is named."""
-    return RelationEngine.load()
+    return RelationEngine(load(None, RelationModel))
 
 
 @pytest.fixture(scope="session")

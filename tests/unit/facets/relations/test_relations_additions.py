@@ -8,21 +8,23 @@ import numpy as np
 import pytest
 
 from facets.errors import ConflictError, DiskFullError, InvalidInputError, NotFoundError, StoreGoneError
+from facets.model.loading import load
 from facets.relations.additions import AddedRelationStore, fitted_facets, updated
 from facets.relations.engine import RelationEngine
+from facets.relations.model import RelationModel
 from facets.relations.results import Relation
 
 
 def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) -> None:
-    engine = RelationEngine.load(folder, data_dir=tmp_path)
+    engine = RelationEngine(load(folder, RelationModel), data_dir=tmp_path)
     info = engine.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.1)
     assert info.examples == ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1")
-    [scores] = RelationEngine.load(folder, data_dir=str(tmp_path)).score(["$ARG1 taught $ARG2"])
+    [scores] = RelationEngine(load(folder, RelationModel), data_dir=str(tmp_path)).score(["$ARG1 taught $ARG2"])
     assert scores.relations[0].relation == "mentor"
     assert scores.relations[0].universal_schema_score is None
-    assert "mentor" in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
+    assert "mentor" in [r.name for r in RelationEngine(load(folder, RelationModel), data_dir=tmp_path).relations()]
     engine.remove_relation("mentor")
-    assert "mentor" not in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
+    assert "mentor" not in [r.name for r in RelationEngine(load(folder, RelationModel), data_dir=tmp_path).relations()]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) ->
 def test_a_bad_relation_is_not_added(
     folder: Path, name: str, examples: list[str], threshold: float | None, field: str
 ) -> None:
-    engine = RelationEngine.load(folder)
+    engine = RelationEngine(load(folder, RelationModel))
     with pytest.raises(InvalidInputError) as caught:
         engine.add_relation(name, examples, threshold=threshold)
     assert caught.value.field == field
@@ -48,16 +50,16 @@ def test_a_bad_relation_is_not_added(
 
 
 def test_a_known_name_is_a_conflict(folder: Path) -> None:
-    engine = RelationEngine.load(folder)
+    engine = RelationEngine(load(folder, RelationModel))
     with pytest.raises(ConflictError, match="exists"):
         engine.add_relation("spouse", ["$ARG1 wed $ARG2"])
 
 
 def test_the_models_own_relations_stay(folder: Path) -> None:
     with pytest.raises(InvalidInputError, match="model's own"):
-        RelationEngine.load(folder).remove_relation("spouse")
+        RelationEngine(load(folder, RelationModel)).remove_relation("spouse")
     with pytest.raises(NotFoundError, match="near names"):
-        RelationEngine.load(folder).remove_relation("mentor")
+        RelationEngine(load(folder, RelationModel)).remove_relation("mentor")
 
 
 def test_a_full_disk_refuses_additions_and_not_reading(folder: Path, tmp_path: Path) -> None:
@@ -67,19 +69,19 @@ def test_a_full_disk_refuses_additions_and_not_reading(folder: Path, tmp_path: P
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
         for _ in range(2):  # the second one finds what the first one left
-            engine = RelationEngine.load(folder, data_dir=data / "relations")
+            engine = RelationEngine(load(folder, RelationModel), data_dir=data / "relations")
             with pytest.raises(DiskFullError):
                 engine.add_relation("mentor", ["$ARG1 taught $ARG2"])
             assert len(engine.relations()) == 4
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     engine.add_relation("mentor", ["$ARG1 taught $ARG2"])
-    assert len(RelationEngine.load(folder, data_dir=data / "relations").relations()) == 5
+    assert len(RelationEngine(load(folder, RelationModel), data_dir=data / "relations").relations()) == 5
 
 
 def test_an_addition_to_a_folder_that_was_moved_is_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    engine = RelationEngine.load(folder, data_dir=tmp_path / "data" / "relations")
+    engine = RelationEngine(load(folder, RelationModel), data_dir=tmp_path / "data" / "relations")
     (tmp_path / "data").rename(tmp_path / "moved")
     with pytest.raises(StoreGoneError):
         engine.add_relation("mentor", ["$ARG1 taught $ARG2"])

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facets.errors import InvalidInputError, NotFoundError
+from facets.model.loading import load
 from facets.relations import EntityType, RelationEngine
 from facets.relations.entities import Gazetteer
+from facets.relations.model import RelationModel
 from facets.relations.recognizer import SpacyEntities
 from facets.relations.tables import RelationDetails, refused_types
 
@@ -103,13 +105,13 @@ def change(folder: Path, edit) -> None:
 
 @pytest.fixture(scope="module")
 def engine(detailed: Path) -> RelationEngine:
-    return RelationEngine.load(detailed)
+    return RelationEngine(load(detailed, RelationModel))
 
 
 def test_details_are_saved_and_listed(engine: RelationEngine, detailed: Path) -> None:
     copy = detailed.with_name("copy")
     engine.model.save(copy)
-    listed = {info.name: info for info in RelationEngine.load(copy).relations()}
+    listed = {info.name: info for info in RelationEngine(load(copy, RelationModel)).relations()}
     assert RelationDetails.from_dict(listed["capital"].to_dict()) == RelationDetails.from_dict(
         DETAILS["capital"] | {"symmetric": False}
     )
