@@ -37,8 +37,6 @@ class RelationEngine:
     """
 
     def __init__(self, model: RelationModel, *, data_dir: str | Path | SqlDatabase | None = None) -> None:
-        if model.task != "relations":
-            raise InvalidInputError(f"{model.name}: expected a model for relations, got one for {model.task}")
         self.model = model
         self._additions = Additions(model, Path(data_dir) if isinstance(data_dir, str) else data_dir)
         self._training_patterns = TrainingPatterns(model)
