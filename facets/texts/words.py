@@ -60,10 +60,6 @@ class TextWords:
         """Unit vectors of rows of the texts, ``[..., D]``."""
         return self._units_UD[torch.searchsorted(self._used_rows, rows)]
 
-    def probabilities(self, rows: Tensor) -> Tensor:
-        """p(w) of rows."""
-        return self._probabilities_V[rows]
-
     def weights(self, facets_TKD: Floats | None, *, by_probability: bool) -> Tensor:
         """Weights of the words, ``[T, L]``, 0 for padding.
 
@@ -76,7 +72,7 @@ class TextWords:
             by_facets_TL = self._closest_facet_weights(torch.from_numpy(facets_TKD))
             weights_TL = weights_TL * (by_facets_TL.sqrt() if by_probability else by_facets_TL)
         if by_probability:
-            weights_TL = weights_TL * scoring.probability_weights(self.probabilities(self.rows_TL))
+            weights_TL = weights_TL * scoring.probability_weights(self._probabilities_V[self.rows_TL])
         return weights_TL
 
     def _closest_facet_weights(self, facets_TKD: Tensor) -> Tensor:
