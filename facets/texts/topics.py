@@ -47,9 +47,8 @@ _RARE = 2e-6  # least probability of a word that describes a topic
 class Topic:
     """A topic of a text, or one that it may continue with."""
 
-    words: tuple[
-        NearestWord, ...
-    ]  # a noun of the text, if any, then the nearest words of the vocabulary, closest first
+    # A noun of the text, if any, then the nearest words of the vocabulary, closest first.
+    words: tuple[NearestWord, ...]
     # Probability that one of the next 25 content words is about it, in `[0, 1]`; None if the model has no curve for it.
     likelihood: float | None
     novelty: float  # 1 minus the cosine of the closest word of the text, in `[0, 1]`
@@ -90,9 +89,7 @@ def suggest_topics(
     for name, number in (("num_topics", 1 if num_topics is None else num_topics), ("num_words", num_words)):
         if number < 1:
             raise InvalidInputError(f"must be >= 1, got {number}", path=name)
-    kept_ND, avoided_ND = (
-        _vectors_of(model.words, model, phrases, name) for name, phrases in (("keep", keep), ("avoid", avoid))
-    )
+    kept_ND, avoided_ND = _vectors_of(model, keep, "keep"), _vectors_of(model, avoid, "avoid")
     _check_apart(kept_ND, avoided_ND, keep, avoid)
     if not texts:
         return []
@@ -199,9 +196,9 @@ def words_of_text(model: TextModel, text: str) -> Floats:
     return model.words.units(rows[~vocabulary.is_stop[rows]])
 
 
-def _vectors_of(words: WordVectors, model: TextModel, phrases: Sequence[str], name: str) -> Floats:
+def _vectors_of(model: TextModel, phrases: Sequence[str], name: str) -> Floats:
     """Unit-length mean word vector of each phrase, ``[N, D]``."""
-    means = np.zeros((len(phrases), words.dim), np.float32)
+    means = np.zeros((len(phrases), model.words.dim), np.float32)
     for i, phrase in enumerate(phrases):
         check_text(phrase, (name, i))
         vectors_WD = words_of_text(model, phrase)
