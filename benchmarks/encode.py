@@ -16,7 +16,7 @@ from facets_lab.evaluation.comparison import minilm
 
 import facets
 from benchmarks.measuring import percentiles, print_report, spent
-from facets.language.tokenizer import Tokenizer
+from facets.language.sentences import sentences_of
 from facets.model import FacetModel
 
 
@@ -54,8 +54,7 @@ def main() -> None:
 def sample_sentences() -> list[str]:
     """Sentences of the samples."""
     lines = (line for file in sorted(Path("samples").glob("*.jsonl")) for line in file.read_text("utf-8").splitlines())
-    tokenizer = Tokenizer()
-    return [sentence.text for line in lines for sentence in tokenizer.sentences(json.loads(line)["text"])]
+    return [sentence.text for line in lines for sentence in sentences_of(json.loads(line)["text"])]
 
 
 def texts_per_second(encode: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:

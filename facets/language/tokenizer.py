@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from facets.errors import ErrorPath, InvalidInputError, path_text
 from facets.language.interruption import FifoLock, check_interrupted
-from facets.language.sentences import Sentence, sentences_of
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -41,7 +40,7 @@ class Token:
 
 
 class Tokenizer:
-    """Splits texts into sentences and tokens; may be shared by threads.
+    """Splits texts into tokens; may be shared by threads.
 
     Example:
         >>> tokenizer = Tokenizer()
@@ -80,10 +79,6 @@ class Tokenizer:
     def has_seen(self, texts: Iterable[str]) -> bool:
         """Whether all words of these texts are cached, so that ``words`` does not wait for spaCy."""
         return all(piece in self._words for text in texts for piece in text.split())
-
-    def sentences(self, text: str) -> list[Sentence]:
-        """See ``sentences_of``."""
-        return sentences_of(text)
 
     def _look_up(self, pieces: set[str], most: int | None) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]]]:
         """The words of all pieces in two dictionaries: the cache, and the pieces that are too long for it."""

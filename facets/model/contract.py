@@ -56,7 +56,7 @@ class Model(ModelInfo, Protocol):
     """A model of any task; ``facets.load`` returns one."""
 
     words: WordVectors
-    tokenizer: Tokenizer  # splits texts into sentences and tokens
+    tokenizer: Tokenizer  # splits texts into tokens
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]``; what a text is depends on the task."""

@@ -17,7 +17,7 @@ import torch
 from facets.arrays import Bools, Floats, Ints
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.reading import read
-from facets.language.sentences import Sentence
+from facets.language.sentences import Sentence, sentences_of
 from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.background import QUESTIONS, SENTENCES, background_cosine, score_scale
@@ -172,7 +172,7 @@ class PassageModel:
         return all_pieces
 
     def _cut(self, text: str, pieces: Pieces) -> Cut:
-        firsts = np.searchsorted(pieces.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
+        firsts = np.searchsorted(pieces.starts, [sentence.start for sentence in sentences_of(text)])
         characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         codes, of_code = np.unique(characters, return_inverse=True)
         is_letter = np.array([chr(code).isalnum() for code in codes.tolist()])[of_code]
@@ -218,7 +218,7 @@ class PassageModel:
             [[1.0]]
         """
         pieces = self._pieces(texts, query=True)
-        sentences = [self.tokenizer.sentences(text) for text in texts]
+        sentences = [sentences_of(text) for text in texts]
         bounds = [query_parts(*pair) for pair in zip(pieces, sentences, strict=True)]
         counts_Q = np.array([len(parts) - 1 for parts in bounds], dtype=np.int64)
         is_part_QJ = np.arange(counts_Q.max(initial=1)) < counts_Q[:, None]

@@ -13,6 +13,7 @@ from torch import Tensor
 from facets.arrays import Floats
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
+from facets.language.sentences import sentences_of
 from facets.language.tokenizer import check_text, check_texts
 from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
@@ -121,8 +122,7 @@ class RelationEngine:
         top_k = _in_range(top_k, "top_k")
         chosen = self._additions.chosen(relations)
         check_texts(texts, "extract")
-        tokenizer = self.model.tokenizer
-        mentions = list(pair_mentions(texts, checked_spans(texts, spans), tokenizer, tokenizer.sentences))
+        mentions = list(pair_mentions(texts, checked_spans(texts, spans), self.model.tokenizer, sentences_of))
         return self._pairs(texts, mentions, chosen, max_per_pair, top_k, evidence, include_unrelated, max_scores)
 
     def fill_slots(
@@ -145,7 +145,7 @@ class RelationEngine:
         """
         _in_range(top_k, "top_k")
         check_texts(texts, "fill_slots")
-        entities, sentences = checked_spans(texts, spans), cache(self.model.tokenizer.sentences)
+        entities, sentences = checked_spans(texts, spans), cache(sentences_of)
         encode = lru_cache(maxsize=1)(self.model.encode_patterns)  # the next slot often has the same head
         mentions_of = partial(pair_mentions, texts, entities, self.model.tokenizer, sentences)
         chosen, numbers_by_head = [], defaultdict[str, list[int]](list)

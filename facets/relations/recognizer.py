@@ -23,7 +23,8 @@ from spacy.tokens import Doc, Span, Token
 from facets.errors import InvalidInputError, NotFoundError
 from facets.extras import install_command
 from facets.language.interruption import check_interrupted
-from facets.language.tokenizer import Tokenizer, grouped
+from facets.language.sentences import sentences_of
+from facets.language.tokenizer import grouped
 from facets.relations.entities import TYPE_OF_LABEL, VALUES, EntitySpan, EntityType
 
 _MAX_WORD_CHARS = 256  # no name is longer, and a pipeline's rules are slow on endless words
@@ -70,7 +71,6 @@ class SpacyEntities:
             raise InvalidInputError(f"spaCy pipeline {pipeline!r} must find entities (ner), its parts are: {parts}")
         self._block_chars = chars_at_a_time
         self._dictionary = _Dictionary(self._nlp)
-        self._tokenizer = Tokenizer()
         # A memory zone, which frees the strings of read texts, must not be shared by threads.
         self._lock = threading.Lock()
 
@@ -93,7 +93,7 @@ class SpacyEntities:
             yield 0, len(text)
             return
         start = end = 0
-        for sentence in self._tokenizer.sentences(text):
+        for sentence in sentences_of(text):
             if sentence.end - start > self._block_chars and end > start:
                 yield start, end
                 start = sentence.start

@@ -14,7 +14,7 @@ from facets import scoring
 from facets.arrays import Bools, Doubles, Ints
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.interruption import check_interrupted
-from facets.language.sentences import Sentence
+from facets.language.sentences import Sentence, sentences_of
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.texts.coverage import REPETITION, Covered, coverages_of
@@ -197,7 +197,7 @@ def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath)
     if isinstance(document, str):
         check_text(document, path)
         check_readable(model, document, path)
-        return model.tokenizer.sentences(document)
+        return sentences_of(document)
     if not document:
         raise InvalidInputError("has 0 sentences, expected at least 1", path=path)
     sentences, start = [], 0

@@ -16,6 +16,7 @@ from facets.arrays import Bools, Floats
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.reading import read
+from facets.language.sentences import sentences_of
 from facets.language.terms import terms
 from facets.language.tokenizer import check_text, check_texts
 from facets.language.vectors import WordVectors, unit_rows
@@ -179,7 +180,7 @@ def _not_topics(vocabulary: Vocabulary) -> Bools:
 def _end_of(model: TextModel, text: str, keep: Sequence[str]) -> str:
     """The last sentences of a text that fit the model together with the kept phrases."""
     room = model.max_tokens - sum(len(words) for words in model.tokenizer.words(keep))
-    sentences = [sentence.text for sentence in model.tokenizer.sentences(read(text).text)] or [text]
+    sentences = [sentence.text for sentence in sentences_of(read(text).text)] or [text]
     taken: list[str] = []
     for sentence in reversed(sentences):
         room -= len(model.tokenizer.words([sentence])[0])

@@ -22,7 +22,8 @@ from facets.arrays import Ints
 from facets.config import AtLeastOne, NonNegativeInt, Positive, SentenceEncoderConfig, Settings, Share
 from facets.errors import CheckpointError, ConfigError
 from facets.extras import require_extra
-from facets.language.tokenizer import Tokenizer, grouped
+from facets.language.sentences import sentences_of
+from facets.language.tokenizer import grouped
 from facets.model.passage_encoding import length_batches
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets.model.word_pieces import WordPieces
@@ -295,11 +296,11 @@ def prepare(config: PassageDataConfig, folder: Path) -> PreparedPassages:
 
 
 def _make_arrays(groups: Sequence[Sequence[Passage]], config: PassageDataConfig) -> dict[str, NDArray[np.generic]]:
-    teacher, tokenizer = Teacher(config.teacher), Tokenizer()
+    teacher = Teacher(config.teacher)
     texts, owners, is_passage = list[str](), list[int](), list[bool]()
     for number, group in enumerate(groups):
         for passage in group:
-            sentences = [sentence.text for sentence in tokenizer.sentences(passage.text)[: config.max_sentences]]
+            sentences = [sentence.text for sentence in sentences_of(passage.text)[: config.max_sentences]]
             own = [passage.text, *sentences, *passage.questions[: config.max_questions]]
             texts += own
             owners += [number] * len(own)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 from operator import itemgetter
 
-from facets.language.sentences import Sentence
+from facets.language.sentences import Sentence, sentences_of
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType, Gazetteer
 from facets.relations.patterns import ARG1, ARG2, ENTITY, MAX_TOKENS_BETWEEN, sentence_groups, sentence_patterns
@@ -64,7 +64,7 @@ class DocumentMiner:
         paragraphs = list(paragraphs)
         subject = bare_name(title)
         aliases = _subject_aliases(subject, "\n".join(paragraphs)[:_PERSON_CHARS])
-        sentences = [self._tokenizer.sentences(paragraph) for paragraph in paragraphs]
+        sentences = [sentences_of(paragraph) for paragraph in paragraphs]
         recognized = self._recognize(paragraphs, sentences, types)
         for paragraph, more in zip(paragraphs, recognized, strict=True):
             mentions = self._mentions(paragraph, subject, aliases, more)
@@ -101,7 +101,7 @@ class DocumentMiner:
 
     def _mine_paragraph(self, text: str, mentions: list[Mention], cells: "Counter[tuple[str, str]]") -> None:
         spans = [EntitySpan(start, -negative_end) for start, negative_end, _ in mentions]
-        for sentence, members in sentence_groups(self._tokenizer.sentences(text), spans):
+        for sentence, members in sentence_groups(sentences_of(text), spans):
             pieces = [text[sentence.start : spans[members[0]].start]]
             for first, second in pairwise(members):
                 piece = text[spans[first].end : spans[second].start]

@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from facets.arrays import Bools, Ints
 from facets.errors import CheckpointError, ConfigError
+from facets.language.sentences import sentences_of
 from facets.language.tokenizer import Tokenizer, grouped
 from facets.language.vocabulary import Vocabulary
 from facets_lab.evaluation.files import read_texts
@@ -225,7 +226,7 @@ def _tokenize_block(documents: list[list[str]]) -> _Block:
     tokens: list[int] = []
     lengths: tuple[list[int], list[int], list[int]] = ([], [], [])
     for document in documents:
-        texts = ([sentence.text for sentence in _tokenizer().sentences(clean_paragraph(text))] for text in document)
+        texts = ([sentence.text for sentence in sentences_of(clean_paragraph(text))] for text in document)
         paragraphs = [list(filter(_is_sentence, _tokenizer().words(of_paragraph))) for of_paragraph in texts]
         sentences = list(chain.from_iterable(paragraphs))
         tokens += [numbers.setdefault(word, len(numbers)) for words in sentences for word in words]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from facets.documents.encoders import Encoded, check_readable_by
 from facets.errors import FacetsError, InvalidInputError
+from facets.language.sentences import sentences_of
 from facets.language.vectors import unit_rows
 from facets.texts.explanation import explain_encoded
 from facets.texts.similarity import PairScores, SimilarityMethod, default_method, score_pairs
@@ -228,7 +229,7 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
                 continue
             check_texts([(("documents", i, "text"), document.text, limits.max_long_text_bytes)])
             if len(document.text) > max_sentences:
-                num_sentences = len(served.model.tokenizer.sentences(document.text))
+                num_sentences = len(sentences_of(document.text))
                 if num_sentences > max_sentences:
                     rule = f"has {num_sentences} sentences, the limit is {max_sentences}"
                     raise InvalidInputError(rule, path=("documents", i, "text"))

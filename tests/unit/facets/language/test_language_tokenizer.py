@@ -6,6 +6,7 @@ import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from facets.language.sentences import sentences_of
 from facets.language.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
@@ -23,7 +24,7 @@ def is_utf8(text: str) -> bool:
 
 
 def split(text: str) -> list[str]:
-    return [sentence.text for sentence in TOKENIZER.sentences(text)]
+    return [sentence.text for sentence in sentences_of(text)]
 
 
 @settings(max_examples=40)
@@ -81,9 +82,9 @@ The temperature was 30 C.|Water boiled at 100 C.
 @pytest.mark.parametrize("marked", SENTENCES.strip().splitlines())
 def test_a_stop_ends_a_sentence_where_a_reader_ends_it(marked: str) -> None:
     expected = marked.split("|")
-    assert [sentence.text for sentence in TOKENIZER.sentences(" ".join(expected))] == expected
+    assert [sentence.text for sentence in sentences_of(" ".join(expected))] == expected
 
 
 @pytest.mark.parametrize("marked", TOGETHER.strip().splitlines())
 def test_a_name_may_follow_an_abbreviation(marked: str) -> None:
-    assert len(TOKENIZER.sentences(marked.replace("|", " "))) == 1
+    assert len(sentences_of(marked.replace("|", " "))) == 1

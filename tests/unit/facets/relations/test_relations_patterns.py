@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facets.errors import InvalidInputError, NotFoundError
+from facets.language.sentences import sentences_of
 from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import AssertionStatus, assertion_of, negation_cue
 from facets.relations.entities import EntitySpan
@@ -74,7 +75,7 @@ def test_words_about_the_next_entity_do_not_widen_a_pattern() -> None:
 
 def test_a_sentence_border_inside_an_entity_is_ignored() -> None:
     text = "He wrote Who is it? No one. with Bob."
-    groups = list(sentence_groups(TOKENIZER.sentences(text), spans_of(text, "He", "Who is it? No one.", "Bob")))
+    groups = list(sentence_groups(sentences_of(text), spans_of(text, "He", "Who is it? No one.", "Bob")))
     assert [members for _, members in groups] == [[0, 1, 2]]
 
 
