@@ -84,14 +84,10 @@ class RelationEngine:
         mirror_images = self._scores([mirrored(p) for p in tokens], exchanged, top_k=top_k, evidence=evidence)
         return [score.merged(other, top_k=top_k) for score, other in zip(scores, mirror_images, strict=True)]
 
-    def score_arrays(self, patterns: Sequence[str], relations: Sequence[str] | None = None) -> ScoreArrays:
-        """``score`` as arrays ``[len(patterns), R]``, without assertion and evidence.
-
-        Columns are in the order of ``relations``, or of ``relations()``.
-        """
+    def score_arrays(self, patterns: Sequence[str], relations: Sequence[str]) -> ScoreArrays:
+        """``score`` as arrays ``[len(patterns), R]``, in the order of ``relations``, without assertion and evidence."""
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
-        names = [relation.name for relation in self.relations()] if relations is None else relations
-        return score_arrays(self.model, tokens, self._additions.chosen(names))
+        return score_arrays(self.model, tokens, self._additions.chosen(relations))
 
     def extract(
         self,
