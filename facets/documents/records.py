@@ -68,7 +68,6 @@ class CollectionRecord(CollectionModel):
     num_documents: int
     num_parts: int  # parts of all documents; each has a row
     state: CollectionState
-    replaces: int | None  # for a building collection: number of the collection that it will replace
 
     @property
     def create_time(self) -> datetime:
