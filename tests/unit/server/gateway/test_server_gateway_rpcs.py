@@ -123,7 +123,11 @@ def test_invalid_headers_are_named(headers, status, message):
             b'{"where": ' + b'{"noneOf": {"filters": [' * 60 + b"{}" + b"]}}" * 60 + b"}",
             "deeper than 32 levels",
         ),
-        (UPSERT, b'{"documents": [{"payload": {"a": ' + b"[" * 90 + b"]" * 90 + b"}}]}", "documents[0].payload is nested"),
+        (
+            UPSERT,
+            b'{"documents": [{"payload": {"a": ' + b"[" * 90 + b"]" * 90 + b"}}]}",
+            "documents[0].payload is nested",
+        ),
         (EMBED, b'{"%s": 1}' % (b"x" * 10_000), "expected some of"),
         (SEARCH, b'{"queries": ["drums"]}', "queries[0] is a string, expected an object with some of text, facet"),
         (SEARCH, b'{"where": {"allOf": {"filters": [{"owner": 1}]}}}', "where.allOf.filters[0] has no field 'owner'"),
