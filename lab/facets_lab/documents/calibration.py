@@ -39,7 +39,7 @@ from facets.storage.files import write_whole
 from facets_lab.documents.beir import RetrievalData, read_beir, read_pairs, sampled
 from facets_lab.documents.collection import NAME, SearchedModel, indexed, load_searched
 from facets_lab.documents.folders import documents_of, read_folders
-from facets_lab.documents.reader_data import written_examples
+from facets_lab.documents.reader_data import OF_FILES, written_examples
 from facets_lab.documents.retrieval import is_itself
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.options import CalibratedModel, DryRun, Folders, NumDocuments, Seed, Source
@@ -58,7 +58,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _READ_FEATURES = ("confidence", "answer")
 _TOP_K, _BATCH, _LEAST = 5, 32, 1e-6
 _NUM_QUERIES, _NUM_DOCUMENTS = 40, 160  # of each set
-_WRITTEN, _FOLDERS = "written", "folders"
+_WRITTEN = "written"
 
 
 class ObservedHits(NamedTuple):
@@ -289,7 +289,7 @@ def calibrate_reader(
     sets = [sampled(read_beir(path), _NUM_QUERIES, _NUM_DOCUMENTS, seed=seed) for path in folders]
     observed = {data.name: _read_hits(_collections_of(data, sets, seed=seed), reader) for data in sets}
     observed[_WRITTEN] = _read_hits(_written_collections(sets, seed=seed), reader)
-    observed[_FOLDERS] = _read_hits(_folder_collections(), reader)
+    observed |= {source: _read_hits(_folder_collections(path), reader) for source, path in OF_FILES.items()}
     left_out = {}
     for name, hits in observed.items():
         weights = _fit_read([others for other, others in observed.items() if other != name])
@@ -331,8 +331,8 @@ def _written_collections(
     yield {key: text for text, key in keys.items()}, [*queries, *_foreign_to_read(sets, 2 * _NUM_QUERIES, seed)]
 
 
-def _folder_collections() -> Iterator[tuple[Sequence[Document], list[_Query]]]:
-    for folder in read_folders("dev"):
+def _folder_collections(path: Path) -> Iterator[tuple[Sequence[Document], list[_Query]]]:
+    for folder in read_folders("dev", path=path):
         documents = documents_of(folder)
         queries = []
         for asked in folder.questions:

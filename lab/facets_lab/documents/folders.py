@@ -1,6 +1,7 @@
 """Questions over folders of files, and what the answer reader reads for each of them in a search."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -72,14 +73,17 @@ def read_folders(*splits: str, path: Path = FOLDERS) -> Iterator[Folder]:
 
 
 def texts_read(folder: Folder) -> Iterator[tuple[FolderQuestion, list[ReadText]]]:
-    """What is read for each question, best hit first; a right hit around its answer, if that would not be read."""
-    reader = _Noting.from_folder(find_model(DEFAULT_READER))
+    """What is read for each question, best hit first, and the text that answers, if it would not be read."""
+    reader, documents = _Noting.from_folder(find_model(DEFAULT_READER)), documents_of(folder)
     reader.noted = {}
-    with indexed(load_searched(None), documents_of(folder), reader=reader) as collection:
+    with indexed(load_searched(None), documents, reader=reader) as collection:
         asked = DocumentQuery(queries=[one.question for one in folder.questions], top_k=_TOP_K)
         found = collection.collections.search(NAME, asked).hits
     for question, hits in zip(folder.questions, found, strict=True):
-        yield question, [_labelled(question, hits, *text) for text in reader.noted.get(question.question, ())]
+        texts = [_labelled(question, hits, *text) for text in reader.noted.get(question.question, ())]
+        if not any(text.answers for text in texts):
+            texts += chain.from_iterable(_around_answer(question, document.id, document.text) for document in documents)
+        yield question, texts
 
 
 def documents_of(folder: Folder) -> list[Document]:
@@ -96,15 +100,18 @@ def documents_of(folder: Folder) -> list[Document]:
 def _labelled(question: FolderQuestion, hits: Sequence[SearchHit], heading: str, read: Sequence[str]) -> ReadText:
     words = set(" ".join(read).split())
     hit = max(hits, key=lambda one: len(words.intersection(one.text.split())))  # whose text this is
+    answers = tuple(i for i, sentence in enumerate(read) if question.is_answered_by(hit.id, sentence))
+    around = [] if answers else _around_answer(question, hit.id, hit.text, heading)
+    return around[0] if around else ReadText(heading, tuple(read), answers)
 
-    def answers_in(sentences: Sequence[str]) -> tuple[int, ...]:
-        return tuple(i for i, sentence in enumerate(sentences) if question.is_answered_by(hit.id, sentence))
 
-    if not answers_in(read):
-        said = [sentence.said for sentence in sentences_of(hit.text)]
-        for first in answers_in(said)[:1]:
-            read = said[max(0, first - _AROUND) : first + _AROUND + 1]
-    return ReadText(heading, tuple(read), answers_in(read))
+def _around_answer(question: FolderQuestion, key: str, text: str, heading: str = "") -> list[ReadText]:
+    """The first sentence of a document that answers, with those around it; empty if none does."""
+    said = [sentence.said for sentence in sentences_of(text)]
+    for first in (i for i, sentence in enumerate(said) if question.is_answered_by(key, sentence)):
+        some = tuple(said[max(0, first - _AROUND) : first + _AROUND + 1])
+        return [ReadText(heading, some, tuple(i for i, one in enumerate(some) if question.is_answered_by(key, one)))]
+    return []
 
 
 def _plain(text: str) -> str:

@@ -24,13 +24,14 @@ from facets.config import Settings
 from facets.language.sentences import sentences_of
 from facets.model.answer_reader import AnswerReader
 from facets_lab.documents.beir import PairRecord
-from facets_lab.documents.folders import read_folders, texts_read
+from facets_lab.documents.folders import FOLDERS, REFERENCES, read_folders, texts_read
 from facets_lab.evaluation.files import Record, read_records
 from facets_lab.training.corpus import expand_files, read_titled_documents
 from facets_lab.training.loop import ConfigFile
 
 EXAMPLES, NEIGHBOURS = "examples.jsonl", "neighbours.npy"
-TWINS, ATTRIBUTES, FOLDERS = "twins", "attributes", "folders"  # sources of examples
+TWINS, ATTRIBUTES = "twins", "attributes"  # sources of examples
+OF_FILES = {"folders": FOLDERS, "references": REFERENCES}  # questions over folders of files
 _WRITTEN = Path(__file__).with_name("written_answers.jsonl.xz")
 _ATTRIBUTES = Path(__file__).with_name("written_attributes.jsonl.xz")
 _NUM_NEAREST = 24  # close texts of a question
@@ -228,12 +229,12 @@ def attribute_examples(split: str) -> list[Example]:
 
 def folder_examples(split: str) -> Iterator[Example]:
     """Each question over a folder with the texts that are read for it."""
-    for folder in read_folders(split):
-        for question, texts in texts_read(folder):
-            for text in texts:
-                kind = "" if text.answers else "-others" if question.documents else "-none"
-                group = (folder.name, question.question)
-                yield Example(f"{FOLDERS}{kind}", question.question, *text, group)
+    for source, path in OF_FILES.items():
+        for folder in read_folders(split, path=path):
+            for question, texts in texts_read(folder):
+                for text in texts:
+                    kind = "" if text.answers else "-others" if question.documents else "-none"
+                    yield Example(f"{source}{kind}", question.question, *text, (folder.name, question.question))
 
 
 def held_out_examples() -> list[Example]:
@@ -376,7 +377,7 @@ def nearest_texts(examples: Sequence[Example]) -> Ints:
 
 def says_it_of_another(example: Example, other: Example) -> bool:
     """Whether the other text answers the same question, but about something else than the question names."""
-    if not other.answers or example.source in (TWINS, FOLDERS):
+    if not other.answers or example.source.partition("-")[0] in (TWINS, *OF_FILES):
         return False
     named = {word for name in _NAME.findall(example.question) for word in _words(name) if len(word) > 1}
     return bool(named) and named.isdisjoint(_words(" ".join((other.heading, *other.sentences))))
