@@ -88,7 +88,7 @@ _FAILURES: dict[type[errors.FacetsClientError], tuple[ExitCode, str, str]] = {
     errors.UnavailableError: (
         ExitCode.UNAVAILABLE,
         "{1} is not available: {0}",
-        "facets serve starts one; --target or FACETS_TARGET says where it is",
+        "facets serve starts one; --target or FACETS_TARGET says where it is, --tls or --ca-cert that it speaks TLS",
     ),
     errors.OverloadedError: (ExitCode.UNAVAILABLE, "{1} is overloaded: {0}", "try again later"),
     errors.DeadlineExceededError: (
