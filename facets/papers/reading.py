@@ -10,6 +10,7 @@ principal components in which the training papers differ most are kept. A docume
 Shape letters: N papers, I papers of the training, E width of the encoder, P components, W width of word averages.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,14 @@ from facets.language.vocabulary import Vocabulary
 # Characters that are examined, many more than any model reads.
 MAX_TITLE_CHARS = 2_000
 MAX_ABSTRACT_CHARS = 20_000
+# Formulas, citations and commands of LaTeX; the text in the braces of other commands stays.
+_LATEX = re.compile(
+    r"\$(?=[^$]{0,200}[\\^_=])[^$]{1,400}\$|\\\(.{1,400}?\\\)|\\\[.{1,400}?\\\]"
+    r"|\\begin\{(?:equation|align).{1,800}?\\end\{\w+\*?\}"
+    r"|\\(?:\w{0,9}cite\w{0,9}|\w{0,9}ref|label|begin|end)\*?(?:\[[^\]]{0,90}\]){0,2}\{[^{}]{0,300}\}"
+    r"|\\(?:[A-Za-z]+\*?|.)|[{}$~]",
+    re.DOTALL,
+)
 
 
 def typed_rows(
@@ -39,8 +48,8 @@ def typed_rows(
         >>> [rows.tolist() for rows in typed_rows(Tokenizer(), vocabulary, ["The parser"], ["The new parser."])]
         [[1, 7, 5]]
     """
-    title_words = tokenizer.words([title[:MAX_TITLE_CHARS] for title in titles])
-    abstract_words = tokenizer.words([abstract[:MAX_ABSTRACT_CHARS] for abstract in abstracts])
+    title_words = tokenizer.words([_plain(title, MAX_TITLE_CHARS) for title in titles])
+    abstract_words = tokenizer.words([_plain(abstract, MAX_ABSTRACT_CHARS) for abstract in abstracts])
     result = []
     for title, abstract in zip(title_words, abstract_words, strict=True):
         title_rows = _content_rows(vocabulary, title)
@@ -49,6 +58,12 @@ def typed_rows(
         abstract_rows = _content_rows(vocabulary, abstract) + len(vocabulary) + 1
         result.append(np.concatenate([title_rows, abstract_rows]).astype(np.uint16))
     return result
+
+
+def _plain(text: str, max_chars: int) -> str:
+    """The beginning of the text, without LaTeX unless there is nothing else."""
+    plain = _LATEX.sub(" ", text[:max_chars])
+    return text[:max_chars] if plain.isspace() else plain
 
 
 def _content_rows(vocabulary: Vocabulary, words: Sequence[str]) -> Ints:
@@ -77,8 +92,10 @@ class SentenceVectors:
 
 def sentence_texts(titles: Sequence[str], abstracts: Sequence[str], abstract_chars: int) -> list[str]:
     """The text that the encoder reads for each paper: "A parser. It parses"."""
-    both = zip(titles, abstracts, strict=True)
-    return [f"{title[:MAX_TITLE_CHARS]}. {abstract[:abstract_chars]}".strip() for title, abstract in both]
+    return [
+        f"{_plain(title, MAX_TITLE_CHARS)}. {_plain(abstract, MAX_ABSTRACT_CHARS)[:abstract_chars]}".strip()
+        for title, abstract in zip(titles, abstracts, strict=True)
+    ]
 
 
 def document_vectors(averages_NW: Floats, sentences_NP: Floats, share: float) -> Floats:

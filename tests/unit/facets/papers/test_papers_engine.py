@@ -25,6 +25,15 @@ def test_authors_of_the_subject_come_first(engine: PaperEngine) -> None:
     assert all(name.startswith("speech") for name in speech)
 
 
+def test_latex_changes_nothing(engine: PaperEngine) -> None:
+    abstract = (
+        r"\textbf{microphone} prosody~\citep[p. 3]{tone} and $pitch_t = 1$ \begin{equation*} b \end{equation*} tone"
+    )
+    written = Paper(r"\emph{voice} of a {speaker}", abstract)
+    plain, found = engine.recommend(AUTHORS, [VOICE, written])
+    assert [(hit.id, hit.score) for hit in found] == [(hit.id, hit.score) for hit in plain]
+
+
 @pytest.mark.parametrize("kind", CandidateKind)
 @pytest.mark.parametrize("options", [PaperOptions(top_k=2), PaperOptions(top_k=1, facet_weight=1.0, from_year=2000)])
 def test_bounds_leave_out_none_of_the_best(
