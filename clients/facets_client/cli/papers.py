@@ -359,6 +359,12 @@ def assign(
         for some in batched(new, _REVIEWERS_AT_A_TIME):
             client.add_authors(some, model=model)
             bar.advance(shown, len(some))
+        named = {name for others in excluded.values() for name in others}
+        for names in batched(sorted(named), _ASKED_CANDIDATES):
+            found = client.recommend_bulk("authors", asked[:1], PaperOptions(1, (), names), model=model)
+            if found.num_unknown_candidates:
+                count = count_of(found.num_unknown_candidates, "reviewer is", "reviewers are")
+                settings.note(f"{conflicts}: {count} unknown: {', '.join(map(repr, found.unknown_candidates[:3]))}")
         for block in blocks:
             options = PaperOptions(len(block), (), block)
             for start in range(0, len(papers), _PAPERS_AT_A_TIME):

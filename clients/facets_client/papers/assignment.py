@@ -58,7 +58,9 @@ def assign(
     for names, lacks, what in ((papers, unfilled_N, "reviewers"), (reviewers, missing_R, "papers")):
         if lacks.any():
             some = ", ".join(repr(names[place]) for place in np.flatnonzero(lacks)[:3])
-            raise ValueError(f"conflicts and loads leave {lacks.sum():,} places without {what}, among them {some}")
+            raise ValueError(
+                f"conflicts and loads leave {lacks.sum():,} of the places without {what}, among them {some}"
+            )
     return [
         Assignment(papers[n], reviewers[r], float(scores_NR[n, r]))
         for n in range(len(papers))

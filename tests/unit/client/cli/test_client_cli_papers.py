@@ -208,7 +208,7 @@ def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, w
     reviewers = [{"name": name, "papers": [{"title": "x", "authors": [name]}]} for name in AUTHORS[:3]]
     reviewers.append({"name": "Dee", "papers": [{"title": "y", "authors": ["Dee", "Zoe"]}]})
     (tmp_path / "reviewers.jsonl").write_text("".join(json.dumps(reviewer) + "\n" for reviewer in reviewers))
-    (tmp_path / "conflicts.csv").write_text("p0,Ann\n")
+    (tmp_path / "conflicts.csv").write_text("p0,Ann\np1,Anne\n")
     asked = ["assign", "in.jsonl", "--reviewers", "reviewers.jsonl", "--conflicts", "conflicts.csv", "--out", "o.csv"]
     loads = ["--reviewers-per-paper", 2, "--max-papers", 3, "--min-papers", 1]
     report = json.loads(facets("--json", *asked, *loads).stdout)
@@ -223,7 +223,8 @@ def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, w
     assert [row[:2] for row in rows] == [[pair["paper"], pair["reviewer"]] for pair in report["assignments"]]
     assert (report["least_papers"], report["most_papers"]) == (1, 3)
     assert world.count("AddAuthors") == 1
-    assert "places in o.csv" in facets(*asked, *loads).stdout
+    said = facets(*asked, *loads)
+    assert "places in o.csv" in said.stdout and "conflicts.csv: 1 reviewer is unknown: 'Anne'" in said.stderr
 
 
 def test_json_is_one_object_a_paper(facets, tmp_path):

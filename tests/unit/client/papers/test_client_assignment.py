@@ -60,7 +60,7 @@ def test_papers_that_want_the_same_reviewers_share_all_of_them():
         (np.ones((2, 3)), (1, 3, 1), r"2 papers x 1 reviewers = 2 places, but 3 reviewers x at least 1 = 3"),
         (np.ones((2, 2)), (3, 9, 0), "only 2 reviewers"),
         (np.ones((2, 2)), (1, 1, 2), "min_papers <= max_papers"),
-        (np.array([[1, -np.inf], [1, -np.inf]]), (1, 1, 0), "leave 1 places without reviewers, among them '"),
+        (np.array([[1, -np.inf], [1, -np.inf]]), (1, 1, 0), "leave 1 of the places without reviewers, among them '"),
     ],
 )
 def test_loads_that_cannot_be_met_are_explained(scores, loads, message):
