@@ -253,13 +253,16 @@ def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
                 for parent in parents:
                     inner = inner.setdefault(parent, {})
                 inner[key] = value
-    if columns.payload is None and isinstance(kept.get("payload"), dict):
-        kept |= kept.pop("payload")
+    inside: dict[str, Any] = {}
+    if columns.payload is None:
+        kept.pop("facet_embeddings", None)  # of ``facets export --facets``
+        if isinstance(kept.get("payload"), dict):
+            kept |= (inside := kept.pop("payload"))
     for name, value in kept.items():
         if not (name == "title" and "title" in payload):
             if name in columns.converters and isinstance(value, str):
                 value = columns.converters[name](value)
-            if value is not None or columns.keeps_null:
+            if value is not None or columns.keeps_null or name in inside:
                 payload[name] = value
     return payload
 

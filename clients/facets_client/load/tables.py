@@ -3,6 +3,7 @@
 import csv
 import datetime
 import decimal
+import json
 import math
 import re
 import uuid
@@ -29,6 +30,7 @@ _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)  # the first line of a file that Excel reads
 _MAX_RECORD_LINES = 20_000  # lines to search for the end of an open quote
 _BATCH_ROWS = 1_024
+_EXPORTED = {"id", "text", "payload", "facets", "spans", "part_facets", "source", "tokens"}  # of ``facets export``
 _MOST_ABOVE = 10  # lines above the header, or one fewer
 
 
@@ -149,7 +151,10 @@ def _records(
 
 
 def read_parquet(source: Source, options: ReadOptions) -> Rows:
-    """Rows of a Parquet file, without binary columns, which a payload cannot hold."""
+    """Rows of a Parquet file, without binary columns, which a payload cannot hold.
+
+    Of one that ``facets export`` wrote, the rows are the documents, whose text is encoded again.
+    """
     import pyarrow.parquet
     from pyarrow import types
 
@@ -159,10 +164,13 @@ def read_parquet(source: Source, options: ReadOptions) -> Rows:
     if left_out:
         options.note(f"{source.name}: columns of bytes are left out: {', '.join(left_out)}")
     columns = [column.name for column in file.schema_arrow if column.name not in left_out]
+    is_export = _EXPORTED.issubset(columns)
     number = 0
-    for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
+    for batch in file.iter_batches(_BATCH_ROWS, columns=["id", "text", "payload"] if is_export else columns):
         for row in batch.to_pylist():
             number += 1
+            if is_export:
+                row["payload"] = json.loads(row["payload"])
             yield Row({name: plain(value) for name, value in row.items()}, number)
         source.share_read = number / file.metadata.num_rows
 
