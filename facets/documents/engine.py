@@ -311,7 +311,7 @@ class CollectionEngine:
             revision = view.check_revision(min_revision)
             after, token_after = self._page(record, page_size, page_token, where, source)
             rows = view.page(record, after=after, limit=page_size + 1, where=where, source=source)
-            warnings = () if page_token else view.filter_warnings(record, where)
+            warnings = () if page_token else view.filter_warnings(record, where, rows)
             if include_document:
                 ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
                 num_documents = max(1, int(np.searchsorted(ends, MAX_PAGE_BYTES, side="right")))

@@ -63,7 +63,7 @@ class Searcher:
                 finder.revisions.add(current.revision)
                 if request.where is not None:
                     finder.allowed_rows = self._passing(view, current, request.where)
-                    warnings = view.filter_warnings(current, request.where)
+                    warnings = view.filter_warnings(current, request.where, finder.allowed_rows)
                 if has_long_documents:
                     finder.long_documents = view.long_documents(current)
         candidate_rows = [NO_ROWS] * len(search.facets)

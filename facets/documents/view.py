@@ -4,7 +4,7 @@ Every value is compared with its checksum. Shape letters: N documents, T facets 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -25,7 +25,7 @@ from facets.documents.records import (
     check_revision,
     collection_from,
 )
-from facets.documents.types import Document, DocumentPart, FilterWarning, StoredDocument, TokenStats
+from facets.documents.types import Document, DocumentPart, FilterWarning, JsonValue, StoredDocument, TokenStats
 from facets.errors import (
     DamagedDocumentsError,
     DamagedError,
@@ -38,7 +38,7 @@ from facets.index.lexical import TermCounts
 from facets.storage.checksums import row_checksum
 from facets.storage.sql import SqlConnection
 
-_EXAMINED_DOCUMENTS, _EXAMINED_CHARS = 300, 2**20  # for warnings about a filter
+_EXAMINED_DOCUMENTS, _EXAMINED_CHARS = 150, 2**19  # for warnings about a filter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,20 +172,37 @@ class StoreView:
         cursor = self.connection.execute(f"SELECT count(*) FROM documents WHERE {condition}", parameters)
         return int(cursor.fetchone()[0])
 
-    def filter_warnings(self, record: CollectionRecord, where: Filter | None) -> tuple[FilterWarning, ...]:
-        """Likely mistakes in a filter, judged by the first documents: that takes milliseconds at any size."""
+    def filter_warnings(
+        self, record: CollectionRecord, where: Filter | None, rows: Ints | None = None
+    ) -> tuple[FilterWarning, ...]:
+        """Likely mistakes in a filter, judged by the documents with the first and last ids, and by one that matches.
+
+        ``rows``: of the documents that match; without them, one is searched for if there is something to warn about.
+        """
         if where is None:
             return ()
-        statement = f"SELECT {self.sql.blob('payload')} FROM documents WHERE collection = ? LIMIT ?"
-        cursor = self.connection.execute(statement, (record.number, _EXAMINED_DOCUMENTS))
-        payloads, num_chars = [], 0
-        for (stored,) in cursor:
+        payloads = [
+            *self._examined(f"collection = ? ORDER BY id LIMIT {_EXAMINED_DOCUMENTS}", record.number),
+            *self._examined(f"collection = ? ORDER BY id DESC LIMIT {_EXAMINED_DOCUMENTS}", record.number),
+        ]
+        are_all = len(payloads) == 2 * record.num_documents
+        warnings = filter_warnings(where, payloads, are_all=are_all)
+        if warnings and not are_all:
+            condition, values = self._condition(record, where)
+            if rows is not None:
+                condition, values = "row = ?", [int(rows[0]) if len(rows) else -1]
+            payloads += self._examined(f"{condition} LIMIT 1", *values)
+            warnings = filter_warnings(where, payloads, are_all=False)
+        return warnings
+
+    def _examined(self, condition: str, *values: str | int) -> Iterator[dict[str, JsonValue]]:
+        statement, num_chars = f"SELECT {self.sql.blob('payload')} FROM documents WHERE {condition}", 0
+        for (stored,) in self.connection.execute(statement, values):
             num_chars += len(payload := _decoded(stored))
             with suppress(ValueError):  # damaged: reading the document reports it
-                payloads.append(json.loads(payload))
+                yield json.loads(payload)
             if num_chars > _EXAMINED_CHARS:
-                break
-        return filter_warnings(where, payloads, are_all=len(payloads) == record.num_documents)
+                return
 
     def document_rows(self, record: CollectionRecord, where: Filter | None = None, source: str = "") -> DocumentRows:
         """The documents that match."""
