@@ -139,7 +139,11 @@ class AsyncIndexTask:
             return
         self.sources = await self.client.list_sources(self.collection)
         for name in self.complete:
-            if name not in self._has_unknown and self.sources.get(name, 0) != self._num_stored[name]:
+            if self.sources.get(name, 0) == self._num_stored[name]:
+                continue
+            if name in self._has_unknown:
+                self.notes.append(f"{name}: nothing was deleted, because a rejected record has no known id")
+            else:
                 await self._delete_unseen(name)
 
     async def _delete_unseen(self, source: str) -> None:

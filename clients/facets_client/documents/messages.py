@@ -25,7 +25,10 @@ def from_document(document: Document) -> DocumentMessage:
     """A document as a message; TypeError or ValueError if it is none, or cannot be sent without loss."""
     if not hasattr(document, "payload"):
         raise TypeError(f"expected a Document, got {shown(document)}: try Document(id=..., text=..., payload=...)")
-    check_payload(document.payload)
+    try:
+        check_payload(document.payload)
+    except ValueError as error:
+        raise ValueError(f"document {document.id!r}: {error}") from None
     stats = None if document.facet_embeddings is None else document.token_stats
     return record_message(document, DocumentMessage, revision=0, token_stats=stats)
 

@@ -139,7 +139,11 @@ class IndexTask:
             return
         self.sources = self.client.list_sources(self.collection)
         for name in self.complete:
-            if name not in self._has_unknown and self.sources.get(name, 0) != self._num_stored[name]:
+            if self.sources.get(name, 0) == self._num_stored[name]:
+                continue
+            if name in self._has_unknown:
+                self.notes.append(f"{name}: nothing was deleted, because a rejected record has no known id")
+            else:
                 self._delete_unseen(name)
 
     def _delete_unseen(self, source: str) -> None:

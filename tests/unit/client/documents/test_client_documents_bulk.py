@@ -161,6 +161,9 @@ def test_what_a_file_no_longer_contains_is_deleted(loader, world, second, keep, 
     loader.write(second)
     assert changes(loader, loader.run(keep=keep)) == (0, 0, 4, removed)
     assert len(world.documents["news"]) == 12 - removed
+    assert [note for note in loader.task.notes if "nothing was deleted" in note] == [
+        "input.jsonl: nothing was deleted, because a rejected record has no known id"
+    ] * (b"nonsense\n" in second)
 
 
 def test_files_are_added_by_both_clients(client, server, tmp_path):
@@ -182,3 +185,9 @@ def test_files_are_added_by_both_clients(client, server, tmp_path):
 
     second = asyncio.run(again())
     assert (second.num_unchanged, second.num_removed, second.rejected) == (1, 0, ())
+
+
+def test_a_document_that_cannot_be_sent_is_named(client):
+    documents = [Document("a", "one"), Document("b", "two", {"price": float("nan")})]
+    with pytest.raises(ValueError, match="document 'b': payload has the number nan"):
+        list(client.upsert_stream("news", documents))
