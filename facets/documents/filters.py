@@ -240,7 +240,7 @@ def _meant(unknown: Sequence[str], payloads: Sequence[Mapping[str, JsonValue]]) 
         return {}
     from facets.language.near_names import NearNames
 
-    seen = islice(_paths_in(payloads[:_NAMED_DOCUMENTS]), _NAMED_VALUES)
+    seen = islice(_paths_in(payloads[:: 1 + len(payloads) // _NAMED_DOCUMENTS]), _NAMED_VALUES)
     names = list(dict.fromkeys(seen))[:_MAX_NAMES]
     near = NearNames(names)
     return {field: names[place] for field in asked for place in near.find(field, top_k=1)}

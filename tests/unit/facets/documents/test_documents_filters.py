@@ -165,12 +165,13 @@ def test_filter_that_may_find_something_is_not_odd(engine: CollectionEngine, fil
 
 
 def test_a_field_that_only_documents_in_the_middle_have_is_not_odd_where_some_match(engine: CollectionEngine) -> None:
-    for name, payload in (("a", {"size": 1}), ("b", {"status": "open"}), ("c", {"size": 2})):
+    for name, payload in (("a", {"size": 1}), ("b", {"status": "open"}), ("e", {"depth": 2})):
         facets = np.eye(1, 2)
         batch = [Document(id=f"{name}{n}", text="Text.", payload=payload, facet_embeddings=facets) for n in range(200)]
         engine.upsert("docs", batch)  # type: ignore[arg-type]
     (message,) = told(engine, AllOf([Equals("status", "closed")]))
     assert message.startswith("no examined document has a field 'status'")
+    assert told(engine, Equals("dept", 1)) == ["no examined document has a field 'dept': did you mean 'depth'?"]
     assert told(engine, Equals("status", "open")) == []
     assert engine.count("docs").num_documents == 400 + len(STORED)
 
