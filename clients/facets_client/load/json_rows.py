@@ -58,7 +58,7 @@ def _json_row(raw: bytes, line: int) -> Row | Rejection:
 
 def _json_fault(error: Exception, start: int = 0) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"invalid JSON: {error.msg} at column {error.pos - start + 1}"
+        return f"invalid JSON: {error.msg.removesuffix(' at')} at column {error.pos - start + 1}"
     # A number with thousands of digits raises a plain ValueError.
     return "JSON is nested too deeply" if isinstance(error, RecursionError) else f"invalid JSON: {error}"
 

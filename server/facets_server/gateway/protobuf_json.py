@@ -45,7 +45,7 @@ def parse_json(body: bytes) -> Any:
         raise bad_request(f"the body is not UTF-8: byte {error.start} is invalid") from error
     except json.JSONDecodeError as error:
         position = f"line {error.lineno}, column {error.colno}"
-        raise bad_request(f"the body is not JSON: {error.msg.lower()} at {position}") from error
+        raise bad_request(f"the body is not JSON: {error.msg.lower().removesuffix(' at')} at {position}") from error
     except ValueError as error:
         raise bad_request(f"the body is not JSON: {str(error).partition(';')[0]}") from error  # then a hint for Python
     except RecursionError as error:
