@@ -176,7 +176,13 @@ def doctor(data_dir: DataDir = None, config: ConfigFile = None) -> None:
 
     Prints a line for each part: data directory, PostgreSQL, port, index, security, models. Exit code 1 for a problem.
     """
-    _upkeep(lambda upkeep, settings: upkeep.examine(settings, typer.echo), data_dir, config)
+
+    def work(upkeep: ModuleType, settings: "ServerConfig") -> bool:
+        from facets_server.runtime.doctor import examine
+
+        return examine(settings, typer.echo)
+
+    _upkeep(work, data_dir, config)
 
 
 @app.command()

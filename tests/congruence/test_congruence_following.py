@@ -10,7 +10,7 @@ import pytest
 from congruence.conftest import Open
 from congruence.corpus import DIM, K, facets_of, make_corpus, said
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.upkeep import examine
+from facets_server.runtime.doctor import examine
 
 from facets.documents import CollectionEngine, Document, EngineConfig, Equals, SearchRequest
 from facets.documents.dialects import KEPT_WRITES

@@ -1,42 +1,32 @@
-"""Backup, restore, verification, migration and check of a data directory; the rooms name its stores."""
+"""Backup, restore, verification and migration of a data directory; the rooms name its stores."""
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from facets_client import FacetsClient, FacetsClientError
-from prometheus_client import CollectorRegistry
-
 from facets import errors
 from facets.documents.store import SCHEMA as DOCUMENTS
-from facets.documents.store import STORE_FILE, examine_postgres, move_to_postgres
+from facets.documents.store import STORE_FILE, move_to_postgres
 from facets.errors import ConfigError, DamagedError, OverloadedError, StorageError, StoreGoneError
-from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
 from facets.papers.store import SCHEMA as PAPERS
 from facets.relations.additions import SCHEMA as RELATIONS
 from facets.storage import backup as backups
 from facets.storage.database import Schema
-from facets.storage.directory import LOCK, MANIFEST, DirectoryLock, DirectoryManifest
+from facets.storage.directory import LOCK, MANIFEST, DirectoryManifest
 from facets.storage.files import clear_errors
 from facets_server.documents.stream_store import FILE as STREAMS_FILE
 from facets_server.documents.stream_store import SCHEMA as STREAMS
-from facets_server.runtime.config import SecurityConfig, ServerConfig
-from facets_server.runtime.grpc_server import server_credentials
-from facets_server.runtime.hosts import listen
-from facets_server.runtime.keys import read_keys
-from facets_server.runtime.metrics import BatchMetrics, disk_of
-from facets_server.runtime.rooms import load_models
+from facets_server.runtime.config import ServerConfig
 
 logger = logging.getLogger(__name__)
 _NAMED = "%Y-%m-%dT%H-%M-%S.%fZ"
 _NAMES = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]-[0-9][0-9]-[0-9][0-9].[0-9]*Z"  # of these
 _SNAPSHOTS = "indexes/*.index"
-_ANSWER_S = 2.0
 # File patterns in the data directory -> schemas. A store that refers to another comes before it.
 STORES = {
     STREAMS_FILE: STREAMS,
@@ -123,71 +113,6 @@ def migrate_directory(config: ServerConfig, say: Say) -> None:
         raise ConfigError('engine.store must be the postgres:// address to move to, got "sqlite"')
     kept = {pattern: schema for pattern, schema in STORES.items() if "*" in pattern}
     move_to_postgres(config.data_dir, url, kept, say=say)
-
-
-def examine(config: ServerConfig, say: Say) -> bool:
-    """Whether a server with these settings would start; ``say`` gets lines that begin with ``ok`` or ``problem``."""
-    url = config.engine.store.get_secret_value()
-    checks: dict[str, Callable[[], Iterable[str]]] = {"data": lambda: _examine_directory(config.data_dir, url)}
-    if url != "sqlite":
-        checks["postgres"] = lambda: examine_postgres(url, config.data_dir)
-    if config.socket is None:
-        checks["port"] = lambda: _examine_port(config)
-    checks |= {
-        "index": lambda: _examine_index(config),
-        "security": lambda: _examine_security(config.security),
-        "models": lambda: [", ".join(model.name for model in load_models(config, BatchMetrics(CollectorRegistry())))],
-    }
-    is_fine = True
-    for name, check in checks.items():
-        try:
-            for line in check():
-                say(f"ok       {name}: {line}")
-        except (errors.FacetsError, ImportError) as error:
-            say(f"problem  {name}: {error}")
-            is_fine = False
-    return is_fine
-
-
-def _examine_port(config: ServerConfig) -> Iterator[str]:
-    try:
-        listen(config.host, config.port, "port").close()
-        yield f"{config.port} on {config.host} is free"
-    except ConfigError as error:
-        try:
-            with FacetsClient(f"{config.host}:{config.port}", timeout_s=_ANSWER_S) as client:
-                client.health()
-        except FacetsClientError:
-            raise error from None
-        yield f"a server answers on {config.host}:{config.port}"
-
-
-def _examine_directory(directory: Path, url: str) -> Iterator[str]:
-    free = disk_of(directory if directory.exists() else directory.absolute().parent).free_bytes
-    yield f"{directory} {'exists' if directory.exists() else 'will be created'}, {free / 1e9:.1f} GB free"
-    if url == "sqlite":
-        DirectoryManifest(directory, STORE_FILE).check()
-    if (directory / "lock").exists():
-        try:
-            DirectoryLock(directory).close()
-            yield "no server is using it"
-        except errors.StoreInUseError as error:
-            yield str(error)
-
-
-def _examine_index(config: ServerConfig) -> Iterator[str]:
-    backend = make_backend(config.engine)
-    if backend.dependency:
-        backend.check()
-    yield config.engine.index.partition("?")[0] + (" answers" if backend.dependency else "")
-
-
-def _examine_security(security: SecurityConfig) -> Iterator[str]:
-    if (file := security.api_keys_file) is not None:
-        read_keys(file)
-    if security.tls_certificate is not None:
-        server_credentials(security)
-    yield f"{'no keys' if file is None else file}, {'no TLS' if security.tls_certificate is None else 'TLS'}"
 
 
 def verify_directory(directory: Path, say: Say) -> bool:
