@@ -33,6 +33,7 @@ _LATEX = re.compile(
     r"|\\(?:[A-Za-z]+\*?|.)|[{}$~]",
     re.DOTALL,
 )
+_ACCENT = re.compile(r"\{?\\[`'^\"~=.]\{?(\w)\}{0,2}")  # Poincar{\'e}
 
 
 def typed_rows(
@@ -62,7 +63,7 @@ def typed_rows(
 
 def _plain(text: str, max_chars: int) -> str:
     """The beginning of the text, without LaTeX unless there is nothing else."""
-    plain = _LATEX.sub(" ", text[:max_chars])
+    plain = _LATEX.sub(" ", _ACCENT.sub(r"\1", text[:max_chars]))
     return text[:max_chars] if plain.isspace() else plain
 
 

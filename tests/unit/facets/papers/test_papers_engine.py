@@ -29,7 +29,7 @@ def test_latex_changes_nothing(engine: PaperEngine) -> None:
     abstract = (
         r"\textbf{microphone} prosody~\citep[p. 3]{tone} and $pitch_t = 1$ \begin{equation*} b \end{equation*} tone"
     )
-    written = Paper(r"\emph{voice} of a {speaker}", abstract)
+    written = Paper(r"\emph{voic\'e} of a {speaker}", abstract)
     plain, found = engine.recommend(AUTHORS, [VOICE, written])
     assert [(hit.id, hit.score) for hit in found] == [(hit.id, hit.score) for hit in plain]
 
