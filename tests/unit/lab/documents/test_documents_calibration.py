@@ -95,7 +95,7 @@ def test_reader_gets_weights_for_the_confidence_of_hits(
     monkeypatch.setattr("facets_lab.documents.calibration.written_examples", lambda split: few)
     home = next(read_folders("dev"))
     home = home.model_copy(update={"questions": [home.questions[0], home.questions[-1]]})
-    monkeypatch.setattr("facets_lab.documents.calibration.read_folders", lambda split: [home])
+    monkeypatch.setattr("facets_lab.documents.calibration.read_folders", lambda split, path: [home])
     folder = shutil.copytree(find_model("facets-reader-en"), tmp_path / "reader")
     before = AnswerReader.shared(folder)
     assert main(["calibrate-reader", *folders, "--reader", str(folder)]) == 0
