@@ -100,7 +100,7 @@ def test_reader_gets_weights_for_the_confidence_of_hits(
     before = AnswerReader.shared(folder)
     assert main(["calibrate-reader", *folders, "--reader", str(folder)]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert set(report["left_out"]) == {"first", "second", "written", "folders"}
+    assert set(report["left_out"]) == {"first", "second", "written", "folders", "references"}
     after = AnswerReader.shared(folder)
     assert after.config.hits.to_dict() == report["weights"] != before.config.hits.to_dict()
     assert after.config.replaced(hits=before.config.hits) == before.config

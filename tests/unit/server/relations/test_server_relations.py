@@ -13,7 +13,7 @@ from server_failures import failure
 from server_fake_relations import NUM_FACETS, TRAINED, fake_relations
 from server_fakes import limited
 
-from facets.relations import recognizer
+from facets.relations import engine, recognizer
 
 TEXT = "Marie Curie was born in Warsaw . Pierre Curie is married to Marie Curie ."
 NAMES = ("Marie Curie", "Pierre Curie", "Warsaw")
@@ -152,7 +152,7 @@ def test_replies_are_bounded_before_patterns_are_scored(make_server, monkeypatch
 def test_texts_of_slots_are_read_once_and_patterns_of_a_head_are_scored_once(make_server, monkeypatch):
     served = fake_relations()
     stub = make_server(others=[served]).relations
-    read = counted(monkeypatch, served.engine.model.tokenizer, "sentences")
+    read = counted(monkeypatch, engine, "sentences_of")
     scored = counted(monkeypatch, served.engine.model, "encode_patterns")
     asked = [{"head": head, "relation": relation} for relation in TRAINED for head in ("Pierre Curie", "Warsaw", "Bo")]
     filled = stub.FillSlots(slots(*asked), timeout=60).slots
