@@ -30,13 +30,11 @@ Kind regards,
 Thanks in advance!
 Copyright (c) 2021 Somebody.
 Read more: ten bridges.
-You might also like: a bridge of paper, a tunnel of glass, and ten more.
 Was this review helpful to you?
 Permission is hereby granted, free of charge, to any person.
 """.strip().splitlines()
 SAID = """
 The copy of the key was lost.
-You may also bring a dog.
 Great battery life makes up for the weight.
 Thank you letters must be written by hand, and the children hate that more than all their other homework.
 He follows the river for ten miles.
