@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -17,7 +18,7 @@ _PIECE_BYTES = 2**18
 _UNKNOWN_FIELD = re.compile(
     r'has no field named "(.*?)" at "\w+\.?([^"]*)"\.?\s+Available Fields\(.*?\): "\[(.*?)\]"', re.DOTALL
 )
-_FIELD, _PLACE = re.compile(r"Failed to parse (\w+) field: "), re.compile(r"\w+\.([\w.\[\]]+)")
+_FIELD, _PLACE = re.compile(r"Failed to parse (?:(\w+)|[\[{].{0,200}?) field: "), re.compile(r"\w+\.([\w.\[\]]+)")
 _REWORDED = {  # how a message of protobuf about a field begins, and ours
     "Message too deep": f"is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit",
     "null is not allowed": "is null, expected a value",
@@ -26,7 +27,7 @@ _REWORDED = {  # how a message of protobuf about a field begins, and ours
     "expected string": "must be a string",
     "(invalid literal for int|int\\(|Couldn't parse integer|Bool value)": "must be a whole number",
     "(could not convert string to float|float\\(|Couldn't parse float)": "must be a number",
-    "('\\w+' object is not iterable|Struct must be)": "must be an object",
+    "('\\w+' object is not iterable|Struct must be|unhashable|list indices)": "must be an object",
 }
 _MAX_MESSAGE_CHARS = 300  # protobuf's messages quote the caller's input
 
@@ -109,7 +110,7 @@ def _explained(error: Exception, values: dict[str, Any], message_type: type[Mess
         for begin, words in _REWORDED.items():
             if re.match(begin, reason):
                 place = _PLACE.fullmatch(reason.rstrip(".").rpartition(" at ")[2])
-                path = place[1] if place else _path_of(_FIELD.findall(str(error)), values, message_type)
+                path = place[1] if place else _path_of(filter(None, _FIELD.findall(str(error))), values, message_type)
                 return f"{path} {words}"[:_MAX_MESSAGE_CHARS]
         return f"the body is invalid: {str(error).partition(chr(10))[0].strip().rstrip('.')}"[:_MAX_MESSAGE_CHARS]
     name, path, listed = found.groups()
@@ -118,12 +119,12 @@ def _explained(error: Exception, values: dict[str, Any], message_type: type[Mess
         for step in re.findall(r"\w+", path):
             value = value[int(step) if isinstance(value, list) else step]
     problem = f"has no field {name[:80]!r}, expected"
-    if isinstance(value, str):
-        problem = "is a string, expected an object with"
+    if isinstance(value, str | list):
+        problem = f"is a {'string' if isinstance(value, str) else 'list'}, expected an object with"
     return f"{path or 'the body'} {problem} some of {listed.replace(chr(39), '')}"[:_MAX_MESSAGE_CHARS]
 
 
-def _path_of(fields: list[str], values: dict[str, Any], message_type: type[Message]) -> str:
+def _path_of(fields: Iterable[str], values: dict[str, Any], message_type: type[Message]) -> str:
     """The names of nested fields as a path; protobuf does not say which element of a list is wrong."""
     first, *rest = dict.fromkeys(fields)
     items = values.get(first)

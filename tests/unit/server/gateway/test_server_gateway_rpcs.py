@@ -118,6 +118,8 @@ def test_invalid_headers_are_named(headers, status, message):
         (SEARCH, b'{"topK": 1.5}', "topK must be a whole number"),
         (SEARCH, b'{"diversify": "much"}', "diversify must be a number"),
         (SEARCH, b'{"queries": [1]}', "queries[0] must be an object"),
+        (SEARCH, b'{"queries": [[{"text": "a"}]]}', "queries[0] must be an object"),
+        (SEARCH, b'{"queries": [["drums"]]}', "queries[0] is a list, expected an object"),
         (
             SEARCH,
             b'{"where": ' + b'{"noneOf": {"filters": [' * 60 + b"{}" + b"]}}" * 60 + b"}",
