@@ -147,6 +147,8 @@ class ReaderConfig(EncoderConfig):
     slope: Positive = 1.0
     # That of a hit is the logistic function of a weighted sum, see `counted`; None: the reader does not change it.
     hits: HitWeights | None = None
+    # Of its log-odds for the question of `facets.texts.importance`; 0: it did not learn what belongs in a summary.
+    summary_weight: NonNegative = 0.0
 
 
 class AnswerReader(TextReader[AnswerNetwork, ReaderConfig]):
@@ -183,6 +185,15 @@ class AnswerReader(TextReader[AnswerNetwork, ReaderConfig]):
             found.append(np.full(len(sentences), NOT_READ, dtype=np.float32))
             found[-1][: len(log_odds)] = log_odds
         return found
+
+    def read_whole(self, question: str, heading: str, sentences: Sequence[str]) -> Floats:
+        """Log-odds that each sentence of a text of any length answers, ``[S]``; it is read by windows."""
+        question_ids, heading_ids, *ids = self.pieces.ids([asked(question), heading, *sentences])
+        rows, num_read = list[ReadRow](), 0
+        while num_read < len(ids):
+            rows.append(read_row(question_ids, heading_ids, ids[num_read : num_read + WINDOW_PIECES], self.pieces))
+            num_read += rows[-1].num_sentences
+        return np.concatenate((self._read or self.read_rows)(rows))
 
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[ReadRow]) -> Sequence[Floats]:

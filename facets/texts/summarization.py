@@ -5,6 +5,8 @@ Shape suffixes: S sentences, B sentences of one block, K facets, U words of the 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Literal
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.sentences import Sentence, sentences_of
 from facets.language.tokenizer import check_text
+from facets.model.answer_reader import AnswerReader
 from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.texts.coverage import REPETITION, Covered, coverages_of
 from facets.texts.importance import has_prose, importance
@@ -25,6 +28,8 @@ GAINS_AT_A_TIME = 1_000_000
 FIRST_BLOCK = 8
 # Gains this close count as equal, because rounding depends on the block in which a gain is computed.
 _SAME_GAIN = 1e-6
+
+_shipped_reader = cache(AnswerReader.shared)  # kept, because it loads longer than it reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,7 @@ def summarize(
     max_words: int | None = None,
     query: str = "",
     encoder: TextEncoder | None = None,
+    reader: AnswerReader | Literal["shipped"] | None = "shipped",
     use_importance: bool = True,
 ) -> list[Summary]:
     """Summarizes each document by the sentences that cover it best (Chang 2022, section 3.2.2.4).
@@ -159,9 +165,10 @@ def summarize(
     ``max_words``: alternative limit: most words (split at white space); if no sentence fits, the best one is taken.
     ``query``: if not empty, parts of the document that are closer to it count more. ``encoder``: encodes
     sentences and query in place of the model, such as a server's queue. ``use_importance``: multiply the gain of a
-    sentence by the odds that a person picks it (``facets.texts.importance``); False: eq. 3.7 alone.
+    sentence by the odds that a person picks it (``facets.texts.importance``); False: eq. 3.7 alone. ``reader``: says
+    how important sentences are, without a query; None: their layout alone does.
 
-    Raises InvalidInputError; its path names the text.
+    Raises InvalidInputError, whose path names the text, and NotFoundError if the shipped reader is not installed.
     """
     if isinstance(documents, str):
         raise TypeError(f"documents must be a sequence, got one str: try summarize(model, [{documents[:20]!r}])")
@@ -170,13 +177,14 @@ def summarize(
     if query:
         check_text(query, ("query",))
         check_readable(model, query, ("query",))
+        reader = None  # what matters to the asker is not what matters in the text
     coverages = coverages_of(model, split, query=query, encoder=encoder or model)
     summaries = []
     for sentences, covered in zip(split, coverages, strict=True):
         worth_S = None
         if use_importance:
-            log_odds_S = importance(sentences)
-            worth_S = np.exp(log_odds_S - log_odds_S.max())
+            gains_S = (covered.covered @ covered.weights).double().numpy()
+            worth_S = importance(sentences, gains_S, _shipped_reader() if reader == "shipped" else reader)
         costs, budget = [1] * len(sentences), num_sentences or _DEFAULT_NUM_SENTENCES
         if max_words is not None:
             costs, budget = [_num_words(sentence.text) for sentence in sentences], max_words

@@ -24,6 +24,7 @@ from facets.model.shipped import find_model
 from facets.model.word_pieces import WordPieces
 from facets_lab.documents.reader_data import (
     EXAMPLES,
+    MARKED,
     NEIGHBOURS,
     Example,
     augmented,
@@ -109,8 +110,12 @@ class ReaderTrainer(Trainer[ReaderTrainingConfig, list[Example]]):
             for source in chosen:
                 number = int(random.choice(self._by_source[sources[source]]))
                 example = self._examples[number]
+                others = random.choice(self._neighbours[number], self.config.negatives, replace=False).tolist()
+                if example.source == MARKED:
+                    batch += [example, *(self._examples[other] for other in others)]
+                    continue
                 batch.append(augmented(example, self._names, random))
-                for other in random.choice(self._neighbours[number], self.config.negatives, replace=False).tolist():
+                for other in others:
                     text = cropped(self._examples[other], random, _LONGEST_NEGATIVE)
                     batch.append(Example(text.source, example.question, text.heading, text.sentences, ()))
             yield batch

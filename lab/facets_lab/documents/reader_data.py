@@ -23,14 +23,16 @@ from facets.arrays import Ints
 from facets.config import Settings
 from facets.language.sentences import sentences_of
 from facets.model.answer_reader import AnswerReader
+from facets.texts.importance import QUESTION, said_of
 from facets_lab.documents.beir import PairRecord
 from facets_lab.documents.folders import FOLDERS, REFERENCES, read_folders, texts_read
 from facets_lab.evaluation.files import Record, read_records
+from facets_lab.texts.marked_files import HELD_OUT, marked_files
 from facets_lab.training.corpus import expand_files, read_titled_documents
 from facets_lab.training.loop import ConfigFile
 
 EXAMPLES, NEIGHBOURS = "examples.jsonl", "neighbours.npy"
-TWINS, ATTRIBUTES = "twins", "attributes"  # sources of examples
+TWINS, ATTRIBUTES, MARKED = "twins", "attributes", "marked"  # sources of examples
 OF_FILES = {"folders": FOLDERS, "references": REFERENCES}  # questions over folders of files
 _WRITTEN = Path(__file__).with_name("written_answers.jsonl.xz")
 _ATTRIBUTES = Path(__file__).with_name("written_attributes.jsonl.xz")
@@ -49,6 +51,7 @@ _QUESTION_WORDS = re.compile(
 )
 _SAYS_WHAT_IT_ANSWERS = 0.15  # share of answers that repeat the question, so that an echo alone proves nothing
 _LONGEST_WINDOW = 12  # sentences
+_WINDOW_CHARS, _MAX_READ_CHARS = 800, 340  # of a run of sentences, and of a sentence, that are read for a summary
 _ANCHOR_WORDS = 6
 _ECHOES = (
     "{question}",
@@ -180,7 +183,12 @@ def read_examples(config: ReaderDataConfig) -> list[Example]:
     for source, name in (("bioasq", "bioasq_pre6b_question_answer_sentence"), ("medquad", "medquad")):
         for question, text in pairs_of(name):
             examples.append(Example(source, question, "", tuple(sentences_in(text[:1500])[:8]), None))
-    examples += [*written_examples("train"), *attribute_examples("train"), *folder_examples("train")]
+    examples += [
+        *written_examples("train"),
+        *attribute_examples("train"),
+        *folder_examples("train"),
+        *marked_examples(),
+    ]
     return [example for example in examples if example.sentences]
 
 
@@ -235,6 +243,27 @@ def folder_examples(split: str) -> Iterator[Example]:
                 for text in texts:
                     kind = "" if text.answers else "-others" if question.documents else "-none"
                     yield Example(f"{source}{kind}", question.question, *text, (folder.name, question.question))
+
+
+def marked_examples() -> Iterator[Example]:
+    """Runs of sentences of the marked files, as a reader reads them, asked what belongs in a summary.
+
+    Each file twice, cut at other places: with the sentences that must be in it, and also with those that may.
+    """
+    for number, file in enumerate(marked_files()):
+        sentences = () if file.group in HELD_OUT else sentences_of(file.text)
+        texts = said_of(sentences)
+        for least, first in ((1.0, _LONGEST_WINDOW), (0.5, _LONGEST_WINDOW // 3)):
+            ends, size = [0], 0
+            for place, text in enumerate(texts):
+                size += min(len(text), _MAX_READ_CHARS)
+                if size > _WINDOW_CHARS or place - ends[-1] == (first if len(ends) == 1 else _LONGEST_WINDOW):
+                    ends.append(place)
+                    size = min(len(text), _MAX_READ_CHARS)
+            for start, end in pairwise([*ends, len(texts)] if texts else ()):
+                answers = tuple(np.flatnonzero(file.worth(sentences[start:end]) >= least).tolist())
+                group = (f"file {number}, {least}", QUESTION)
+                yield Example(MARKED, QUESTION, texts[0], tuple(texts[start:end]), answers, group)
 
 
 def held_out_examples() -> list[Example]:
@@ -348,6 +377,7 @@ def nearest_texts(examples: Sequence[Example]) -> Ints:
 
     Siblings that answer are left out. Half of those of a twin are its sibling, if that does not answer. Those of a text
     with more siblings are siblings; half of them answer, but about something else, if the question gives a name.
+    Those of a run of a marked file are its other runs.
     """
     firsts: dict[tuple[str, ...], int] = {}
     for number, example in enumerate(examples):
@@ -366,6 +396,9 @@ def nearest_texts(examples: Sequence[Example]) -> Ints:
             cosines_N[own_E[[row, *siblings[row]]]] = -1.0
         nearest[some] = of_text_N[np.argpartition(-cosines_EN, _NUM_NEAREST, axis=1)[:, :_NUM_NEAREST]]
     for number, others in enumerate(siblings):
+        if examples[number].source == MARKED:
+            nearest[number] = np.resize(others or [number], _NUM_NEAREST)
+            continue
         silent = [other for other in others if not examples[other].answers]
         of_others = [other for other in others if says_it_of_another(examples[number], examples[other])]
         size = _NUM_NEAREST if len(others) > 1 else _NUM_NEAREST // 2

@@ -1,14 +1,14 @@
-"""Fits the weights of ``facets.texts.importance`` to files whose good summary sentences are marked, news and papers.
+"""Fits the weights of ``facets.texts.importance`` to marked files, news and papers.
 
-``python -m facets_lab.texts.importance bbc-dev.jsonl.xz scitldr-dev.jsonl.xz`` prints them.
+``python -m facets_lab.texts.importance facets-reader-en bbc-dev.jsonl.xz scitldr-dev.jsonl.xz`` prints those without a
+reader, and those beside it, fitted to files that it did not learn from; the last is its own. That of boilerplate is set
+by hand.
 Shape suffixes: S sentences, F features, A sentences of all documents.
 """
 
-import lzma
-import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -16,54 +16,35 @@ from sklearn.linear_model import LogisticRegression
 
 from facets.arrays import Doubles
 from facets.language.sentences import Sentence, sentences_of
+from facets.model.answer_reader import AnswerReader
 from facets.model.loading import load
 from facets.texts.coverage import coverages_of
-from facets.texts.importance import features
+from facets.texts.importance import FEWEST_NOTES, QUESTION, features, said_of
+from facets_lab.texts.marked_files import HELD_OUT, marked_files
 from facets_lab.texts.summaries import read_summaries, rouge_scores
 
-_FILES = Path(__file__).with_name("marked_files.txt.xz")
-_MARK = re.compile(r"\[\[([AB])\]\]")
 _MARKED_SHARE = 8  # weight of all marked files, relative to that of one file of documents with references
-_WORTH = {"A": 1.0, "B": 0.5}  # must be in the summary, may be
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedFile:
-    """A file with marks where good summary sentences begin."""
-
-    group: int  # files of one writer
-    text: str
-    marks: tuple[tuple[int, float], ...]  # offset and worth
-
-    def worth(self, sentences: Sequence[Sentence]) -> Doubles:
-        """The worth of each sentence of the text, ``[S]``."""
-        return np.array(
-            [max([w for at, w in self.marks if one.start <= at < one.end], default=0.0) for one in sentences]
-        )
-
-
-def marked_files() -> Iterator[MarkedFile]:
-    """The files; each begins with ``=== group | kind``."""
-    for part in re.split(r"(?m)^=== ", lzma.open(_FILES, "rt", encoding="utf-8").read())[1:]:
-        head, _, marked = part.partition("\n")
-        text, marks = "", list[tuple[int, float]]()
-        for piece, mark in zip(*[iter([*_MARK.split(marked), ""])] * 2, strict=True):
-            text += piece
-            marks += [(len(text), _WORTH[mark])] if mark else []
-        yield MarkedFile(int(head.split(" | ")[0]), text, tuple(marks))
+def columns_of(documents: Sequence[Sequence[Sentence]], reader: AnswerReader) -> list[Doubles]:
+    """What the layout says, the reader by the share of notes (0 in prose), and the log of the gain, ``[S, F]``."""
+    model, found = load(), list[Doubles]()
+    for sentences, covered in zip(documents, coverages_of(model, documents, query="", encoder=model), strict=True):
+        texts = said_of(sentences)
+        features_SF, share_of_notes = features(sentences, texts)
+        gains_S = (covered.covered @ covered.weights).double().numpy()
+        gain_S = np.log((gains_S + 1e-4 * gains_S.max()) / gains_S.mean())
+        is_read = share_of_notes >= FEWEST_NOTES
+        read_S = share_of_notes * reader.read_whole(QUESTION, texts[0], texts) if is_read else np.zeros(len(texts))
+        found.append(np.column_stack([features_SF, read_S, gain_S]))
+    return found
 
 
-def fitted(documents: Sequence[Sequence[Sentence]], worth: Sequence[Doubles], weights: Sequence[float]) -> Doubles:
-    """Weights of the features, ``[F]``, relative to that of the log of the gain (eq. 3.7).
+def fitted(columns: Sequence[Doubles], worth: Sequence[Doubles], weights: Sequence[float]) -> Doubles:
+    """Weights of the columns, ``[F]``, relative to that of the last one.
 
     ``worth``: probability that each sentence is picked. ``weights``: of the documents.
     """
-    model = load()
-    columns = []
-    for sentences, covered in zip(documents, coverages_of(model, documents, query="", encoder=model), strict=True):
-        gains_S = (covered.covered @ covered.weights).double().numpy()
-        columns.append(np.column_stack([features(sentences), np.log(gains_S + 1e-4 * gains_S.max() + 1e-12)]))
-        columns[-1][:, -1] -= np.log(gains_S.mean() + 1e-12)
     columns_AF, worth_A = np.concatenate(columns), np.concatenate(worth)
     scales_F = columns_AF.std(axis=0) + 1e-6
     share_A = np.concatenate([np.full(len(own), weight / len(own)) for own, weight in zip(worth, weights, strict=True)])
@@ -77,7 +58,7 @@ def fitted(documents: Sequence[Sequence[Sentence]], worth: Sequence[Doubles], we
     return found_F[:-1] / found_F[-1]
 
 
-def main(*paths: str) -> None:
+def main(reader: str, *paths: str) -> None:
     """Prints the weights fitted to the marked files and to files of documents with references."""
     files = list(marked_files())
     documents = [sentences_of(file.text) for file in files]
@@ -89,7 +70,13 @@ def main(*paths: str) -> None:
             documents.append([Sentence(text, 0, len(text), text) for text in given])
             worth.append(_referenced(given, reference))
         weights += [1 / len(texts)] * len(texts)
-    sys.stdout.write(f"{fitted(documents, worth, weights).round(2).tolist()}\n")
+    columns = columns_of(documents, AnswerReader.shared(reader))
+    alone = [(np.delete(own, -2, axis=1), *others) for own, *others in zip(columns, worth, weights, strict=True)]
+    is_fitted = [bool(own[:, -2].any()) for own in columns]  # where the reader says something
+    is_fitted[: len(files)] = [file.group in HELD_OUT for file in files]
+    beside = list(compress(zip(columns, worth, weights, strict=True), is_fitted))
+    for chosen in (alone, beside):
+        sys.stdout.write(f"{fitted(*zip(*chosen, strict=True)).round(2).tolist()}\n")
 
 
 def _referenced(sentences: Sequence[str], references: Sequence[str]) -> Doubles:

@@ -143,7 +143,7 @@ class ServerConfig(Settings):
     # Names or folders, "sentence-transformers:NAME" for an encoder; the first is the default. Empty: the shipped ones.
     models: Names = ()
     warm_up: bool = False  # open all models before SERVING; False: each by its first call
-    reader: str = DEFAULT_READER  # name or folder of the model that chooses the answers of searches; "off": none
+    reader: str = DEFAULT_READER  # chooses answers, and what a summary of notes needs; name or folder; "off": none
     allow_downloads: bool = False  # download encoders that are not in the local cache
     trust_remote_code: bool = False  # run the Python code that an encoder brings
     backend: Literal["torch", "onnx", "openvino"] = "torch"  # runs encoders

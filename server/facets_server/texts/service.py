@@ -215,7 +215,8 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
         self._check(request, served)
         summarizing = record_of(request, _Summarizing)
         call.num_items = len(summarizing.documents)
-        summaries = summarize(served.model, encoder=CallEncoder(served, call), **asdict(summarizing))
+        encoder = CallEncoder(served, call)
+        summaries = summarize(served.model, encoder=encoder, reader=encoder.reader(), **asdict(summarizing))
         return message_of(pb.SummarizeResponse, summaries=summaries, model=served.model, timings=call)
 
     def _check(self, request: pb.SummarizeRequest, served: ServedTexts) -> None:

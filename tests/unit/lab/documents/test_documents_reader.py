@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from facets_lab.documents.folders import Folder, FolderQuestion, texts_read
 from facets_lab.documents.reader import ReaderTrainer, ReaderTrainingConfig, reader, rows_of
 from facets_lab.documents.reader_data import (
     EXAMPLES,
+    MARKED,
     NEIGHBOURS,
     TWINS,
     Example,
@@ -20,6 +22,8 @@ from facets_lab.documents.reader_data import (
     echoes_of,
     held_out_examples,
     labelled,
+    marked_examples,
+    nearest_texts,
     paragraph_matches,
     says_it_of_another,
     siblings_of,
@@ -122,6 +126,17 @@ def test_a_twin_is_read_beside_its_sibling_if_only_one_of_them_answers() -> None
     assert siblings_of(examples) == [[1], [0], [], []]
 
 
+def test_runs_of_a_marked_file_cover_it_and_are_read_beside_each_other() -> None:
+    examples = list(islice(marked_examples(), 40))
+    groups = [example.asked for example in examples]
+    runs = [example for example in examples if example.asked == groups[0]]
+    said = list(chain.from_iterable(run.sentences for run in runs))
+    assert len(runs) > 1 and said[0] == runs[0].heading and len(set(said)) > 20
+    assert sum(len(run.answers or ()) for run in runs) == 4  # the sentences that its writer marked
+    neighbours = nearest_texts(examples)
+    assert all(groups[other] == group for group, others in zip(groups, neighbours, strict=True) for other in others)
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     torch.manual_seed(2)  # with other weights a toy may prefer what does not answer, and cannot be calibrated
@@ -159,6 +174,14 @@ def test_a_run_writes_a_calibrated_reader_that_another_run_can_begin_with(
     np.testing.assert_allclose(
         again.network.score.weight.detach().numpy(), written.network.score.weight.numpy(), atol=0.01
     )
+
+
+def test_other_runs_of_a_marked_file_keep_the_sentences_that_belong_in_a_summary(config: Path) -> None:
+    settings = ReaderTrainingConfig.from_toml(config)
+    path = Path(settings.data) / EXAMPLES
+    path.write_text(path.read_text().replace('"source": "toy"', f'"source": "{MARKED}"'))
+    batch = next(ReaderTrainer(settings.replaced(shares={MARKED: 1.0})).batches(0))
+    assert len(batch) == 4 and all(example.answers == (0,) for example in batch)
 
 
 def test_a_reader_begins_with_a_layer_of_its_teacher_and_learns_from_it(config: Path, tmp_path: Path) -> None:
