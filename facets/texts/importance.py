@@ -62,10 +62,10 @@ _FEWEST_WORDS, _LONG_LINE = 3, 9  # of a sentence, and of a line of prose withou
 _SHORT, _ENOUGH = 50, 80  # characters: a shorter sentence is a note, and a longer one is no better
 _MOST_READ = 64  # sentences of a document: the others have a smaller worth without the reader
 FEWEST_NOTES = 0.2  # share of a document; in one of prose the reader does not choose better than coverage
-# Of a sentence: logarithm of its length, before the first prose, an item, a first word that refers to another sentence,
-# boilerplate (by hand: the files have little of it), no full stop; place and money in a document of notes.
-_WEIGHTS = np.array([2.18, -0.81, 0.16, -0.15, -6.0, -1.90, 0.48, 0.82])
-_WEIGHTS_BESIDE_READER = np.array([1.50, -0.31, 0.44, -0.37, -6.0, -1.95, 1.28, 0.92])
+# Of a sentence: logarithm of its length, an item, a first word that refers to another sentence, boilerplate (by hand: the
+# files have little of it), no full stop; place and money in a document of notes.
+_WEIGHTS = np.array([2.37, 0.41, -0.19, -6.0, -2.66, 0.32, 0.87])
+_WEIGHTS_BESIDE_READER = np.array([1.77, 0.46, -0.53, -6.0, -1.71, 1.61, 0.98])
 
 
 def said_of(sentences: Sequence[Sentence]) -> list[str]:
@@ -110,12 +110,9 @@ def features(sentences: Sequence[Sentence], texts: Sequence[str]) -> tuple[Doubl
     """
     lengths_S = np.array(list(map(len, texts)))
     has_end_S = np.array([_SENTENCE_END.search(text) is not None for text in texts])
-    is_prose_S = has_end_S & (lengths_S >= _SHORT)
-    share_of_notes = 1 - float(is_prose_S.mean())
-    places_S = np.arange(len(texts))
+    share_of_notes = 1 - float((has_end_S & (lengths_S >= _SHORT)).mean())
     columns = (
         np.log1p(np.minimum(lengths_S, _ENOUGH)),
-        places_S < is_prose_S.argmax(),
         [sentence.kind == "item" for sentence in sentences],
         [_LEANING.match(text) is not None for text in texts],
         [
@@ -123,7 +120,7 @@ def features(sentences: Sequence[Sentence], texts: Sequence[str]) -> tuple[Doubl
             for text in texts
         ],
         (1 - share_of_notes) * ~has_end_S,
-        share_of_notes * places_S / max(1, len(texts) - 1),
+        share_of_notes * np.linspace(0, 1, len(texts)),
         share_of_notes * np.array([_MONEY.search(text) is not None for text in texts]),
     )
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1), share_of_notes
