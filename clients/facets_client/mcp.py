@@ -5,7 +5,6 @@ Docstrings of tools and descriptions of fields are written for the assistant, wh
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import signature
 from typing import Annotated, Any
 
@@ -36,7 +35,6 @@ _MAX_ITEMS = 100
 
 CollectionName = Annotated[str, Field(description="Name of the collection. Empty: the default collection.")]
 DocumentId = Annotated[str, Field(description="Id of a document of the collection, as search gives it.")]
-TextOrEmpty = Annotated[str, Field(description="The text. Leave it out to use a stored document by its id.")]
 
 
 class Hit(BaseModel):
@@ -57,17 +55,6 @@ class Page(BaseModel):
     num_chars: int = Field(description="Characters of the whole document.")
     next_start: int | None = Field(description="Where the rest begins; null: this is the end.")
     payload: dict[str, Any] = Field(description="Further fields of the document, such as title or url.")
-
-
-@dataclass
-class FoundRelation:
-    """What a sentence states: relation(head, tail)."""
-
-    head: str
-    relation: str
-    tail: str
-    probability: float
-    sentence: str
 
 
 class NewDocument(BaseModel):
@@ -99,7 +86,7 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
         self._explain = explain
         self._collection = collection
         tools: list[Callable[..., CallToolResult]] = [self.search, self.list_collections, self.get_document]
-        tools += [self.summarize, self.extract_relations, self.recommend_reviewers]
+        tools += [self.recommend_reviewers]
         tools += [self.add_documents] if write else []
         self._arguments = {tool.__name__: list(signature(tool).parameters) for tool in tools}
         for tool in tools:
@@ -174,39 +161,6 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
         page = Page(text=text, num_chars=num_chars, next_start=next_start, payload=dict(document.payload))
         return _result(text + more, page)
 
-    def summarize(
-        self,
-        text: TextOrEmpty = "",
-        id: DocumentId = "",
-        collection: CollectionName = "",
-        num_sentences: Annotated[int, Field(ge=1, le=50)] = 3,
-        query: Annotated[str, Field(description="What the summary should be about. Empty: everything.")] = "",
-    ) -> Annotated[CallToolResult, list[types.SummarySentence]]:
-        """Summarize a text, or a document by its id, by its most representative sentences."""
-        whole = self._text(text, id, collection)
-        with self._connect() as client:
-            (summary,) = client.summarize([whole], num_sentences=num_sentences, query=query)
-        return _result(summary.text, summary.sentences)
-
-    def extract_relations(
-        self,
-        text: TextOrEmpty = "",
-        id: DocumentId = "",
-        collection: CollectionName = "",
-        relations: Annotated[tuple[str, ...], Field(description="Only these relations. Empty: all known ones.")] = (),
-    ) -> Annotated[CallToolResult, list[FoundRelation]]:
-        """Find which people, organizations, places and dates of a text are related, and how."""
-        whole = self._text(text, id, collection)
-        with self._connect() as client:
-            (found,) = client.extract_relations([whole], relations=relations)
-        stated = []
-        for pair in found.pairs:
-            head, tail, sentence = pair.head.text, pair.tail.text, whole[pair.sentence_start : pair.sentence_end]
-            stated += [FoundRelation(head, it.relation, tail, it.probability, sentence) for it in pair.relations]
-        shown = sorted(stated, key=lambda relation: -relation.probability)[:_MAX_ITEMS]
-        lines = [f"{each.relation}({each.head}, {each.tail}), probability {each.probability:.2f}" for each in shown]
-        return _result("\n".join(lines) or "The text states no known relation.", shown)
-
     def recommend_reviewers(
         self,
         title: Annotated[str, Field(min_length=1, description="Title of the paper.")],
@@ -235,11 +189,6 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
             new = [types.Document(**document.model_dump()) for document in documents]
             client.add(new, collection=name, progress=False)
         return _result(f"Stored {count_of(len(documents), 'document')} in collection {name!r}.", len(documents))
-
-    def _text(self, text: str, id: str, collection: str) -> str:
-        if bool(text) == bool(id):
-            raise ValueError("expected either text or id, got " + ("both" if id else "none"))
-        return text or self._document(id, collection).text
 
     def _document(self, id: str, collection: str) -> types.Document:
         name = collection or self._collection

@@ -62,7 +62,7 @@ _FEWEST_WORDS, _LONG_LINE = 3, 9  # of a sentence, and of a line of prose withou
 _SHORT, _ENOUGH = 50, 80  # characters: a shorter sentence is a note, and a longer one is no better
 _MOST_READ = 64  # sentences of a document: the others have a smaller worth without the reader
 FEWEST_NOTES = 0.2  # share of a document; in one of prose the reader does not choose better than coverage
-# Of a sentence: logarithm of its length, an item, a first word that refers to another sentence, boilerplate (by hand: the
+# Of a sentence: logarithm of its length, an item, a first word that refers to another one, boilerplate (by hand: the
 # files have little of it), no full stop; place and money in a document of notes.
 _WEIGHTS = np.array([2.37, 0.41, -0.19, -6.0, -2.66, 0.32, 0.87])
 _WEIGHTS_BESIDE_READER = np.array([1.77, 0.46, -0.53, -6.0, -1.71, 1.61, 0.98])

@@ -35,7 +35,7 @@ def settled(page: Page) -> None:
 def open_view(page: Page, name: str) -> None:
     if name == "status":
         page.get_by_role("button", name="Server").click()
-    elif name in TOOLS or name == "http":
+    elif name in TOOLS:
         page.get_by_role("link", name="Text tools").click()
     page.locator(f'nav a[href="#{name}"]:visible, .menu a[href="#{name}"]:visible').last.click()
     page.locator(f".view.{name} h1").first.wait_for()

@@ -41,7 +41,7 @@ def test_every_view_fits_and_axe_finds_nothing(view: View, width: int, height: i
         top = page.locator(".results > *").first.bounding_box()
         assert top is not None and 0 <= top["y"] < height * 0.8, f"{name}: the results begin at {top}"
         violations += check(page, name, width)
-    for name, part in (("map", "canvas"), ("files", "li.file"), ("status", ".card:nth-child(2)"), ("http", ".route")):
+    for name, part in (("map", "canvas"), ("files", "li.file"), ("status", ".card:nth-child(2)")):
         open_view(page, name)
         page.locator(f"main {part}").first.wait_for()
         violations += check(page, name, width)
@@ -64,20 +64,9 @@ def test_the_keyboard_alone_asks_and_highlights_facets(view: View) -> None:
     expect(page.get_by_label("Question")).to_be_focused()
 
 
-def test_a_new_view_gets_focus_and_title_and_the_theme_is_kept(view: View) -> None:
-    page = view("similarity", color_scheme="light")
+def test_a_new_view_gets_focus_and_title(view: View) -> None:
+    page = view("similarity")
     open_view(page, "summary")
     expect(page).to_have_title("Summary \u2013 Facets")
     expect(page.get_by_role("main")).to_be_focused()
     expect(page.get_by_role("link", name="Summary")).to_have_attribute("aria-current", "page")
-    background = "getComputedStyle(document.body).backgroundColor"
-    light = page.evaluate(background)
-    page.get_by_role("button", name="Server").click()
-    button = page.get_by_role("button", name="Theme")
-    button.click()
-    button.click()
-    expect(button).to_have_text("Theme: dark")
-    dark = page.evaluate(background)
-    assert dark != light
-    page.reload()
-    assert page.evaluate(background) == dark

@@ -1,6 +1,6 @@
-/** The frame of the page: navigation, API key, theme, state of the connection, dropped files. */
+/** The frame of the page: navigation, API key, state of the connection, dropped files. */
 
-import { connection, headers, setKey, storage } from "./api.js";
+import { connection, headers, setKey } from "./api.js";
 import { button, h } from "./dom.js";
 import { problem } from "./panel.js";
 import { filesOf, store } from "./upload.js";
@@ -9,7 +9,6 @@ const LINKS = [...document.querySelectorAll(".bar nav a, .menu a")];
 const NAMES = [...new Set(LINKS.map(({ hash }) => hash.slice(1)))];
 const VIEWS = new Map(NAMES.map((name) => [name, () => import(`./views/${name}.js`)]));
 const CONNECTION = { waiting: "Connecting", reached: "Connected", lost: "No connection" };
-const THEMES = ["auto", "light", "dark"];
 
 const part = (id) => document.getElementById(id);
 const [main, banner, menu, tools] = ["main", "banner", "menu", "tools"].map(part);
@@ -85,17 +84,6 @@ function setUpKey() {
   });
 }
 
-function setUpTheme() {
-  const { dataset } = document.documentElement;
-  const label = () => (part("theme-button").textContent = `Theme: ${dataset.theme}`);
-  label();
-  part("theme-button").addEventListener("click", () => {
-    dataset.theme = THEMES[(THEMES.indexOf(dataset.theme) + 1) % THEMES.length];
-    storage("localStorage", "setItem", "facets-theme", dataset.theme);
-    label();
-  });
-}
-
 /** Stores files that are dropped anywhere; by default the browser would open them. */
 async function receive(event) {
   if (!event.dataTransfer.types.includes("Files")) return;
@@ -123,7 +111,6 @@ for (const kind of ["dragover", "dragleave", "drop"]) addEventListener(kind, rec
 addEventListener("keydown", find);
 addEventListener("popstate", () => route());
 setUpKey();
-setUpTheme();
 // Loads the other views in the background, so that they open even if the server becomes unavailable.
 const opened = route({ focus: false });
 opened.then(() => Promise.allSettled([...VIEWS.values()].map((load) => load())));
