@@ -15,7 +15,6 @@ QUICKSTARTS = README.partition("## Quickstarts")[2].partition("\n## ")[0]
 PAGES = [
     ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "models/README.md")
 ]
-PAGES += [ROOT / "models" / "README.md"]
 PAGES += sorted(path for folder in ("docs", "samples", "proto") for path in (ROOT / folder).rglob("*.md"))
 
 

@@ -1,12 +1,10 @@
 """Promises of the documents about the tree, and rules of the tests."""
 
 import ast
-import importlib
 import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,9 +73,6 @@ def private_attributes(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, name) for name in names if name.startswith("_"))
 
 
-ROOT = Path(__file__).parents[2]
-
-
 HEAVY = {"faiss", "spacy", "scipy", "sentence_transformers", "transformers", "openTSNE", "sklearn", "pandas"}
 
 
@@ -99,9 +94,3 @@ def test_importing_leaves_heavy_packages_out(module: str, left_out: set[str]) ->
     loaded = set(done.stdout.split())
     assert module.partition(".")[0] in loaded
     assert not loaded & left_out
-
-
-@pytest.mark.parametrize("package", ["facets", "facets_client"])
-def test_version_is_the_distribution_s(package: str) -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    assert getattr(importlib.import_module(package), "__version__", declared) == declared

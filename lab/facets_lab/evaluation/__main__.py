@@ -8,7 +8,6 @@ from facets_lab.program import run_program
 
 COMMANDS = {
     "sts": ("texts.pairs:evaluate_sts", "Sentence similarity."),
-    "opposed-pairs": ("texts.pairs:evaluate_opposed_pairs", "Paraphrases above contradictions."),
     "phrase-pairs": ("texts.pairs:evaluate_phrase_pairs", "Similar phrases and words."),
     "phrase-choice": ("texts.pairs:evaluate_phrase_choice", "The word that means the same as a phrase."),
     "summarization": ("texts.summaries:evaluate_summarization", "Extractive summaries."),

@@ -25,7 +25,6 @@ from facets.model.contract import TextModel
 from facets.model.loading import DEFAULT_MODEL
 from facets.model.score_curves import apply_curve, write_score_curves
 from facets.model.shipped import find_model
-from facets.texts.comparison import InferenceLabel
 from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, method_named
 from facets_lab.evaluation.comparison import (
     Embed,
@@ -51,7 +50,6 @@ PAIR_METHODS = (
 )
 BASELINE_MODELS = ("facets-en-k1", "facets-en-kmeans")
 EMBEDDERS: dict[str, Callable[[], Embed]] = {"minilm": minilm, "model2vec": model2vec}
-_OPPOSED_METHODS = (str(SimilarityMethod.CROSS_ENCODER), str(SimilarityMethod.ENCODER))
 _PHRASE_METHODS = (str(SimilarityMethod.CODEBOOK), str(SimilarityMethod.ENCODER))
 _NUM_DISTRACTORS = 4
 HIGHEST_GOLD = 5.0  # of the STS data sets
@@ -194,30 +192,6 @@ def correlations(gold_P: Doubles, scores_P: Vectors) -> Metrics:
     rows = {"": np.ones(len(gold_P), dtype=np.bool_), "_low": gold_P < np.median(gold_P)}
     statistics = {"pearson": pearsonr, "spearman": spearmanr}
     return {f"{name}{kind}": correlation(statistics[name], rows[kind]) for kind in rows for name in statistics}
-
-
-def evaluate_opposed_pairs(file: DataFile, names_or_paths: Models = None, *, baselines: Baselines = False) -> Report:
-    """Rank paraphrases above contradictions. Tab-separated: paraphrase or contradiction, kind, two sentences.
-
-    above: share of comparisons in which a paraphrase has a higher score than a contradiction. told: share of
-    contradictions that the cross-encoder recognizes. denied: share of paraphrases that it takes for contradictions.
-
-    Example: facets-eval opposed-pairs tests/answers/similarity-fresh.tsv --model facets-passages-small-en
-    """
-    names = ("label", "kind", "first sentence", "second sentence")
-    is_same, pairs = read_labelled(file, names, negative="contradiction", positive="paraphrase")
-    models = load_models(names_or_paths, (), load_text_model)
-
-    def above(scores_P: Scores) -> Metrics:
-        return {"above": float((scores_P[is_same][:, None] > scores_P[~is_same]).mean())}
-
-    measured = dict(_measured(models, pairs, lambda _: _OPPOSED_METHODS, baselines, above))
-    for model in models:
-        labels = np.array([comparison.label for comparison in PairScorer(model, pairs).comparisons])
-        is_denied = labels == InferenceLabel.CONTRADICTS
-        told, denied = float(is_denied[~is_same].mean()), float(is_denied[is_same].mean())
-        measured[model.name][_OPPOSED_METHODS[0]] |= {"told": told, "denied": denied}
-    return make_report(file, len(pairs), measured.items())
 
 
 def _phrase_report(
