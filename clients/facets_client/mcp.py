@@ -85,8 +85,8 @@ class FacetsMcpServer(MCPServer[Any]):  # type: ignore[misc]  # its types are sk
         self._connect = connect
         self._explain = explain
         self._collection = collection
-        tools: list[Callable[..., CallToolResult]] = [self.search, self.list_collections, self.get_document]
-        tools += [self.recommend_reviewers]
+        tools: list[Callable[..., CallToolResult]]
+        tools = [self.search, self.list_collections, self.get_document, self.recommend_reviewers]
         tools += [self.add_documents] if write else []
         self._arguments = {tool.__name__: list(signature(tool).parameters) for tool in tools}
         for tool in tools:

@@ -60,7 +60,8 @@ _LEANING = re.compile(
 _PROSE_KINDS = frozenset({"paragraph", "item"})
 _FEWEST_WORDS, _LONG_LINE = 3, 9  # of a sentence, and of a line of prose without a full stop
 _SHORT, _ENOUGH = 50, 80  # characters: a shorter sentence is a note, and a longer one is no better
-_MOST_READ = 64  # sentences of a document: the others have a smaller worth without the reader
+_MOST_READ, _READ_CHARS = 64, 800  # sentences of a document, those with the greatest worth without the reader; of each
+_LEAST_GAIN = 1e-9
 FEWEST_NOTES = 0.2  # share of a document; in one of prose the reader does not choose better than coverage
 # Of a sentence: logarithm of its length, an item, a first word that refers to another one, boilerplate (by hand: the
 # files have little of it), no full stop; place and money in a document of notes.
@@ -85,17 +86,17 @@ def has_prose(sentences: Sequence[Sentence]) -> bool:
 def importance(sentences: Sequence[Sentence], gains_S: Doubles, reader: AnswerReader | None) -> Doubles:
     """The odds that each sentence of a document is picked, ``[S]``, relative to those of the most important one.
 
-    ``gains_S``: coverage of the document by each sentence, some of them > 0. Of a long document the reader reads the
-    sentences that are picked without it; the others are no better than the worst of these.
+    ``gains_S``: coverage of the document by each sentence. Of a long document the reader reads the sentences that are
+    picked without it; the others are no better than the worst of these.
     """
     texts = said_of(sentences)
     features_SF, share_of_notes = features(sentences, texts)
     log_odds_S: Doubles = features_SF @ _WEIGHTS
     is_readable = share_of_notes >= FEWEST_NOTES and detect([" ".join(texts)]) == DEFAULT_LANGUAGE
     if reader is not None and reader.config.summary_weight and is_readable:
-        worth_S = log_odds_S + np.log(gains_S + 1e-9 * gains_S.max())
+        worth_S = log_odds_S + np.log(np.maximum(gains_S, _LEAST_GAIN))
         read = np.sort(np.argsort(-worth_S, kind="stable")[:_MOST_READ])
-        answers = reader.read_whole(QUESTION, texts[0], [texts[place] for place in read])
+        answers = reader.read_whole(QUESTION, texts[0], [texts[place][:_READ_CHARS] for place in read])
         found = features_SF[read] @ _WEIGHTS_BESIDE_READER + reader.config.summary_weight * share_of_notes * answers
         log_odds_S = np.full(len(texts), found.min())
         log_odds_S[read] = found
