@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import floor
@@ -33,7 +33,8 @@ from facets_client.cli.options import (
     text_of_file,
 )
 from facets_client.cli.output import print_json, stdout
-from facets_client.cli.settings import ask, call_with, settings_of
+from facets_client.cli.settings import Settings, ask, call_with, settings_of
+from facets_client.client import FacetsClient
 from facets_client.core.blocking import batched
 from facets_client.core.drawing import count_of, line, progress_bar, shortened
 from facets_client.core.extras import require_extra
@@ -285,6 +286,7 @@ def bulk(
         if out.resolve() in {Path(name).resolve() for name in (file, bulk_input.rejected_path) if name != "-"}:
             raise typer.BadParameter(f"--out must not be the input or the rejected file, got {str(out)!r}")
         with settings.connect() as client, whole_file(out) as unfinished, unfinished.open("w", newline="") as csv_file:
+            _note_unknown(client, settings, conflicts, excluded, kind, model)
             writer = csv.writer(csv_file)
             writer.writerow(("paper", kind.removesuffix("s"), "score"))
 
@@ -359,12 +361,7 @@ def assign(
         for some in batched(new, _REVIEWERS_AT_A_TIME):
             client.add_authors(some, model=model)
             bar.advance(shown, len(some))
-        named = {name for others in excluded.values() for name in others}
-        for names in batched(sorted(named), _ASKED_CANDIDATES):
-            found = client.recommend_bulk("authors", asked[:1], PaperOptions(1, (), names), model=model)
-            if found.num_unknown_candidates:
-                count = count_of(found.num_unknown_candidates, "reviewer is", "reviewers are")
-                settings.note(f"{conflicts}: {count} unknown: {', '.join(map(repr, found.unknown_candidates[:3]))}")
+        _note_unknown(client, settings, conflicts, excluded, "authors", model)
         for block in blocks:
             options = PaperOptions(len(block), (), block)
             for start in range(0, len(papers), _PAPERS_AT_A_TIME):
@@ -405,6 +402,22 @@ def _excluding(paper: Paper, candidates: Sequence[str], *, own: bool) -> Paper:
     """The paper with more excluded candidates and its ``own`` authors, without fields that only AddPapers reads."""
     own_ids = [author.id or author.name for author in paper.authors] if own else []
     return replace(paper, excluded_ids=(*paper.excluded_ids, *own_ids, *candidates), authors=(), cited_by_ids=())
+
+
+def _note_unknown(
+    client: FacetsClient,
+    settings: Settings,
+    conflicts: Path | None,
+    excluded: Mapping[str, Sequence[str]],
+    kind: CandidateKind,
+    model: str,
+) -> None:
+    """Notes names of the file of conflicts that the model does not know: they may be misspelt."""
+    for names in batched(sorted({name for others in excluded.values() for name in others}), _ASKED_CANDIDATES):
+        found = client.recommend_bulk(kind, [Paper("Conflicts")], PaperOptions(1, (), names), model=model)
+        if found.num_unknown_candidates:
+            count = count_of(found.num_unknown_candidates, "name is", "names are")
+            settings.note(f"{conflicts}: {count} unknown: {', '.join(map(repr, found.unknown_candidates[:3]))}")
 
 
 def _read_conflicts(path: Path) -> dict[str, list[str]]:

@@ -115,6 +115,10 @@ def test_bulk_writes_the_best_candidates_of_every_paper(facets, tmp_path):
     assert "10 papers: 20 rows in o.csv" in out.stdout
     assert "1 entry of --candidates is unknown ('Zed')" in out.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl.gz", "o.csv", "pool.txt"]
+    (tmp_path / "conflicts.csv").write_text("p0,Ann\np1,Anne\n")
+    said = facets("bulk", "in.jsonl.gz", "--out", "o.csv", "--conflicts", "conflicts.csv").stderr
+    assert "conflicts.csv: 1 name is unknown: 'Anne'" in said
+    assert ["p0", "Ann"] not in [row[:2] for row in rows_of(tmp_path / "o.csv")]
     (tmp_path / "empty.jsonl").touch()
     facets("bulk", "empty.jsonl", "--out", "o.csv")
     assert rows_of(tmp_path / "o.csv") == [["paper", "author", "score"]]
@@ -224,7 +228,7 @@ def test_assign_gives_every_paper_reviewers_within_loads_and_conflicts(facets, w
     assert (report["least_papers"], report["most_papers"]) == (1, 3)
     assert world.count("AddAuthors") == 1
     said = facets(*asked, *loads)
-    assert "places in o.csv" in said.stdout and "conflicts.csv: 1 reviewer is unknown: 'Anne'" in said.stderr
+    assert "places in o.csv" in said.stdout and "conflicts.csv: 1 name is unknown: 'Anne'" in said.stderr
 
 
 def test_json_is_one_object_a_paper(facets, tmp_path):
